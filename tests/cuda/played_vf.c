@@ -30,7 +30,7 @@ struct common {
 	_Atomic uint32_t up, contexts;		   /* contexts: how many there were */
 	_Atomic uint32_t reset_wanted, reset_done; /* how many */
 	_Atomic uint32_t ups, downs, error;
-	_Atomic bool quit;
+	_Atomic bool quit, away;
 };
 
 static struct common *c;
@@ -220,6 +220,11 @@ void played_vf_features(uint32_t features)
 	atomic_store(&c->features, features);
 }
 
+void played_vf_away(bool away)
+{
+	atomic_store(&c->away, away);
+}
+
 uint32_t played_vf_resets(void)
 {
 	return atomic_load(&c->reset_done) - 1;
@@ -318,6 +323,8 @@ static int read_vf(struct vfio_device *d, uint32_t region, uint64_t offset, void
 		value = atomic_load(&c->features);
 	else if (offset == SOFTGPU_STATUS)
 		value = atomic_load(&c->error);
+	if (atomic_load(&c->away))
+		value = UINT64_MAX;
 	memcpy(data, &value, size);
 	return 0;
 }
@@ -330,6 +337,8 @@ static int write_vf(struct vfio_device *d, uint32_t region, uint64_t offset, con
 
 	(void)d;
 	memcpy(&value, data, size);
+	if (atomic_load(&c->away))
+		return 0;
 	if (region == VFIO_REGION_BAR2 && offset == SOFTGPU_DOORBELL) {
 		atomic_store(&c->wptr, value);
 		if (worker)

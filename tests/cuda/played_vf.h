@@ -20,6 +20,8 @@ void played_vf_end(void);
 void played_vf_slices(uint32_t us);
 /* Whether the VF has bits of enum softgpu_feature. */
 void played_vf_features(uint32_t features);
+/* Whether the VF reads as ones and loses what is written, as while it has no process. */
+void played_vf_away(bool away);
 /* How often the VF was reset, because it was brought up while it was up; how often up and down. */
 uint32_t played_vf_resets(void);
 uint32_t played_vf_ups(void);

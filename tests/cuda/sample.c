@@ -418,9 +418,8 @@ static bool many_launches(void)
 #define PARAMETERS 96u
 #define NAME_BYTES 1023u
 
-/* A function with the longest name and the most parameters, which adds them up, each times another
- * power of three. */
-static void write_long(char *ptx, size_t size, const char *name)
+/* A function that adds its parameters up, each times another power of three. */
+static void write_long(char *ptx, size_t size, const char *name, unsigned parameters)
 {
 	size_t n = (size_t)snprintf(ptx, size,
 				    ".version 6.0\n.target sm_70\n.address_size 64\n"
@@ -428,12 +427,12 @@ static void write_long(char *ptx, size_t size, const char *name)
 				    name);
 	unsigned i;
 
-	for (i = 1; i < PARAMETERS; i++)
+	for (i = 1; i < parameters; i++)
 		n += (size_t)snprintf(ptx + n, size - n, ", .param .u32 p%u", i);
 	n += (size_t)snprintf(ptx + n, size - n,
 			      ")\n{\n.reg .b64 %%x;\n.reg .b32 %%a, %%b;\n"
 			      "ld.param.u64 %%x, [p0];\nmov.u32 %%a, 0;\n");
-	for (i = 1; i < PARAMETERS; i++)
+	for (i = 1; i < parameters; i++)
 		n += (size_t)snprintf(ptx + n, size - n,
 				      "ld.param.u32 %%b, [p%u];\nmad.lo.u32 %%a, %%a, 3, %%b;\n",
 				      i);
@@ -451,7 +450,7 @@ static bool long_names(void)
 	unsigned i;
 
 	memset(name, 'n', NAME_BYTES);
-	write_long(ptx, sizeof(ptx), name);
+	write_long(ptx, sizeof(ptx), name, PARAMETERS);
 	CHECK(sample_begin());
 	OK(cuModuleLoadData(&m, ptx));
 	OK(cuModuleGetFunction(&f, m, name));
@@ -467,6 +466,10 @@ static bool long_names(void)
 	CHECK(seen == wanted);
 	name[NAME_BYTES - 1] = 0;
 	CHECK(cuModuleGetFunction(&f, m, name) == CUDA_ERROR_NOT_FOUND);
+	OK(cuModuleUnload(m));
+	write_long(ptx, sizeof(ptx), "f", PARAMETERS + 1);
+	OK(cuModuleLoadData(&m, ptx));
+	CHECK(cuModuleGetFunction(&f, m, "f") == CUDA_ERROR_NOT_FOUND);
 	OK(cuMemFree_v2(x));
 	OK(cuModuleUnload(m));
 	return sample_end();

@@ -744,6 +744,50 @@ static void older_host(void)
 	played_vf_end();
 }
 
+/* Whether the log says why: the host must be updated. */
+static int begin_on_old_host(uint32_t number)
+{
+	char path[] = "/tmp/vgpu-log-XXXXXX", text[256] = "";
+	int fd = mkstemp(path), e;
+
+	atomic_store(&talk->rounds[number], 1);
+	unlink(path);
+	dup2(fd, 2);
+	setenv("VGPU_CUDA_LOG", "1", 1);
+	e = cuInit(0);
+	if (pread(fd, text, sizeof(text) - 1, 0) < 0 || !strstr(text, "older than this library"))
+		return 1;
+	return e;
+}
+
+static void much_older_host(void)
+{
+	play();
+	played_vf_features(SOFTGPU_HAD_MODULES | SOFTGPU_HAS_SLOTS);
+	CU_ASSERT_EQUAL(end_of(start(begin_on_old_host, 0)), CUDA_ERROR_NO_DEVICE);
+	played_vf_end();
+}
+
+/* A VF whose process is being replaced reads as ones: programs that begin wait for it, and one that
+ * works begins anew; one that never comes back is gone. */
+static void away(void)
+{
+	const struct timespec pause = {0, 300000000};
+	pid_t first;
+
+	play();
+	played_vf_away(true);
+	first = start(compute, 0);
+	nanosleep(&pause, NULL);
+	CU_ASSERT_EQUAL(atomic_load(&talk->rounds[0]), 0);
+	played_vf_away(false);
+	CU_ASSERT_FATAL(reaches(&talk->rounds[0], 3));
+	played_vf_away(true);
+	CU_ASSERT_EQUAL(end_of(start(only_begin, 1)), CUDA_ERROR_NO_DEVICE);
+	CU_ASSERT_NOT_EQUAL(end_of(first), 0);
+	played_vf_end();
+}
+
 static void hostile(void)
 {
 	pid_t other, victim;
@@ -810,6 +854,8 @@ static const struct test tests[] = {
 	{"a killed program leaves nothing", nothing_is_left},
 	{"one program for each slot", all_slots},
 	{"an older softgpu lets one program have the VF", older_host},
+	{"a softgpu that is too old is named", much_older_host},
+	{"a VF that is away comes back, or is gone", away},
 	{"what a program writes to its slot stops that slot only", hostile},
 	{"what a killed program leaves is not believed", liars},
 	{"modules of all programs have one allowance", one_allowance},

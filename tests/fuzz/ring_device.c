@@ -551,7 +551,7 @@ static void model_unload(struct device *d, uint32_t module)
 
 static bool is_known(const struct device *d, uint32_t module, const char *name)
 {
-	HOLDS(module < DEVICE_MODULES && d->loaded[module] && memchr(name, 0, 256));
+	HOLDS(module < DEVICE_MODULES && d->loaded[module] && memchr(name, 0, SOFTGPU_NAME_BYTES));
 	return name[0] != '?';
 }
 

@@ -54,7 +54,11 @@ static uint64_t argument(struct input *in, char what, uint32_t size)
 	case 'o':
 		n = input_number(in, 2);
 		/* of the arena, that is in the ranges of the VF's ring and the first three slots */
-		return n >> 12 == 15 ? SOFTGPU_ARENA_AT + n % 4096 * 8 : n % SIZE / 8 * 8;
+		if (n >> 12 == 15)
+			return SOFTGPU_ARENA_AT + n % 4096 * 8;
+		/* or of the window's first 16 KiB, or of the memory behind it */
+		n = n % (LOW + SIZE - WINDOW) / 8 * 8;
+		return n < LOW ? n : n - LOW + WINDOW;
 	case 'a':
 		return SOFTGPU_ARENA_AT + input_number(in, 1) % (3 * GRANULES) * GRANULE;
 	case 'g':

@@ -13,6 +13,8 @@
 
 #define WINDOW (UINT64_C(28) << 10)
 #define SIZE (UINT64_C(36) << 10)
+/* What offsets in an input name of the window. */
+#define LOW (UINT64_C(16) << 10)
 /* The arena: granules of each ring's range, and the bytes of one. */
 #define GRANULES UINT64_C(32)
 #define GRANULE UINT64_C(256)

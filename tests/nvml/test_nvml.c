@@ -738,8 +738,18 @@ static void smi(void)
 	end();
 }
 
+static void *wait_long(void *set)
+{
+	char data[32];
+
+	CU_ASSERT_EQUAL(nvmlEventSetWait_v2(set, data, 2000), NVML_ERROR_TIMEOUT);
+	return NULL;
+}
+
 static void events(void)
 {
+	pthread_t waiter;
+	uint32_t n;
 	nvmlEventSet_t set, other;
 	uint64_t types = 9;
 	vgpu_nsec began;
@@ -762,6 +772,12 @@ static void events(void)
 	began = vgpu_now();
 	CU_ASSERT_EQUAL(nvmlEventSetWait_v2(other, data, 30), NVML_ERROR_TIMEOUT);
 	CU_ASSERT(vgpu_now() - began >= 30 * VGPU_MSEC);
+	/* who waits keeps nobody from other calls */
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&waiter, NULL, wait_long, set), 0);
+	for (began = vgpu_now(); vgpu_now() - began < 100 * VGPU_MSEC;)
+		CU_ASSERT_EQUAL(nvmlDeviceGetCount_v2(&n), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(pthread_tryjoin_np(waiter, NULL), EBUSY);
+	pthread_join(waiter, NULL);
 	CU_ASSERT_EQUAL(nvmlEventSetFree(set), NVML_SUCCESS);
 	CU_ASSERT_EQUAL(nvmlEventSetFree(other), NVML_SUCCESS);
 	CU_ASSERT_EQUAL(nvmlEventSetFree(NULL), NVML_ERROR_INVALID_ARGUMENT);

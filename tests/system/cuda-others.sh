@@ -5,7 +5,12 @@
 . "$(dirname "$0")/lib.sh"
 skip() { echo "skipped: $*"; exit 77; }
 [ "$(. /etc/os-release && echo "$VERSION_CODENAME")" = bookworm ] || skip "ffmpeg and numba of Debian 12 are not for this machine"
-"$(dirname "$0")/../fetch" "$run/fetched" --depends ffmpeg python3-numba libnvvm4 2>"$run/fetch.txt" || skip "$(cat "$run/fetch.txt")"
+"$(dirname "$0")/../fetch" "$run/fetched" --depends ffmpeg python3-numba libnvvm4 2>"$run/fetch.txt"
+case $? in
+0) ;;
+77) skip "$(cat "$run/fetch.txt")" ;;
+*) fail "tests/fetch: $(cat "$run/fetch.txt")" ;;
+esac
 root=$run/fetched/root
 LD_LIBRARY_PATH=$VGPU_BUILD/tests/unit/driver "$softgpu" --dir "$run/gpu" --engine cuda --vfs 1 --vram 256M --window 32M --kill-after 2000 2>>"$run/softgpu.log" &
 softgpu_pid=$!

@@ -50,7 +50,7 @@ for p in $a $b; do wait "$p" || fail "a program failed: $(cat "$run"/[ab].txt)";
 await 60 is 0 state available
 await 60 is 1 state available
 grep -q 'cuMemAdvise is not carried' "$run/a.log" || fail "the log does not name a call that is not carried: $(cat "$run/a.log")"
-[ "$(grep -c 'no more than 255 bytes here: xxx' "$run/a.log")" = 2 ] || fail "the log does not say that names are too long: $(cat "$run/a.log")"
+[ "$(grep -c 'no more than 1023 bytes here: xxx' "$run/a.log")" = 2 ] || fail "the log does not say that names are too long: $(cat "$run/a.log")"
 
 # GPU kernels reach memory of the program, so that the checks about it have checked something.
 LD_LIBRARY_PATH=$VGPU_BUILD/tools/cuda:$VGPU_BUILD/tools/nvml VGPU_CUDA_VF=$run/gpu/vf0.sock "$VGPU_BUILD/tools/cuda/vgpu-cuda-check" \

@@ -75,23 +75,12 @@ VGPU_CUDA_VF=$run/other.sock expect "used $((12 * mib))"
 
 # Programs that others have written.
 needed=(python3-pynvml python3-psutil python3-blessed python3-six python3-wcwidth python3-pkg-resources libncursesw6 libdrm2 libsystemd0)
-if "$(dirname "$0")/../fetch" "$run/fetched" nvidia-smi nvtop gpustat "${needed[@]}" 2>"$run/fetch.txt"; then
+if "$(dirname "$0")/../fetch" "$run/fetched" nvtop gpustat "${needed[@]}" 2>"$run/fetch.txt"; then
 	root=$run/fetched/root
 	python() { LD_LIBRARY_PATH=$VGPU_BUILD/tools/nvml PYTHONPATH=$root/usr/lib/python3/dist-packages /usr/bin/python3 "$@"; }
 	python -m gpustat --json >"$run/gpustat.txt" 2>"$run/gpustat.log" || fail "gpustat ended with $?"
 	[ "$(jq -r '.gpus[0] | "\(.uuid) \(."memory.used") \(."memory.total") \(.processes[0].pid) \(.processes[0].gpu_memory_usage)"' "$run/gpustat.txt")" = \
 		"$(head -1 "$run/a.txt") 12 $((all / mib)) $program_pid 12" ] || fail "gpustat: $(cat "$run/gpustat.txt")"
-	smi() { LD_LIBRARY_PATH=$VGPU_BUILD/tools/nvml "$root/usr/lib/nvidia/current/nvidia-smi" "$@" >"$run/smi.txt" 2>&1 || fail "nvidia-smi $* ended with $?: $(cat "$run/smi.txt")"; }
-	shows() { grep -qE -- "$1" "$run/smi.txt" || fail "nvidia-smi does not show '$1': $(cat "$run/smi.txt")"; }
-	smi
-	shows " 12MiB / +$((all / mib))MiB "
-	shows " $program_pid +C .*nvml-hold +12MiB "
-	smi -L
-	shows "^GPU 0: no GPU, but its interface in software, CUDA 12.4 \(UUID: $(head -1 "$run/a.txt")\)$"
-	smi -q -x
-	shows "<pid>$program_pid</pid>"
-	smi --query-compute-apps=gpu_uuid,pid,used_memory --format=csv,noheader,nounits
-	shows "^$(head -1 "$run/a.txt"), $program_pid, 12$"
 	mkfifo "$run/keys"
 	TERM=xterm LD_LIBRARY_PATH=$VGPU_BUILD/tools/nvml:$(echo "$root"/usr/lib/*-linux-gnu) \
 		script -qefc "$root/usr/bin/nvtop" "$run/nvtop.txt" <"$run/keys" >/dev/null 2>&1 &
@@ -103,6 +92,22 @@ if "$(dirname "$0")/../fetch" "$run/fetched" nvidia-smi nvtop gpustat "${needed[
 	echo q >&6
 	exec 6>&-
 	wait $nvtop_pid || fail "nvtop ended with $?: $(cat "$run/nvtop.txt")"
+else
+	echo "skipped: $(cat "$run/fetch.txt")"
+fi
+
+if "$(dirname "$0")/../fetch" "$run/smi" nvidia-smi 2>"$run/fetch.txt"; then
+	smi() { LD_LIBRARY_PATH=$VGPU_BUILD/tools/nvml "$run/smi/root/usr/lib/nvidia/current/nvidia-smi" "$@" >"$run/smi.txt" 2>&1 || fail "nvidia-smi $* ended with $?: $(cat "$run/smi.txt")"; }
+	shows() { grep -qE -- "$1" "$run/smi.txt" || fail "nvidia-smi does not show '$1': $(cat "$run/smi.txt")"; }
+	smi
+	shows " 12MiB / +$((all / mib))MiB "
+	shows " $program_pid +C .*nvml-hold +12MiB "
+	smi -L
+	shows "^GPU 0: no GPU, but its interface in software, CUDA 12.4 \(UUID: $(head -1 "$run/a.txt")\)$"
+	smi -q -x
+	shows "<pid>$program_pid</pid>"
+	smi --query-compute-apps=gpu_uuid,pid,used_memory --format=csv,noheader,nounits
+	shows "^$(head -1 "$run/a.txt"), $program_pid, 12$"
 else
 	echo "skipped: $(cat "$run/fetch.txt")"
 fi

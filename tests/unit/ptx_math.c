@@ -86,9 +86,19 @@ static uint64_t float_result(struct ptx *p, const struct instruction *i, const u
 	}
 }
 
+static bool is_single(struct type type)
+{
+	return type.kind == 'f' && type.bits == 32;
+}
+
 static uint64_t flushed(uint64_t v)
 {
 	return v & 0x7f800000 ? v : v & 0x80000000;
+}
+
+static uint64_t source(const struct instruction *i, uint64_t v)
+{
+	return i->flushes && is_single(i->type) ? flushed(v) : v;
 }
 
 /* Between 0 and 1; what is no number becomes 0. */
@@ -104,16 +114,12 @@ static uint64_t rounded(struct ptx *p, const struct instruction *i, const uint64
 			uint64_t (*result)(struct ptx *p, const struct instruction *i,
 					   const uint64_t *v))
 {
-	bool flushes = i->flushes && i->type.bits == 32;
-	uint64_t sources[3] = {v[0], v[1], v[2]}, r;
-	int k;
+	uint64_t sources[3] = {source(i, v[0]), source(i, v[1]), source(i, v[2])}, r;
 
-	for (k = 0; k < 3 && flushes; k++)
-		sources[k] = flushed(sources[k]);
 	fesetround(i->rounding);
 	r = result(p, i, sources);
 	fesetround(FE_TONEAREST);
-	r = flushes ? flushed(r) : r;
+	r = i->flushes && is_single(i->to) ? flushed(r) : r;
 	return i->saturates ? saturated(i->to, r) : r;
 }
 
@@ -230,8 +236,8 @@ bool ptx_compare(const struct instruction *i, uint64_t x, uint64_t y)
 
 	if (i->type.kind != 'f')
 		return ptx_compares(i->compare, ptx_order(&i->type, x, y), false);
-	f = ptx_to_float(i->type, x);
-	g = ptx_to_float(i->type, y);
+	f = ptx_to_float(i->type, source(i, x));
+	g = ptx_to_float(i->type, source(i, y));
 	return ptx_compares(i->compare, (f > g) - (f < g), f != f || g != g);
 }
 
@@ -286,7 +292,7 @@ uint64_t ptx_convert(struct ptx *p, const struct instruction *i, uint64_t v)
 {
 	if (i->to.kind == 'f')
 		return rounded(p, i, (const uint64_t[3]){v}, converted);
-	return i->type.kind == 'f' ? to_integer(i, ptx_to_float(i->type, v))
+	return i->type.kind == 'f' ? to_integer(i, ptx_to_float(i->type, source(i, v)))
 				   : ptx_widen(&i->type, v);
 }
 

@@ -93,6 +93,11 @@ static float fma_in(int mode, volatile float x, volatile float y, volatile float
 	return f;
 }
 
+static int32_t as_s32(float f)
+{
+	return f != f ? 0 : f >= 0x1p31f ? INT32_MAX : f < -0x1p31f ? INT32_MIN : (int32_t)f;
+}
+
 static float flush(float f)
 {
 	return fpclassify(f) == FP_SUBNORMAL ? copysignf(0, f) : f;
@@ -153,6 +158,15 @@ static float flush(float f)
 	  of32(fma_in(FE_TOWARDZERO, f32(A), f32(B), -0.0f)))                                      \
 	X(mul_flushed_f32, "mul.ftz.f32 %o, %a, %b;" TO_64,                                        \
 	  of32(flush(flush(f32(A)) * flush(f32(B)))))                                              \
+	X(widened_f64, "cvt.ftz.f64.f32 %O, %a;", of64((double)flush(f32(A))))                     \
+	X(narrowed_f32, "cvt.rn.ftz.f32.f64 %o, %A;" TO_64, of32(flush((float)f64(A))))            \
+	X(counted_f32, "cvt.rn.ftz.f32.s32 %o, %a;" TO_64, of32((float)(int32_t)a))                \
+	X(less_flushed, "setp.lt.ftz.f32 %p1, %a, %b; selp.b64 %O, %A, %C, %p1;",                  \
+	  flush(f32(A)) < flush(f32(B)) ? A : C)                                                   \
+	X(ceil_flushed, "cvt.rpi.ftz.s32.f32 %o, %a;" TO_64,                                       \
+	  (uint32_t)as_s32(ceilf(flush(f32(A)))))                                                  \
+	X(sum_sat_f32, "add.sat.f32 %o, %a, %b;" TO_64,                                            \
+	  of32(f32(A) + f32(B) > 0 ? fminf(f32(A) + f32(B), 1) : 0))                               \
 	X(sat_f32, "cvt.sat.f32.f32 %o, %a;" TO_64, of32(f32(A) > 0 ? fminf(f32(A), 1) : 0))       \
 	X(fma_f64, "fma.rn.f64 %O, %A, %B, %C;", of64(fma(f64(A), f64(B), f64(C))))                \
 	X(div_f32, "div.rn.f32 %o, %a, %b;" TO_64, of32(f32(A) / f32(B)))                          \
@@ -229,11 +243,12 @@ static bool is_nan_of(const char *name, uint64_t v)
 static uint64_t number(void)
 {
 	static const uint64_t edges[] = {0,	     1,		 0x7fffffff, 0x80000000,
-					 UINT64_MAX, 0x3f800000, 0x3fc00000, 0xbf000000};
+					 UINT64_MAX, 0x3f800000, 0x3fc00000, 0xbf000000,
+					 0x400000,   0x80000001, 0x007fffff, 0x800000};
 
 	switch (draw(4)) {
 	case 0:
-		return edges[draw(8)];
+		return edges[draw(12)];
 	case 1:
 		return of32((float)(int64_t)draw(2000) / 8 - 100);
 	case 2:

@@ -281,7 +281,11 @@ static void hostile_launches(void)
 		{"fill", 0, 3, {SOFTGPU_ARG_BUFFER, 0, MIB, 4000}, SOFTGPU_BAD_LAUNCH},
 		{"fill", 257, 3, {SOFTGPU_ARG_BUFFER, 0, MIB, 4000}, SOFTGPU_BAD_LAUNCH},
 		{"fill", 256, 2, {SOFTGPU_ARG_BUFFER, 0, MIB, 4000}, SOFTGPU_BAD_LAUNCH},
-		{"fill", 256, 33, {SOFTGPU_ARG_BUFFER, 0, MIB, 4000}, SOFTGPU_BAD_LAUNCH},
+		{"fill",
+		 256,
+		 SOFTGPU_MAX_LAUNCH_ARGS + 1,
+		 {SOFTGPU_ARG_BUFFER, 0, MIB, 4000},
+		 SOFTGPU_BAD_LAUNCH},
 		{"fill", 256, UINT32_MAX, {SOFTGPU_ARG_BUFFER, 0, MIB, 4000}, SOFTGPU_BAD_LAUNCH},
 		{"fill", 256, 3, {SOFTGPU_ARG_BUFFER, 0, 2 * MIB - 8, 16}, SOFTGPU_OUT_OF_RANGE},
 		{"fill", 256, 3, {SOFTGPU_ARG_BUFFER, 0, MIB - 8, 16}, SOFTGPU_OUT_OF_RANGE},
@@ -308,7 +312,8 @@ static void hostile_launches(void)
 	bench_open(&b);
 	bench_load(&b);
 	put_launch(&b, "fill", 256, cases[0].first, 3);
-	memset(b.window + 16384 + offsetof(struct softgpu_launch, function), 'f', 256);
+	memset(b.window + 16384 + offsetof(struct softgpu_launch, function), 'f',
+	       SOFTGPU_NAME_BYTES);
 	CU_ASSERT_EQUAL(bench_run(&b), WORKER_FAILED);
 	bench_close(&b);
 	/* a module that does not compile leaves the compiler's message, cut to the room that there

@@ -55,7 +55,7 @@ kill -INT $b
 wait $b
 check "tenant B ends well" [ $? = 0 ]
 check "B's results are right" right b
-check "B was reset twice" [ "$(jq .resets /run/b.json)" = 2 ]
+check "B was reset twice" [ "$(jq .resets /run/b.json)" -ge 2 ]
 if [ "$hold" = vfio ]; then
 	check "vgpud --release names the program that holds the PF" sh -c "vgpud --release $pf 2>&1 | grep -q 'in use by vgpud'"
 	check "the keeper ends well" stop_vgpud

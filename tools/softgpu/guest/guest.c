@@ -46,12 +46,29 @@ static int write64(struct guest *g, uint32_t offset, uint64_t value)
 	return vfio_write(g->device, VFIO_REGION_BAR5, offset, &value, sizeof(value));
 }
 
+static void nap(void)
+{
+	const struct timespec pause = {0, 1000000};
+
+	nanosleep(&pause, NULL);
+}
+
+/* The VF has read as ones. 0: it may come back; -ENODEV: it has read so for so long that it is
+ * gone.
+ */
+static int away(struct guest *g)
+{
+	if (g->away_since == 0)
+		g->away_since = vgpu_now();
+	return vgpu_now() - g->away_since < AWAY_MOST ? 0 : -ENODEV;
+}
+
 /* Finds the layout of the VF: its interrupt enable register keeps what is written. */
-static int find_mailbox(struct guest *g)
+static int try_layouts(struct guest *g, uint32_t *value)
 {
 	static const struct gpuiov_layout *const layouts[] = {&gpuiov_layout_navi,
 							      &gpuiov_layout_tonga};
-	uint32_t i, value;
+	uint32_t i;
 	int r;
 
 	for (i = 0; i < 2; i++) {
@@ -63,11 +80,21 @@ static int find_mailbox(struct guest *g)
 					 at[GPUIOV_MBOX_INT].offset};
 		r = write32(g, g->mailbox.enable, GPUIOV_MBOX_INT_VALID);
 		if (r == 0)
-			r = read32(g, g->mailbox.enable, &value);
-		if (r < 0 || value == GPUIOV_MBOX_INT_VALID)
+			r = read32(g, g->mailbox.enable, value);
+		if (r < 0 || *value == GPUIOV_MBOX_INT_VALID)
 			return r;
 	}
 	return -ENODEV;
+}
+
+static int find_mailbox(struct guest *g)
+{
+	uint32_t value = 0;
+	int r;
+
+	while ((r = try_layouts(g, &value)) == -ENODEV && value == UINT32_MAX && away(g) == 0)
+		nap();
+	return r;
 }
 
 int guest_open(struct guest **out, const char *name, struct vgpu_error *err)
@@ -118,22 +145,20 @@ void guest_use_slot(struct guest *g)
 	g->share.on = true;
 }
 
-/* Reads the mailbox's state. A VF whose process is being replaced reads as ones for that time. 0;
- * -ENODEV: for so long that the device is gone; or another -errno. */
+/* Reads the mailbox's state; ones: the VF is away. 0, or -errno as away(). */
 static int read_control(struct guest *g, uint32_t *control)
 {
-	const struct timespec pause = {0, 1000000};
-	vgpu_nsec until = VGPU_NEVER; /* set after the first access, which may itself take long */
-	int r;
+	int r = read32(g, g->mailbox.control, control);
 
-	while ((r = read32(g, g->mailbox.control, control)) == 0 && *control == UINT32_MAX) {
-		if (until == VGPU_NEVER)
-			until = vgpu_now() + AWAY_MOST;
-		if (vgpu_now() >= until)
-			return -ENODEV;
-		nanosleep(&pause, NULL);
-	}
+	if (r == 0 && *control == UINT32_MAX)
+		return away(g);
+	g->away_since = 0;
 	return r;
+}
+
+static bool has_message(uint32_t control)
+{
+	return control & GPUIOV_MBOX_RCV_VALID && control != UINT32_MAX;
 }
 
 /* Waits for a message of the PF; *WORD is 0 if none comes by DEADLINE. 0 or -errno. */
@@ -152,7 +177,7 @@ static int receive(struct guest *g, uint32_t *word, vgpu_nsec deadline)
 			r = read32(g, g->mailbox.rcv, word);
 		if (r < 0)
 			return r;
-		if (control & GPUIOV_MBOX_RCV_VALID)
+		if (has_message(control))
 			return write32(g, g->mailbox.control, GPUIOV_MBOX_RCV_ACK);
 		/* The PF writes the end of a reset without marking it as a message, and the word
 		 * stays: it is news while the request that the reset has dropped was not repeated.
@@ -177,13 +202,12 @@ static bool is_unread(uint32_t control)
 /* Sends a message when the PF has read the one before, or has not done so for long. */
 static int send_request(struct guest *g, uint32_t word)
 {
-	const struct timespec pause = {0, 1000000};
 	vgpu_nsec until = vgpu_now() + READ_WITHIN;
 	uint32_t control = 0;
 	int r = read_control(g, &control);
 
-	while (r == 0 && is_unread(control) && vgpu_now() < until) {
-		nanosleep(&pause, NULL);
+	while (r == 0 && (is_unread(control) || control == UINT32_MAX) && vgpu_now() < until) {
+		nap();
 		r = read_control(g, &control);
 	}
 	if (r == 0)
@@ -201,7 +225,7 @@ static int repeat_request(struct guest *g, uint32_t request)
 	uint32_t control;
 	int r = read_control(g, &control);
 
-	if (r < 0 || control & GPUIOV_MBOX_RCV_VALID || is_unread(control))
+	if (r < 0 || control == UINT32_MAX || has_message(control) || is_unread(control))
 		return r;
 	return send_request(g, request);
 }
@@ -216,7 +240,7 @@ static int request_engine(struct guest *g, uint32_t request, vgpu_nsec timeout,
 
 	/* An old message must not be taken for the answer. */
 	r = read_control(g, &control);
-	if (r == 0 && control & GPUIOV_MBOX_RCV_VALID)
+	if (r == 0 && has_message(control))
 		r = write32(g, g->mailbox.control, GPUIOV_MBOX_RCV_ACK);
 	if (r == 0)
 		r = send_request(g, request);
@@ -261,6 +285,8 @@ int guest_look(struct guest *g)
 			      sizeof(g->partition));
 	if (r == 0)
 		r = read32(g, SOFTGPU_FEATURES, &g->features);
+	if (r == 0 && g->features == UINT32_MAX)
+		r = -EAGAIN;
 	if (r < 0)
 		return r;
 	/* BAR 0 may be larger than the part of the partition that it shows. */
@@ -271,14 +297,19 @@ int guest_look(struct guest *g)
 
 int guest_start(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 {
-	int r = write32(g, g->mailbox.enable, GPUIOV_MBOX_INT_VALID);
+	vgpu_nsec deadline = vgpu_now() + timeout, now;
+	int r;
 
-	if (r < 0)
-		return vgpu_error_set(err, r, "mailbox: %s", strerror(-r));
-	r = request_engine(g, GPUIOV_REQ_INIT, timeout, err);
-	if (r < 0)
-		return r;
-	r = guest_look(g);
+	do {
+		r = write32(g, g->mailbox.enable, GPUIOV_MBOX_INT_VALID);
+		if (r < 0)
+			return vgpu_error_set(err, r, "mailbox: %s", strerror(-r));
+		now = vgpu_now();
+		r = request_engine(g, GPUIOV_REQ_INIT, now < deadline ? deadline - now : 0, err);
+		if (r < 0)
+			return r;
+		r = guest_look(g);
+	} while (r == -EAGAIN); /* its process was killed since: another must be asked */
 	if (r < 0)
 		return vgpu_error_set(err, r, "the VF's memory: %s", strerror(-r));
 	g->ring = g->memory + RING_AT;
@@ -314,7 +345,8 @@ int guest_stop(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 	if (r == 0)
 		r = send_request(g, GPUIOV_REL_FINI);
 	/* A guest that disconnects before the host has read REL_FINI is reset instead. */
-	while (r == 0 && !(control & GPUIOV_MBOX_TRN_ACK) && vgpu_now() < deadline) {
+	while (r == 0 && (!(control & GPUIOV_MBOX_TRN_ACK) || control == UINT32_MAX) &&
+	       vgpu_now() < deadline) {
 		r = receive(g, &word, vgpu_now() + VGPU_MSEC);
 		if (r == 0)
 			r = read_control(g, &control);
@@ -354,7 +386,7 @@ bool guest_has_modules(struct guest *g)
 
 bool guest_has_old_modules(struct guest *g)
 {
-	return g->features & SOFTGPU_HAD_MODULES;
+	return g->features & SOFTGPU_HAD_MODULES && !guest_has_modules(g);
 }
 
 bool guest_has_arena(struct guest *g)
@@ -433,13 +465,10 @@ int guest_check(struct guest *g)
 	if (r < 0)
 		return r;
 	error = guest_error(g);
-	/* Another process serves the VF from now on, and has begun with a reset. */
-	if (control == UINT32_MAX || word == UINT32_MAX || (uint32_t)error == UINT32_MAX) {
-		r = read_control(g, &control);
-		if (r < 0)
-			return r;
+	/* A VF that reads as ones is away: another process will serve it, and begins with a reset.
+	 */
+	if (control == UINT32_MAX || word == UINT32_MAX || (uint32_t)error == UINT32_MAX)
 		word = GPUIOV_FLR;
-	}
 	if (word == GPUIOV_FLR || word == GPUIOV_FLR_DONE || !share_is_valid(g)) {
 		g->up = false;
 		return -ECONNRESET;

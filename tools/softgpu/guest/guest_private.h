@@ -64,6 +64,7 @@ struct guest {
 	int vectors[SOFTGPU_VF_VECTORS];
 	bool polled; /* there are no interrupts, and opening the VF has not reset it */
 	struct mailbox mailbox;
+	vgpu_nsec away_since; /* since when the VF reads as ones; 0: it does not */
 	uint8_t *memory;
 	size_t size;
 	uint64_t partition; /* bytes; the first SIZE of them are mapped */

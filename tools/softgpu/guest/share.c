@@ -298,16 +298,17 @@ static int begin(struct guest *g, vgpu_nsec deadline, struct vgpu_error *err)
 static int join(struct guest *g, uint32_t others, vgpu_nsec deadline, struct vgpu_error *err)
 {
 	int r = others > 0 ? guest_look(g) : 0;
+	bool away = r == -EAGAIN; /* the others have lost it */
 	uint32_t slots = 0;
 
-	if (r < 0)
+	if (r < 0 && !away)
 		return vgpu_error_set(err, r, "the VF's memory: %s", strerror(-r));
-	if (others > 0 && !(g->features & SOFTGPU_HAS_SLOTS))
+	if (others > 0 && !away && !(g->features & SOFTGPU_HAS_SLOTS))
 		return vgpu_error_set(err, -EBUSY,
 				      "another program holds this VF, whose softgpu lets one "
 				      "program have it at a time");
 	g->share.page = (struct shared_page *)(g->memory + PAGE_AT);
-	if (others == 0 || !read_page(g, &slots) || guest_check(g) < 0)
+	if (others == 0 || away || !read_page(g, &slots) || guest_check(g) < 0)
 		r = begin(g, deadline, err);
 	if (r < 0 || !(g->features & SOFTGPU_HAS_SLOTS))
 		return r;

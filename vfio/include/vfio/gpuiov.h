@@ -362,7 +362,7 @@ enum softgpu_opcode {
 #define SOFTGPU_REPORT 2u
 
 /* The name of a function or a variable, and its end. Compilers make long ones: that of numba for
- * a function of nine arrays has 400 bytes, and the function 63 parameters. */
+ * a function of nine arrays has more than 400, and the function 63 parameters. */
 #define SOFTGPU_NAME_BYTES 1024u
 /* The arguments of LAUNCH, in the window. */
 #define SOFTGPU_MAX_LAUNCH_ARGS 96u
