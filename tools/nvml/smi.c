@@ -2,7 +2,7 @@
 /*
  * What nvidia-smi calls beside NVML's public calls: functions that have numbers in place of names,
  * in a table that begins with its size in bytes. NVIDIA shows it in its stand-in for tests,
- * mocknvml in github.com/NVIDIA/k8s-test-infra; the numbers are the same in nvidia-smi 470 to 550.
+ * mocknvml in github.com/NVIDIA/k8s-test-infra; the numbers are the same in nvidia-smi 418 to 580.
  * Whoever calls looks at the size first, and does without what is not there.
  */
 #include <string.h>

@@ -53,9 +53,7 @@ static void nap(void)
 	nanosleep(&pause, NULL);
 }
 
-/* The VF has read as ones. 0: it may come back; -ENODEV: it has read so for so long that it is
- * gone.
- */
+/* The VF has read as ones. 0: it may come back; -ENODEV: it has done so for too long. */
 static int away(struct guest *g)
 {
 	if (g->away_since == 0)
@@ -465,8 +463,7 @@ int guest_check(struct guest *g)
 	if (r < 0)
 		return r;
 	error = guest_error(g);
-	/* A VF that reads as ones is away: another process will serve it, and begins with a reset.
-	 */
+	/* It is away: another process will serve the VF, and begins with a reset. */
 	if (control == UINT32_MAX || word == UINT32_MAX || (uint32_t)error == UINT32_MAX)
 		word = GPUIOV_FLR;
 	if (word == GPUIOV_FLR || word == GPUIOV_FLR_DONE || !share_is_valid(g)) {

@@ -147,8 +147,8 @@ bool guest_is_awake(struct guest *g);
 int guest_wait(struct guest *g, uint64_t fence, vgpu_nsec timeout);
 /* The same for a mark, of which nobody tells: sleeps, and looks. */
 int guest_wait_mark(struct guest *g, uint64_t mark, vgpu_nsec timeout);
-/* 0 if the VF is working; -ECONNRESET: it is being reset or was reset; -EIO: it has stopped with an
- * error; -ENODEV: the device is gone. */
+/* 0 if the VF is working; -ECONNRESET: it is being reset or was reset, or reads as ones; -EIO: it
+ * has stopped with an error; -ENODEV: the device is gone. Never waits. */
 int guest_check(struct guest *g);
 /* Whether the fence has been reached. */
 bool guest_reached(struct guest *g, uint64_t fence);
