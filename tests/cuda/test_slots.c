@@ -773,6 +773,7 @@ static void much_older_host(void)
 static void away(void)
 {
 	const struct timespec pause = {0, 300000000};
+	vgpu_nsec began;
 	pid_t first;
 
 	play();
@@ -783,7 +784,9 @@ static void away(void)
 	played_vf_away(false);
 	CU_ASSERT_FATAL(reaches(&talk->rounds[0], 3));
 	played_vf_away(true);
+	began = vgpu_now();
 	CU_ASSERT_EQUAL(end_of(start(only_begin, 1)), CUDA_ERROR_NO_DEVICE);
+	CU_ASSERT(vgpu_now() - began < 25 * VGPU_SEC); /* 10 s, and 15 on a busy machine */
 	CU_ASSERT_NOT_EQUAL(end_of(first), 0);
 	played_vf_end();
 }
