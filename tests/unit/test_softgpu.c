@@ -1013,9 +1013,6 @@ static void only_says_that_it_rests(void)
 	pid_t pid;
 
 	begin_with(&with_workers, "navi");
-	/* an older library must not take it for what it knows */
-	CU_ASSERT_EQUAL(vf_read32(0, SOFTGPU_FEATURES) & (SOFTGPU_HAD_MODULES | SOFTGPU_HAS_MODULES),
-			SOFTGPU_HAS_MODULES);
 	bring_up(0);
 	run_vf(0);
 	put(0, (struct softgpu_packet){SOFTGPU_COUNT, 0, {MIB, UINT64_C(1) << 40}});
