@@ -29,6 +29,8 @@
 
 /* How long a process may take to stop after KILLING, or with workers; then it is killed. */
 #define KILL_AFTER (5 * VGPU_MSEC)
+/* The same for one of ordinary priority, which may have to wait for a CPU first. */
+#define KILL_AFTER_ORDINARY (50 * VGPU_MSEC)
 /* How long a process may take to start; and how long the device waits after one that could not. */
 #define START_MS 10000
 #define AGAIN_MS 1000
@@ -115,6 +117,11 @@ void link_kill(struct link *l)
 	link_wake(l);
 }
 
+static vgpu_nsec kill_after(const struct link *l)
+{
+	return l->gpu->config.fifo > 0 ? KILL_AFTER : KILL_AFTER_ORDINARY;
+}
+
 vgpu_nsec link_deadline(const struct link *l)
 {
 	return l->deadline;
@@ -124,7 +131,7 @@ void link_overdue(struct link *l)
 {
 	/* Another worker may have begun to start or end since the deadline was set. */
 	if (l->gpu->workers && l->stopping && l->stopped != VGPU_NEVER) {
-		l->deadline = l->stopped + KILL_AFTER + workers_stop_most(l->gpu, l->stopped);
+		l->deadline = l->stopped + kill_after(l) + workers_stop_most(l->gpu, l->stopped);
 		if (l->deadline > vgpu_now())
 			return;
 	}
@@ -323,7 +330,7 @@ bool link_stop(struct link *l, bool kill)
 		send_order(l, &look, NULL, 0);
 	if (kill || l->gpu->workers) {
 		l->stopped = kill ? VGPU_NEVER : vgpu_now();
-		l->deadline = vgpu_now() + KILL_AFTER;
+		l->deadline = vgpu_now() + kill_after(l);
 		if (l->gpu->workers)
 			l->deadline += workers_stop_most(l->gpu, l->stopped);
 		pthread_cond_signal(&l->gpu->sequencer_cond);
