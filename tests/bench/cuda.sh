@@ -5,10 +5,7 @@
 # guest's side of a launch is what is measured. One JSON object on stdout; nothing is asserted.
 # Usage: VGPU_BUILD=DIR cuda.sh [ROUNDS]
 . "$(dirname "$0")/../system/lib.sh"
-LD_LIBRARY_PATH=$VGPU_BUILD/tests/unit/driver "$softgpu" --dir "$run/gpu" --engine cuda --vfs 1 --vram 256M --window 64M --kill-after 2000 \
-	2>>"$run/softgpu.log" &
-pids+=($!)
-await 90 test -S "$run/gpu/pf.sock"
+LD_LIBRARY_PATH=$VGPU_BUILD/tests/unit/driver start_softgpu --engine cuda --vfs 1 --window 64M --kill-after 2000
 config <<-CONF
 	vfs = 1
 	grace_ms = 10000

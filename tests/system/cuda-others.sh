@@ -12,10 +12,7 @@ case $? in
 *) fail "tests/fetch: $(cat "$run/fetch.txt")" ;;
 esac
 root=$run/fetched/root
-LD_LIBRARY_PATH=$VGPU_BUILD/tests/unit/driver "$softgpu" --dir "$run/gpu" --engine cuda --vfs 1 --vram 256M --window 32M --kill-after 2000 2>>"$run/softgpu.log" &
-softgpu_pid=$!
-pids+=($!)
-await 90 test -S "$run/gpu/pf.sock"
+LD_LIBRARY_PATH=$VGPU_BUILD/tests/unit/driver start_softgpu --engine cuda --vfs 1 --window 32M --kill-after 2000
 config <<-CONF
 	vfs = 1
 	grace_ms = 10000

@@ -12,10 +12,7 @@ other=$(grep -v '^nvml[A-Z]' <<<"$exported")
 [ -z "$other" ] || fail "$library exports more than NVML: $other"
 readelf -d "$library" | grep -q NODELETE || fail "$library can be unloaded"
 
-LD_LIBRARY_PATH=$tests/unit/driver "$softgpu" --dir "$run/gpu" --engine cuda --vfs 2 --vram 256M --window 32M --kill-after 2000 2>>"$run/softgpu.log" &
-softgpu_pid=$!
-pids+=($!)
-await 90 test -S "$run/gpu/pf.sock"
+LD_LIBRARY_PATH=$tests/unit/driver start_softgpu --engine cuda --vfs 2 --window 32M --kill-after 2000
 config <<-CONF
 	vfs = 2
 	policy = fair

@@ -18,11 +18,7 @@ if [ "${1:-}" = bench ]; then
 	programs=("$VGPU_BUILD"/{tests/bench/bench-cuda,tools/cuda/libcuda.so.1} "$here/../cuda/sample.ptx")
 fi
 "$here/image" "$VGPU_LAB" "$run/image.gz" "${programs[@]}" || fail "the image cannot be made"
-LD_LIBRARY_PATH=$VGPU_BUILD/tests/unit/driver "$softgpu" --dir "$run/gpu" --engine cuda --vfs 1 --vram "$vram" --window 16M --kill-after 8000 \
-	2>>"$run/softgpu.log" &
-softgpu_pid=$!
-pids+=($!)
-await 90 test -S "$run/gpu/pf.sock"
+LD_LIBRARY_PATH=$VGPU_BUILD/tests/unit/driver start_softgpu --engine cuda --vfs 1 --vram "$vram" --window 16M --kill-after 8000
 config <<-CONF
 	vfs = 1
 	grace_ms = 10000

@@ -54,63 +54,19 @@ static nvmlReturn_t list(nvmlDevice_t device, uint32_t *n, struct list l, bool n
 	return l.n > l.most ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, uint32_t *n,
-						  struct nvml_process_v1 *out)
-{
-	return CALL_END(list(device, n, (struct list){.old = out}, false));
-}
-
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, uint32_t *n,
-						     struct nvml_process *out)
-{
-	return CALL_END(list(device, n, (struct list){.processes = out}, false));
-}
-
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, uint32_t *n,
-						     struct nvml_process *out)
-{
-	return CALL_END(list(device, n, (struct list){.processes = out}, false));
-}
-
-/* A VF draws nothing. */
-nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, uint32_t *n,
-						   struct nvml_process_v1 *out)
-{
-	return CALL_END(list(device, n, (struct list){.old = out}, true));
-}
-
-nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, uint32_t *n,
-						      struct nvml_process *out)
-{
-	return CALL_END(list(device, n, (struct list){.processes = out}, true));
-}
-
-nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, uint32_t *n,
-						      struct nvml_process *out)
-{
-	return CALL_END(list(device, n, (struct list){.processes = out}, true));
-}
-
-nvmlReturn_t processes_named(nvmlDevice_t device, uint32_t *n, struct nvml_named_process *out)
-{
-	return CALL_END(list(device, n, (struct list){.named = out}, false));
-}
-
-/* Nor does it know NVIDIA's MPS. */
-nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, uint32_t *n,
-						     struct nvml_process_v1 *out)
-{
-	return CALL_END(list(device, n, (struct list){.old = out}, true));
-}
-
-nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, uint32_t *n,
-							struct nvml_process *out)
-{
-	return CALL_END(list(device, n, (struct list){.processes = out}, true));
-}
-
-nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, uint32_t *n,
-							struct nvml_process *out)
-{
-	return CALL_END(list(device, n, (struct list){.processes = out}, true));
-}
+#define LIST(name, type, array, none)                                                              \
+	nvmlReturn_t name(nvmlDevice_t device, uint32_t *n, type *out)                             \
+	{                                                                                          \
+		return CALL_END(list(device, n, (struct list){.array = out}, none));               \
+	}
+LIST(nvmlDeviceGetComputeRunningProcesses, struct nvml_process_v1, old, false)
+LIST(nvmlDeviceGetComputeRunningProcesses_v2, struct nvml_process, processes, false)
+LIST(nvmlDeviceGetComputeRunningProcesses_v3, struct nvml_process, processes, false)
+LIST(processes_named, struct nvml_named_process, named, false)
+/* A VF draws nothing, and does not know NVIDIA's MPS. */
+LIST(nvmlDeviceGetGraphicsRunningProcesses, struct nvml_process_v1, old, true)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, struct nvml_process, processes, true)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, struct nvml_process, processes, true)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses, struct nvml_process_v1, old, true)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, struct nvml_process, processes, true)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, struct nvml_process, processes, true)

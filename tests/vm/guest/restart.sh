@@ -55,7 +55,8 @@ kill -INT $b
 wait $b
 check "tenant B ends well" [ $? = 0 ]
 check "B's results are right" right b
-check "B was reset twice" [ "$(jq .resets /run/b.json)" -ge 2 ]
+# Three times, if the new process has let it in before vgpud knew of the old one's end.
+check "B was reset twice" sh -c 'r=$(jq .resets /run/b.json); [ "$r" = 2 ] || [ "$r" = 3 ]'
 if [ "$hold" = vfio ]; then
 	check "vgpud --release names the program that holds the PF" sh -c "vgpud --release $pf 2>&1 | grep -q 'in use by vgpud'"
 	check "the keeper ends well" stop_vgpud

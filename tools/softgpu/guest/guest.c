@@ -236,7 +236,10 @@ static int request_engine(struct guest *g, uint32_t request, vgpu_nsec timeout,
 	uint32_t word, control;
 	int r;
 
-	/* An old message must not be taken for the answer. */
+	/* Nobody has looked since the last request. An old message must not be taken for the
+	 * answer.
+	 */
+	g->away_since = 0;
 	r = read_control(g, &control);
 	if (r == 0 && has_message(control))
 		r = write32(g, g->mailbox.control, GPUIOV_MBOX_RCV_ACK);
