@@ -219,7 +219,7 @@ void guest_use_slot(struct guest *g)
 	(void)g;
 }
 
-bool guest_is_awake(struct guest *g)
+bool guest_show(struct guest *g)
 {
 	(void)g;
 	return false;

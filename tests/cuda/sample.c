@@ -774,9 +774,9 @@ static const struct sample_check checks[] = {
 };
 
 static const struct sample_check *const tables[] = {
-	checks,		 calls_checks,	 captured_events_checks, contexts_checks,
-	programs_checks, graphs_checks,	 images_checks,		 mapped_checks,
-	pinned_checks,	 refused_checks, virtual_checks,	 NULL};
+	checks,		 arguments_checks, calls_checks,  captured_events_checks, contexts_checks,
+	programs_checks, graphs_checks,	   images_checks, mapped_checks,	  pinned_checks,
+	refused_checks,	 virtual_checks,   NULL};
 
 int sample_run(void)
 {

@@ -118,7 +118,7 @@ static void use(uint64_t total, uint64_t bytes)
 	record_begin(NAME);
 	if (total > 0)
 		record_show(total, &about);
-	record_used(bytes);
+	record_used((int64_t)bytes);
 }
 
 static void use_five(void)

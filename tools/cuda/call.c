@@ -100,6 +100,7 @@ CUresult call_start(void)
 	heap_reset(link_parts.memory_size);
 	arena_reset();
 	physical_reset();
+	launch_reset();
 	memory_is_unified(); /* before the program has other memory at the device's addresses */
 	record_show(link_parts.memory_size, &link_about);
 	flush_start();
@@ -133,8 +134,6 @@ CUresult call_end(const char *name, CUresult e)
 {
 	const char *code = NULL;
 
-	if (state == STATE_UP)
-		record_used(heap_used() + shareable_made());
 	pthread_mutex_unlock(&lock);
 	if (e != CUDA_SUCCESS && e != CUDA_ERROR_NOT_READY) {
 		cuGetErrorName(e, &code);

@@ -2,7 +2,6 @@
 #include "graph.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 bool graph_list_has(const struct node_list *l, const struct node *node)
 {
@@ -47,13 +46,7 @@ static void list_drop(struct node_list *l, const struct node *node)
 bool graph_work_copy(struct work *to, const struct work *w)
 {
 	*to = *w;
-	if (w->kind != WORK_LAUNCH)
-		return true;
-	to->launch.args = malloc(w->launch.size + 1);
-	if (!to->launch.args)
-		return false;
-	memcpy(to->launch.args, w->launch.args, w->launch.size);
-	return true;
+	return w->kind != WORK_LAUNCH || launch_keep(&to->launch);
 }
 
 void graph_work_end(struct work *w)

@@ -58,10 +58,8 @@ bool graph_list_add(struct node_list *l, struct node *node);
 void graph_list_clear(struct node_list *l);
 bool graph_list_has(const struct node_list *l, const struct node *node);
 
-/* nodes.c: the node that P describes; *W points to the program's arguments and to ARGS, of
- * SOFTGPU_MAX_LAUNCH_BYTES. */
-CUresult nodes_kernel(const struct cuda_kernel_node *p, CUkernel kernel, uint8_t *args,
-		      struct work *w);
+/* nodes.c: the node that P describes; *W points to the program's arguments. */
+CUresult nodes_kernel(const struct cuda_kernel_node *p, CUkernel kernel, struct work *w);
 CUresult nodes_set(const struct cuda_set_node *p, struct work *w);
 
 #endif

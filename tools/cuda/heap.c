@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "library.h"
+#include "record.h"
 
 #define GRAIN 512u /* CUDA promises 256 */
 
@@ -24,6 +25,13 @@ void heap_reset(uint64_t size)
 	heap_taken = 0;
 }
 
+/* BYTES more are allocated than before. */
+static void take_note(int64_t bytes)
+{
+	heap_taken += (uint64_t)bytes;
+	record_used(bytes);
+}
+
 static bool insert(size_t i, struct block b)
 {
 	struct block *more;
@@ -38,7 +46,7 @@ static bool insert(size_t i, struct block b)
 	memmove(&blocks[i + 1], &blocks[i], (n_blocks - i) * sizeof(*blocks));
 	blocks[i] = b;
 	n_blocks++;
-	heap_taken += b.taken;
+	take_note((int64_t)b.taken);
 	return true;
 }
 
@@ -111,7 +119,7 @@ bool heap_give(uint64_t offset)
 
 	if (i == 0 || blocks[i - 1].at != offset)
 		return false;
-	heap_taken -= blocks[i - 1].taken;
+	take_note(-(int64_t)blocks[i - 1].taken);
 	memmove(&blocks[i - 1], &blocks[i], (n_blocks - i) * sizeof(*blocks));
 	n_blocks--;
 	pieces_freed();
@@ -124,7 +132,7 @@ void heap_give_all(const void *owner)
 
 	for (i = 0; i < n_blocks; i++) {
 		if (blocks[i].owner == owner)
-			heap_taken -= blocks[i].taken;
+			take_note(-(int64_t)blocks[i].taken);
 		else
 			blocks[kept++] = blocks[i];
 	}
@@ -174,9 +182,4 @@ uint64_t heap_left(void)
 	uint64_t left = pieces_left(heap_size);
 
 	return left > heap_taken ? left - heap_taken : 0;
-}
-
-uint64_t heap_used(void)
-{
-	return heap_taken;
 }

@@ -242,13 +242,12 @@ static CUresult replace(struct instance *x, CUgraphNode node, enum node_type typ
 static CUresult set_kernel(CUgraphExec h, CUgraphNode node, const struct cuda_kernel_node *p,
 			   CUkernel kernel)
 {
-	uint8_t args[SOFTGPU_MAX_LAUNCH_BYTES];
 	struct instance *x;
 	struct work w;
 	CUresult e = begin(h, &x, p);
 
 	if (e == CUDA_SUCCESS)
-		e = nodes_kernel(p, kernel, args, &w);
+		e = nodes_kernel(p, kernel, &w);
 	return e == CUDA_SUCCESS ? replace(x, node, NODE_KERNEL, &w) : e;
 }
 

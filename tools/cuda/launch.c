@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Launches. What only the host finds wrong is reported by a later call that waits. */
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "library.h"
@@ -25,47 +25,61 @@ static uint64_t threads_of(const struct work_launch *l)
 	return (uint64_t)l->block[0] * l->block[1] * l->block[2];
 }
 
-/* Whether VALUE is in 1 to the attribute, if that is known. */
-static bool fits(uint64_t value, int attribute)
-{
-	int32_t most = link_about.attributes[attribute];
+/* What the GPU has at most; UINT32_MAX: that is not known. */
+static struct {
+	uint32_t grid[3], block[3], threads, shared;
+} limits;
 
-	return value > 0 && (most <= 0 || value <= (uint32_t)most);
+static uint32_t limit_of(int attribute)
+{
+	int32_t value = link_about.attributes[attribute];
+
+	return value > 0 ? (uint32_t)value : UINT32_MAX;
+}
+
+void launch_reset(void)
+{
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		limits.grid[i] = limit_of(MAX_GRID + i);
+		limits.block[i] = limit_of(MAX_BLOCK + i);
+	}
+	limits.threads = limit_of(MAX_THREADS);
+	limits.shared = limit_of(MAX_SHARED);
+}
+
+static bool fits(const uint32_t value[3], const uint32_t limit[3])
+{
+	return value[0] > 0 && value[0] <= limit[0] && value[1] > 0 && value[1] <= limit[1] &&
+	       value[2] > 0 && value[2] <= limit[2];
 }
 
 static bool shape_is_valid(const struct work_launch *l, const int32_t *function)
 {
-	bool ok = l->shared == 0 ||
-		  fits((uint64_t)l->shared + (uint32_t)function[FUNCTION_SHARED], MAX_SHARED);
-	int i;
-
-	for (i = 0; i < 3; i++)
-		ok = ok && fits(l->grid[i], MAX_GRID + i) && fits(l->block[i], MAX_BLOCK + i);
-	/* Each of them is at most 2^31, and at most 1024 by the GPU's attributes. */
-	return ok && (uint64_t)l->block[0] * l->block[1] <= UINT32_MAX &&
-	       fits(threads_of(l), MAX_THREADS);
+	return fits(l->grid, limits.grid) && fits(l->block, limits.block) &&
+	       /* so that the next product does not exceed 2^64, whatever the GPU has */
+	       (uint64_t)l->block[0] * l->block[1] <= UINT32_MAX &&
+	       threads_of(l) <= limits.threads &&
+	       (l->shared == 0 ||
+		(uint64_t)l->shared + (uint32_t)function[FUNCTION_SHARED] <= limits.shared);
 }
 
 static CUresult refusal(const struct function *f, const struct work_launch *w)
 {
-	int32_t most;
+	int32_t threads;
 
 	if (!f)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!shape_is_valid(w, f->known.attributes))
 		return CUDA_ERROR_INVALID_VALUE;
-	most = f->known.attributes[FUNCTION_THREADS]; /* for which there are registers */
-	return most > 0 && threads_of(w) > (uint32_t)most ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
-							  : CUDA_SUCCESS;
-}
-
-CUresult launch_check(const struct work_launch *w)
-{
-	return refusal(handle_find(HANDLE_FUNCTION, w->function), w);
+	threads = f->known.attributes[FUNCTION_THREADS]; /* for which there are registers */
+	return threads > 0 && threads_of(w) > (uint32_t)threads ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
+								: CUDA_SUCCESS;
 }
 
 /* Reads EXTRA: all arguments in one buffer of *SIZE bytes. Whether it is right. */
-static bool read_extra(void **extra, const uint8_t **buffer, size_t *size)
+static bool read_extra(void **extra, uint8_t **buffer, size_t *size)
 {
 	*buffer = NULL;
 	*size = 0;
@@ -81,46 +95,76 @@ static bool read_extra(void **extra, const uint8_t **buffer, size_t *size)
 	return *buffer || *size == 0;
 }
 
-/* Where argument I is; NULL: it is missing. */
-static const uint8_t *argument(const struct function *f, uint32_t i, void **params,
-			       const uint8_t *buffer, size_t size)
+CUresult launch_take(struct work_launch *l, void **params, void **extra)
 {
-	uint32_t at = f->known.offset[i], n = f->known.size[i];
-
-	if (params)
-		return params[i];
-	return buffer && at <= size && n <= size - at ? buffer + at : NULL;
+	l->params = params;
+	return extra && (params || !read_extra(extra, &l->args, &l->size))
+		       ? CUDA_ERROR_INVALID_VALUE
+		       : CUDA_SUCCESS;
 }
 
-CUresult launch_pack(const struct function *f, void **params, void **extra, uint8_t *args,
-		     size_t *size)
+/* Where argument I is; NULL: it is missing. */
+static const uint8_t *argument(const struct work_launch *w, const struct softgpu_function *f,
+			       uint32_t i)
 {
-	const uint8_t *buffer = NULL, *from;
-	size_t given = 0;
+	if (w->params)
+		return w->params[i];
+	return f->offset[i] <= w->size && f->size[i] <= w->size - f->offset[i]
+		       ? w->args + f->offset[i]
+		       : NULL;
+}
+
+CUresult launch_check(const struct work_launch *w)
+{
+	const struct function *f = handle_find(HANDLE_FUNCTION, w->function);
+	CUresult e = refusal(f, w);
 	uint32_t i;
 
-	*size = 0;
-	if ((params && extra) || (extra && !read_extra(extra, &buffer, &given)))
-		return CUDA_ERROR_INVALID_VALUE;
-	for (i = 0; i < f->known.n_params; i++) {
-		from = argument(f, i, params, buffer, given);
-		if (!from || f->known.size[i] > SOFTGPU_MAX_LAUNCH_BYTES ||
-		    f->known.offset[i] > SOFTGPU_MAX_LAUNCH_BYTES - f->known.size[i])
-			return CUDA_ERROR_INVALID_VALUE;
-		memcpy(args + f->known.offset[i], from, f->known.size[i]);
-		*size = f->known.offset[i] + f->known.size[i];
-	}
-	return CUDA_SUCCESS;
+	for (i = 0; e == CUDA_SUCCESS && i < f->known.n_params; i++)
+		if (!argument(w, &f->known, i))
+			e = CUDA_ERROR_INVALID_VALUE;
+	return e;
 }
 
-static bool is_value(uint32_t size)
+bool launch_keep(struct work_launch *l)
 {
-	return size == 1 || size == 2 || size == 4 || size == 8;
+	/* What a graph has kept is copied again when its module may be gone. */
+	const struct function *f = handle_find(HANDLE_FUNCTION, l->function);
+	size_t size = f ? f->args_bytes : l->size;
+	uint8_t *args = calloc(1, size + 1);
+	uint32_t i;
+
+	if (!args)
+		return false;
+	if (!l->params && size > 0)
+		memcpy(args, l->args, size);
+	for (i = 0; l->params && f && i < f->known.n_params; i++)
+		memcpy(args + f->known.offset[i], l->params[i], f->known.size[i]);
+	l->params = NULL;
+	l->args = args;
+	l->size = size;
+	return true;
 }
 
-/* Writes the arguments into L, which is at AT in the partition, and behind it. */
-static CUresult put_arguments(struct softgpu_launch *l, uint64_t at,
-			      const struct softgpu_function *f, const struct work_launch *w)
+/* Writes an argument of BYTES, if packets have its value: most have 8 or 4. */
+static bool put_value(struct softgpu_launch_arg *a, const uint8_t *from, uint32_t bytes)
+{
+	*a = (struct softgpu_launch_arg){.bytes = bytes};
+	if (bytes == 8)
+		memcpy(&a->value, from, 8);
+	else if (bytes == 4)
+		memcpy(&a->value, from, 4);
+	else if (bytes < 8)
+		memcpy(&a->value, from, bytes);
+	else
+		return false;
+	return true;
+}
+
+/* Writes the arguments into L, which is at AT in the partition, and behind it. False: one is
+ * missing. */
+static bool put_arguments(struct softgpu_launch *l, uint64_t at, const struct softgpu_function *f,
+			  const struct work_launch *w)
 {
 	uint64_t used = sizeof(*l);
 	const uint8_t *from;
@@ -130,21 +174,17 @@ static CUresult put_arguments(struct softgpu_launch *l, uint64_t at,
 	for (i = 0; i < f->n_params; i++) {
 		struct softgpu_launch_arg *a = &l->args[i];
 
-		if (f->offset[i] > w->size || f->size[i] > w->size - f->offset[i] ||
-		    f->size[i] > LINK_LAUNCH_BYTES - used)
-			return CUDA_ERROR_INVALID_VALUE;
-		from = w->args + f->offset[i];
-		*a = (struct softgpu_launch_arg){.bytes = f->size[i]};
-		if (is_value(f->size[i])) {
-			memcpy(&a->value, from, f->size[i]);
+		from = argument(w, f, i);
+		if (!from)
+			return false;
+		if (put_value(a, from, f->size[i]))
 			continue;
-		}
 		a->kind = SOFTGPU_ARG_BYTES;
 		a->value = at + used;
 		memcpy((uint8_t *)l + used, from, f->size[i]);
 		used += f->size[i];
 	}
-	return CUDA_SUCCESS;
+	return true;
 }
 
 CUresult launch_run(const struct work_launch *w)
@@ -165,10 +205,9 @@ CUresult launch_run(const struct work_launch *w)
 	memcpy(l->grid, w->grid, sizeof(l->grid));
 	memcpy(l->block, w->block, sizeof(l->block));
 	l->shared = w->shared;
-	memcpy(l->function, f->known.name, strlen(f->known.name) + 1);
-	e = put_arguments(l, at, &f->known, w);
-	if (e != CUDA_SUCCESS)
-		return e;
+	memcpy(l->function, f->known.name, f->name_bytes);
+	if (!put_arguments(l, at, &f->known, w))
+		return CUDA_ERROR_INVALID_VALUE;
 	e = link_put(SOFTGPU_LAUNCH, SOFTGPU_REPORT | (w->together ? SOFTGPU_LAUNCH_TOGETHER : 0),
 		     (uint64_t[7]){f->module->number, at, sizeof(*l), 0, 0, 0,
 				   link_parts.launch_report_at});
@@ -196,51 +235,49 @@ static CUresult fits_together(const struct function *f, const struct work_launch
 		       : CUDA_SUCCESS;
 }
 
-static CUresult put(CUfunction function, struct work_launch *l, CUstream s, void **params,
-		    void **extra)
+/* Launches W, or adds it to the graph that S captures. Begins the call. */
+static CUresult put(struct work *w, CUstream s, void **params, void **extra)
 {
-	uint8_t args[SOFTGPU_MAX_LAUNCH_BYTES];
-	struct work w = {.kind = WORK_LAUNCH};
-	const struct function *f;
-	struct stream *stream;
-	CUresult e = work_begin(s, &stream);
+	struct context *current = NULL;
+	CUresult e = call_begin(NEEDS_CONTEXT, &current);
+	const struct function *f = handle_find(HANDLE_FUNCTION, w->launch.function);
+	struct stream *stream = stream_find(s);
 
-	f = handle_find(HANDLE_FUNCTION, function);
-	if (e == CUDA_SUCCESS)
-		e = work_in_current(stream);
-	if (e == CUDA_SUCCESS &&
-	    (!f || (f->module->context && f->module->context != call_current())))
+	if (e == CUDA_SUCCESS && (!stream || (stream->context && stream->context != current) ||
+				  !f || (f->module->context && f->module->context != current)))
 		e = CUDA_ERROR_INVALID_HANDLE;
-	if (e != CUDA_SUCCESS)
-		return e;
-	l->function = function;
-	l->args = args;
-	e = launch_pack(f, params, extra, args, &l->size);
-	if (e == CUDA_SUCCESS && l->together)
-		e = fits_together(f, l);
-	w.launch = *l;
-	return e == CUDA_SUCCESS ? work_put(stream, &w) : e;
+	if (e == CUDA_SUCCESS)
+		e = launch_take(&w->launch, params, extra);
+	if (e == CUDA_SUCCESS && w->launch.together)
+		e = fits_together(f, &w->launch);
+	return e == CUDA_SUCCESS ? work_put(stream, w) : e;
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
 			unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params,
 			void **extra)
 {
-	struct work_launch l = {.grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared = shared};
+	struct work w = {.kind = WORK_LAUNCH,
+			 .launch = {.function = function,
+				    .grid = {gx, gy, gz},
+				    .block = {bx, by, bz},
+				    .shared = shared}};
 
-	return CALL_END(put(function, &l, stream, params, extra));
+	return CALL_END(put(&w, stream, params, extra));
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz,
 				   unsigned bx, unsigned by, unsigned bz, unsigned shared,
 				   CUstream s, void **params)
 {
-	struct work_launch l = {.grid = {gx, gy, gz},
-				.block = {bx, by, bz},
-				.shared = shared,
-				.together = true};
+	struct work w = {.kind = WORK_LAUNCH,
+			 .launch = {.function = function,
+				    .grid = {gx, gy, gz},
+				    .block = {bx, by, bz},
+				    .shared = shared,
+				    .together = true}};
 
-	return CALL_END(put(function, &l, s, params, NULL));
+	return CALL_END(put(&w, s, params, NULL));
 }
 
 /* CUlaunchAttributeID */
@@ -283,8 +320,8 @@ static bool is_honoured(const struct cuda_attribute *a)
 CUresult cuLaunchKernelEx(const struct cuda_launch_config *c, CUfunction function, void **params,
 			  void **extra)
 {
-	struct work_launch l;
-	bool together = false;
+	struct work w = {.kind = WORK_LAUNCH, .launch.function = function};
+	struct work_launch *l = &w.launch;
 	unsigned i;
 
 	if (!c || (c->n_attributes && !c->attributes))
@@ -296,10 +333,10 @@ CUresult cuLaunchKernelEx(const struct cuda_launch_config *c, CUfunction functio
 			return CUDA_ERROR_NOT_SUPPORTED;
 		}
 		if (c->attributes[i].id == LAUNCH_COOPERATIVE)
-			together = c->attributes[i].value;
+			l->together = c->attributes[i].value;
 	}
-	l = (struct work_launch){.shared = c->shared, .together = together};
-	memcpy(l.grid, c->grid, sizeof(l.grid));
-	memcpy(l.block, c->block, sizeof(l.block));
-	return CALL_END(put(function, &l, c->stream, params, extra));
+	memcpy(l->grid, c->grid, sizeof(l->grid));
+	memcpy(l->block, c->block, sizeof(l->block));
+	l->shared = c->shared;
+	return CALL_END(put(&w, c->stream, params, extra));
 }

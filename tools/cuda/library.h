@@ -94,7 +94,9 @@ struct work_launch {
 	CUfunction function;
 	uint32_t grid[3], block[3], shared;
 	bool together; /* a cooperative launch */
-	uint8_t *args; /* as the function's parameters lie */
+	/* the arguments: where each is; or NULL: they are in SIZE bytes, as the parameters lie */
+	void **params;
+	uint8_t *args;
 	size_t size;
 };
 struct work_host {
@@ -191,7 +193,9 @@ struct function {
 	void *handle;
 	struct module *module;
 	struct function *next;
-	struct softgpu_function known;
+	struct softgpu_function known; /* the parameters come one after the other */
+	uint32_t name_bytes;	       /* with its end */
+	uint32_t args_bytes;	       /* of all parameters, with what is between them */
 	/* Attributes as they were set; -1: they were not. */
 	int shared_most; /* MAX_DYNAMIC_SHARED_SIZE_BYTES */
 	int carveout;	 /* PREFERRED_SHARED_MEMORY_CARVEOUT, a hint, where -1 can be set, too */
@@ -256,9 +260,13 @@ CUresult pinned_take_managed(CUdeviceptr *out, uint64_t bytes, const struct cont
 bool pinned_give_managed(CUdeviceptr at);
 void pinned_end_all(const struct context *context);
 
-/* launch.c: packs the arguments as F's parameters lie into ARGS of at least LINK_LAUNCH_BYTES. */
-CUresult launch_pack(const struct function *f, void **params, void **extra, uint8_t *args,
-		     size_t *size);
+/* launch.c: takes over what the GPU has at most. */
+void launch_reset(void);
+/* L's arguments are in PARAMS, or in EXTRA. */
+CUresult launch_take(struct work_launch *l, void **params, void **extra);
+/* Gives L, which launch_check() found right, arguments of its own, which free() ends. False: out of
+ * memory. */
+bool launch_keep(struct work_launch *l);
 /* occupancy.c: how many blocks of F a multiprocessor executes at a time, each of THREADS threads
  * and SHARED bytes of dynamic shared memory. Waits for the host. */
 CUresult occupancy_ask(const struct function *f, uint32_t threads, uint64_t shared, int *blocks);
@@ -317,8 +325,6 @@ int physical_open(uint32_t number, const uint32_t *pieces, uint32_t n, struct ph
 bool shareable_is_there(void);
 /* Its granularity in bytes. */
 uint64_t shareable_unit(void);
-/* The bytes of it that this process has made and uses. */
-uint64_t shareable_made(void);
 /* This process does not use P any more, which is common memory. */
 void shareable_end(struct physical *p);
 
@@ -402,8 +408,6 @@ void heap_give_all(const void *owner);
 /* Finds the allocation that OFFSET lies in, with the bytes that were asked for. */
 bool heap_find(uint64_t offset, struct memory_range *r);
 uint64_t heap_left(void);
-/* The bytes of all allocations of this process. */
-uint64_t heap_used(void);
 /* The bytes of OWNER's allocations. */
 uint64_t heap_of(const void *owner);
 /* Whose the allocation is that OFFSET lies in; NULL: there is none, or nobody's. */

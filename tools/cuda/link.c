@@ -290,12 +290,13 @@ CUresult link_put(uint32_t opcode, uint32_t flags, const uint64_t arg[7])
 
 static CUresult ring(void)
 {
-	bool asleep = !guest_is_awake(guest);
-	int r = guest_ring(guest);
+	int r = 0;
 
-	unrung = 0;
-	if (asleep)
+	if (!guest_show(guest)) {
+		r = guest_ring(guest);
 		rung_at = vgpu_now();
+	}
+	unrung = 0;
 	return r < 0 ? lose(r) : CUDA_SUCCESS;
 }
 
@@ -303,10 +304,11 @@ CUresult link_ring(void)
 {
 	if (lost != CUDA_SUCCESS || held)
 		return lost;
-	if (!guest_is_awake(guest) && unrung < UNRUNG_MOST &&
-	    vgpu_now() - rung_at < LINK_RING_EVERY && flush_later())
-		return CUDA_SUCCESS;
-	return ring();
+	if (guest_show(guest))
+		unrung = 0;
+	else if (unrung >= UNRUNG_MOST || vgpu_now() - rung_at >= LINK_RING_EVERY || !flush_later())
+		return ring();
+	return CUDA_SUCCESS;
 }
 
 void link_flush(void)

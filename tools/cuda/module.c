@@ -296,6 +296,24 @@ CUresult cuModuleUnload(CUmodule module)
 	return CALL_END(e);
 }
 
+/* What a launch uses of what the VF has told. Whether that has the form which launches rely on. */
+static bool look_at_parameters(struct function *f)
+{
+	const struct softgpu_function *k = &f->known;
+	uint32_t end = 0, i;
+
+	for (i = 0; i < k->n_params && i < SOFTGPU_MAX_LAUNCH_ARGS; i++) {
+		if (k->size[i] == 0 || k->offset[i] < end ||
+		    k->offset[i] > SOFTGPU_MAX_LAUNCH_BYTES ||
+		    k->size[i] > SOFTGPU_MAX_LAUNCH_BYTES - k->offset[i])
+			return false;
+		end = k->offset[i] + k->size[i];
+	}
+	f->name_bytes = (uint32_t)strlen(k->name) + 1;
+	f->args_bytes = end;
+	return k->n_params <= SOFTGPU_MAX_LAUNCH_ARGS;
+}
+
 /* Asks the VF for the function. */
 static CUresult ask(struct function *f)
 {
@@ -311,9 +329,8 @@ static CUresult ask(struct function *f)
 		return e;
 	memcpy(&f->known, shown, sizeof(f->known));
 	f->known.name[sizeof(f->known.name) - 1] = 0;
-	return f->known.error == SOFTGPU_OK && f->known.n_params <= SOFTGPU_MAX_LAUNCH_ARGS
-		       ? CUDA_SUCCESS
-		       : CUDA_ERROR_NOT_FOUND;
+	return f->known.error == SOFTGPU_OK && look_at_parameters(f) ? CUDA_SUCCESS
+								     : CUDA_ERROR_NOT_FOUND;
 }
 
 #define NAME_ROOM sizeof(((struct softgpu_function *)NULL)->name)

@@ -58,11 +58,8 @@ static CUresult make_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *h,
 	return CUDA_SUCCESS;
 }
 
-CUresult nodes_kernel(const struct cuda_kernel_node *p, CUkernel kernel, uint8_t *args,
-		      struct work *w)
+CUresult nodes_kernel(const struct cuda_kernel_node *p, CUkernel kernel, struct work *w)
 {
-	const struct function *f;
-
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
 	*w = (struct work){.kind = WORK_LAUNCH};
@@ -71,23 +68,18 @@ CUresult nodes_kernel(const struct cuda_kernel_node *p, CUkernel kernel, uint8_t
 		.grid = {p->grid[0], p->grid[1], p->grid[2]},
 		.block = {p->block[0], p->block[1], p->block[2]},
 		.shared = p->shared,
-		.args = args,
 	};
-	f = handle_find(HANDLE_FUNCTION, w->launch.function);
-	if (!f)
-		return CUDA_ERROR_INVALID_HANDLE;
-	return launch_pack(f, p->params, p->extra, args, &w->launch.size);
+	return launch_take(&w->launch, p->params, p->extra);
 }
 
 static CUresult add_kernel(CUgraphNode *out, CUgraph graph, const CUgraphNode *after, size_t n,
 			   const struct cuda_kernel_node *p, CUkernel kernel)
 {
-	uint8_t args[SOFTGPU_MAX_LAUNCH_BYTES];
 	struct making m = {.type = NODE_KERNEL};
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
 
 	if (e == CUDA_SUCCESS)
-		e = nodes_kernel(p, kernel, args, &m.work);
+		e = nodes_kernel(p, kernel, &m.work);
 	return e == CUDA_SUCCESS ? make_node(out, graph, after, n, &m) : e;
 }
 

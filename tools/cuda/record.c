@@ -35,10 +35,10 @@ void record_show(uint64_t total, const struct softgpu_about *about)
 	__atomic_store_n(&record->total, total, __ATOMIC_RELEASE);
 }
 
-void record_used(uint64_t bytes)
+void record_used(int64_t bytes)
 {
-	if (record && record->used != bytes)
-		__atomic_store_n(&record->used, bytes, __ATOMIC_RELAXED);
+	if (record)
+		__atomic_add_fetch(&record->used, (uint64_t)bytes, __ATOMIC_RELAXED);
 }
 
 void record_end(void)

@@ -27,7 +27,8 @@ struct record {
 void record_begin(const char *name);
 /* The VF is up. */
 void record_show(uint64_t total, const struct softgpu_about *about);
-void record_used(uint64_t bytes);
+/* This program has allocated BYTES more than before. */
+void record_used(int64_t bytes);
 void record_end(void);
 
 #endif

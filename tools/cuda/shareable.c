@@ -8,10 +8,9 @@
 
 #include "guest.h"
 #include "library.h"
+#include "record.h"
 
 #define TYPE_DESCRIPTOR 1
-
-static uint64_t made; /* bytes of common memory that this process has made and uses */
 
 bool shareable_is_there(void)
 {
@@ -23,11 +22,6 @@ uint64_t shareable_unit(void)
 	uint64_t piece = pieces_size();
 
 	return piece > link_arena.granule ? piece : link_arena.granule;
-}
-
-uint64_t shareable_made(void)
-{
-	return made;
 }
 
 static CUresult error_of(int r)
@@ -56,13 +50,14 @@ static CUresult make_common(struct physical *p)
 		heap_give(p->parts[i].offset);
 	p->common = 1 + number;
 	p->made = true;
-	made += p->bytes;
+	record_used((int64_t)p->bytes);
 	return CUDA_SUCCESS;
 }
 
 void shareable_end(struct physical *p)
 {
-	made -= p->made ? p->bytes : 0;
+	if (p->made)
+		record_used(-(int64_t)p->bytes);
 	pieces_drop(p->common - 1);
 }
 

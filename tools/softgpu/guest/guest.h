@@ -139,8 +139,9 @@ uint64_t guest_put_mark(struct guest *g);
 /* Writes the doorbell: all packets in the ring may run. 0 or -errno. */
 int guest_ring(struct guest *g);
 
-/* Whether guest_ring() is cheap just now: the host looks for packets by itself. */
-bool guest_is_awake(struct guest *g);
+/* Shows all packets in the ring to a host that looks for packets by itself. False: just now it does
+ * not, and guest_ring() has to tell it of them. */
+bool guest_show(struct guest *g);
 
 /* Waits until the fence has been reached. 0; -ETIMEDOUT; -ECONNRESET; -EIO: the VF has stopped with
  * an error, see guest_error(); after a fault, waits for the reset instead. */

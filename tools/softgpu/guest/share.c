@@ -119,18 +119,22 @@ static int ring_slots(struct guest *g)
 	return vfio_write(g->device, VFIO_REGION_BAR2, SOFTGPU_SLOT_DOORBELL, &any, sizeof(any));
 }
 
-int share_ring(struct guest *g)
+bool guest_show(struct guest *g)
 {
-	__atomic_store_n(&slot_of(g, g->share.own)->wptr, g->wptr, __ATOMIC_RELEASE);
+	struct softgpu_slot *s;
+
+	if (g->share.slots == 0)
+		return false;
+	s = slot_of(g, g->share.own);
+	__atomic_store_n(&s->wptr, g->wptr, __ATOMIC_RELEASE);
 	/* Either the host sees it, or we see that the host must be told. */
 	atomic_thread_fence(memory_order_seq_cst);
-	return guest_is_awake(g) ? 0 : ring_slots(g);
+	return __atomic_load_n(&s->awake, __ATOMIC_RELAXED);
 }
 
-bool guest_is_awake(struct guest *g)
+int share_ring(struct guest *g)
 {
-	return g->share.slots > 0 &&
-	       __atomic_load_n(&slot_of(g, g->share.own)->awake, __ATOMIC_RELAXED);
+	return guest_show(g) ? 0 : ring_slots(g);
 }
 
 /* Asks the host for ASKED, and waits until it has answered. 0; -ETIMEDOUT; or as guest_check(). */

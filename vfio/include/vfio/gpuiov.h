@@ -368,7 +368,7 @@ enum softgpu_opcode {
 #define SOFTGPU_MAX_LAUNCH_ARGS 96u
 #define SOFTGPU_MAX_LAUNCH_BYTES 4096u /* of all arguments; CUDA's own limit before 12.1 */
 enum softgpu_launch_kind {
-	SOFTGPU_ARG_VALUE = 0,	/* BYTES (1, 2, 4 or 8) of VALUE */
+	SOFTGPU_ARG_VALUE = 0,	/* the first BYTES of VALUE */
 	SOFTGPU_ARG_BUFFER = 1, /* the address of BYTES bytes at VALUE in the partition */
 	SOFTGPU_ARG_BYTES = 2,	/* BYTES bytes, copied from VALUE in the window */
 };
