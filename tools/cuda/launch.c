@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Launches. What only the host finds wrong is reported by a later call that waits. */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,19 +147,21 @@ bool launch_keep(struct work_launch *l)
 	return true;
 }
 
-/* Writes an argument of BYTES, if packets have its value: most have 8 or 4. */
-static bool put_value(struct softgpu_launch_arg *a, const uint8_t *from, uint32_t bytes)
+bool launch_has_value(uint32_t bytes)
+{
+	return bytes <= sizeof(((struct softgpu_launch_arg *)NULL)->value);
+}
+
+/* Writes an argument of BYTES that packets have as a value: most have 8 or 4. */
+static void put_value(struct softgpu_launch_arg *a, const uint8_t *from, uint32_t bytes)
 {
 	*a = (struct softgpu_launch_arg){.bytes = bytes};
 	if (bytes == 8)
 		memcpy(&a->value, from, 8);
 	else if (bytes == 4)
 		memcpy(&a->value, from, 4);
-	else if (bytes < 8)
-		memcpy(&a->value, from, bytes);
 	else
-		return false;
-	return true;
+		memcpy(&a->value, from, bytes);
 }
 
 /* Writes the arguments into L, which is at AT in the partition, and behind it. False: one is
@@ -166,7 +169,7 @@ static bool put_value(struct softgpu_launch_arg *a, const uint8_t *from, uint32_
 static bool put_arguments(struct softgpu_launch *l, uint64_t at, const struct softgpu_function *f,
 			  const struct work_launch *w)
 {
-	uint64_t used = sizeof(*l);
+	uint64_t used = offsetof(struct softgpu_launch, args[f->n_params]);
 	const uint8_t *from;
 	uint32_t i;
 
@@ -177,10 +180,13 @@ static bool put_arguments(struct softgpu_launch *l, uint64_t at, const struct so
 		from = argument(w, f, i);
 		if (!from)
 			return false;
-		if (put_value(a, from, f->size[i]))
+		if (launch_has_value(f->size[i])) {
+			put_value(a, from, f->size[i]);
 			continue;
-		a->kind = SOFTGPU_ARG_BYTES;
-		a->value = at + used;
+		}
+		*a = (struct softgpu_launch_arg){.kind = SOFTGPU_ARG_BYTES,
+						 .value = at + used,
+						 .bytes = f->size[i]};
 		memcpy((uint8_t *)l + used, from, f->size[i]);
 		used += f->size[i];
 	}
@@ -196,11 +202,11 @@ CUresult launch_run(const struct work_launch *w)
 	uint64_t at;
 
 	if (e == CUDA_SUCCESS)
-		e = link_launch(&memory, &at);
+		e = link_launch(f->launch_bytes, &memory, &at);
 	if (e != CUDA_SUCCESS)
 		return e;
-	/* Behind the name and the arguments is what an earlier launch has left: clearing it would
-	 * cost more than the launch. */
+	/* What is between the name and the arguments has its bytes of an earlier launch: to clear
+	 * them would cost more than the launch. */
 	l = (struct softgpu_launch *)memory;
 	memcpy(l->grid, w->grid, sizeof(l->grid));
 	memcpy(l->block, w->block, sizeof(l->block));

@@ -196,6 +196,7 @@ struct function {
 	struct softgpu_function known; /* the parameters come one after the other */
 	uint32_t name_bytes;	       /* with its end */
 	uint32_t args_bytes;	       /* of all parameters, with what is between them */
+	uint32_t launch_bytes;	       /* that a launch writes for the host */
 	/* Attributes as they were set; -1: they were not. */
 	int shared_most; /* MAX_DYNAMIC_SHARED_SIZE_BYTES */
 	int carveout;	 /* PREFERRED_SHARED_MEMORY_CARVEOUT, a hint, where -1 can be set, too */
@@ -262,6 +263,8 @@ void pinned_end_all(const struct context *context);
 
 /* launch.c: takes over what the GPU has at most. */
 void launch_reset(void);
+/* Whether packets have an argument of BYTES as a value; if not, it is elsewhere in the window. */
+bool launch_has_value(uint32_t bytes);
 /* L's arguments are in PARAMS, or in EXTRA. */
 CUresult launch_take(struct work_launch *l, void **params, void **extra);
 /* Gives L, which launch_check() found right, arguments of its own, which free() ends. False: out of
@@ -531,8 +534,9 @@ struct link_area link_stage_all(void);
 bool link_window_is_unified(void);
 /* Leaves the first BYTES of that to link_stage(); the rest is the caller's. */
 CUresult link_stage_limit(uint64_t bytes);
-/* Takes LINK_LAUNCH_BYTES for a launch or a SYMBOL_COPY. */
-CUresult link_launch(uint8_t **memory, uint64_t *at);
+/* Takes BYTES, at most LINK_LAUNCH_BYTES, for a launch or a SYMBOL_COPY. The packet may say that it
+ * has LINK_LAUNCH_BYTES there: the host reads no more than was written. */
+CUresult link_launch(uint64_t bytes, uint8_t **memory, uint64_t *at);
 
 /* flush.c: all but flush_end() with the lock. */
 

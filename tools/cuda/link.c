@@ -12,12 +12,13 @@
 #define WAIT_STEP VGPU_SEC
 /* How often a program that polls finds out whether its VF is still there. */
 #define LOOK_EVERY (100 * VGPU_MSEC)
-/* Packets, of the ring's 1024, and launches that may be in it before the library waits for all. */
+/* Packets, of the ring's 1024, that may be in it before the library waits for all; and bytes of the
+ * window for what launches say. */
 #define PACKETS_MOST 900u
 /* Room that link_stage() and link_launch() leave for the packets that use what they give: while
  * those are put, nothing is given out anew. */
 #define PACKETS_KEPT LINK_BATCH
-#define LAUNCHES 256u
+#define LAUNCH_ROOM (256u * LINK_LAUNCH_BYTES)
 #define ALIGN 4096u
 #define STRUCTURE_BYTES 4096u
 #define STAGE_LEAST (UINT64_C(1) << 20)
@@ -36,14 +37,14 @@ struct softgpu_arena link_arena;
 
 static struct guest *guest;
 static CUresult lost;
-static uint64_t packets, launches; /* put since the ring was last empty */
-static uint64_t done;		   /* packets before those */
-static bool held;		   /* link_ring() does nothing */
+static uint64_t packets; /* put since the ring was last empty */
+static uint64_t done;	 /* packets before those */
+static bool held;	 /* link_ring() does nothing */
 static vgpu_nsec looked, cared;
 static uint64_t unrung; /* packets that no doorbell has told of */
 static vgpu_nsec rung_at;
 static uint8_t *launch_memory, *stage_memory;
-static uint64_t launch_at, stage_at, stage_all, stage_size, stage_used;
+static uint64_t launch_at, launch_used, stage_at, stage_all, stage_size, stage_used;
 
 /* Divides the part of the window that is the library's. Whether it is large enough. */
 static bool divide(void)
@@ -52,7 +53,7 @@ static bool divide(void)
 	uint64_t at, size, used = 0;
 	uint8_t *memory = guest_memory(guest, &at, &size);
 	const uint64_t sizes[] = {ALIGN, STRUCTURE_BYTES, LINK_LOG, LINK_TIMES * sizeof(*p->times),
-				  (uint64_t)LAUNCHES * LINK_LAUNCH_BYTES};
+				  LAUNCH_ROOM};
 	uint64_t begins[5];
 	uint32_t i;
 
@@ -163,7 +164,7 @@ CUresult link_up(const char *name, struct vgpu_error *err)
 		return r == -EBUSY ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_NO_DEVICE;
 	guest_use_slot(guest);
 	lost = CUDA_SUCCESS;
-	packets = launches = stage_used = done = unrung = 0;
+	packets = launch_used = stage_used = done = unrung = 0;
 	rung_at = 0;
 	r = guest_bring_up(guest, UP_TIMEOUT, err);
 	if (r < 0) {
@@ -394,7 +395,7 @@ CUresult link_drain(void)
 	if (r < 0)
 		return lose(r);
 	done += packets;
-	packets = launches = stage_used = 0;
+	packets = launch_used = stage_used = 0;
 	pieces_give_back();
 	return CUDA_SUCCESS;
 }
@@ -490,7 +491,7 @@ CUresult link_stage(uint64_t *bytes, uint8_t **memory, uint64_t *at)
 	if (*bytes > stage_size)
 		*bytes = stage_size;
 	if (*bytes > stage_size - stage_used || packets >= PACKETS_MOST - PACKETS_KEPT ||
-	    launches > LAUNCHES - PACKETS_KEPT) {
+	    launch_used > LAUNCH_ROOM - PACKETS_KEPT * LINK_LAUNCH_BYTES) {
 		e = link_drain();
 		if (e != CUDA_SUCCESS)
 			return e;
@@ -525,16 +526,17 @@ CUresult link_stage_limit(uint64_t bytes)
 	return e;
 }
 
-CUresult link_launch(uint8_t **memory, uint64_t *at)
+CUresult link_launch(uint64_t bytes, uint8_t **memory, uint64_t *at)
 {
 	CUresult e = lost;
 
-	if (e == CUDA_SUCCESS && (launches == LAUNCHES || packets >= PACKETS_MOST - 1))
+	if (e == CUDA_SUCCESS &&
+	    (launch_used > LAUNCH_ROOM - LINK_LAUNCH_BYTES || packets >= PACKETS_MOST - 1))
 		e = link_drain();
 	if (e != CUDA_SUCCESS)
 		return e;
-	*memory = launch_memory + launches * LINK_LAUNCH_BYTES;
-	*at = launch_at + launches * LINK_LAUNCH_BYTES;
-	launches++;
+	*memory = launch_memory + launch_used;
+	*at = launch_at + launch_used;
+	launch_used += (bytes + 63) / 64 * 64;
 	return CUDA_SUCCESS;
 }

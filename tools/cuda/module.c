@@ -302,16 +302,21 @@ static bool look_at_parameters(struct function *f)
 	const struct softgpu_function *k = &f->known;
 	uint32_t end = 0, i;
 
-	for (i = 0; i < k->n_params && i < SOFTGPU_MAX_LAUNCH_ARGS; i++) {
+	if (k->n_params > SOFTGPU_MAX_LAUNCH_ARGS)
+		return false;
+	f->launch_bytes = offsetof(struct softgpu_launch, args[k->n_params]);
+	for (i = 0; i < k->n_params; i++) {
 		if (k->size[i] == 0 || k->offset[i] < end ||
 		    k->offset[i] > SOFTGPU_MAX_LAUNCH_BYTES ||
 		    k->size[i] > SOFTGPU_MAX_LAUNCH_BYTES - k->offset[i])
 			return false;
 		end = k->offset[i] + k->size[i];
+		if (!launch_has_value(k->size[i]))
+			f->launch_bytes += k->size[i];
 	}
 	f->name_bytes = (uint32_t)strlen(k->name) + 1;
 	f->args_bytes = end;
-	return k->n_params <= SOFTGPU_MAX_LAUNCH_ARGS;
+	return true;
 }
 
 /* Asks the VF for the function. */

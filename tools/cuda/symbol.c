@@ -85,7 +85,7 @@ CUresult symbol_put(const struct symbol *s, uint64_t offset, uint64_t other, uin
 					.out = out};
 	uint8_t *memory;
 	uint64_t at;
-	CUresult e = link_launch(&memory, &at);
+	CUresult e = link_launch(sizeof(c), &memory, &at);
 
 	if (e != CUDA_SUCCESS)
 		return e;

@@ -17,8 +17,10 @@
 /* How often the mailbox is read where there are no interrupts. */
 #define MAILBOX_POLL_MS 1
 /* How long a waiting guest looks at its fence before it sleeps: longer than a small packet takes.
- */
+ * Where there are no interrupts, as long as the shortest sleep takes with its timer: after that the
+ * host may have ended its run, and must be rung. */
 #define SPIN (20 * VGPU_USEC)
+#define SPIN_POLLED (100 * VGPU_USEC)
 /* Where there are no interrupts, it sleeps for a fraction of the time that it has waited. */
 #define NAP_LEAST (50 * VGPU_USEC)
 #define NAP_MOST VGPU_MSEC
@@ -482,7 +484,7 @@ int guest_check(struct guest *g)
 /* Looks at the fence for a short time. Whether it was reached. */
 static bool spin(struct guest *g, uint64_t fence)
 {
-	vgpu_nsec until = vgpu_now() + SPIN;
+	vgpu_nsec until = vgpu_now() + (g->polled ? SPIN_POLLED : SPIN);
 
 	do
 		if (guest_reached(g, fence))
