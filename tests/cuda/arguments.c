@@ -95,7 +95,7 @@ static bool in_a_graph(void)
 	struct cuda_kernel_node p = {.grid = {1, 1, 1}, .block = {1, 1, 1}};
 	CUgraphNode node;
 	CUgraphExec exec;
-	CUgraph graph;
+	CUgraph graph, copy;
 	struct bench b;
 	uint64_t sum = 0;
 	int i;
@@ -121,16 +121,60 @@ static bool in_a_graph(void)
 	OK(cuGraphAddKernelNode(&node, graph, NULL, 0, &p));
 	draw(&b);
 	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
-	OK(cuGraphDestroy(graph));
 	for (i = 0; i < 3; i++) {
 		b.sum += sum;
 		OK(cuGraphLaunch(exec, b.s));
 	}
 	CHECK(is_summed(&b));
-	/* without its module it is refused, and can be ended */
+	/* without its module it is refused, and can be copied and ended */
 	OK(cuModuleUnload(b.module));
 	CHECK(cuGraphLaunch(exec, b.s) != CUDA_SUCCESS);
+	OK(cuGraphClone(&copy, graph));
+	OK(cuGraphDestroy(graph));
+	OK(cuGraphDestroy(copy));
 	OK(cuGraphExecDestroy(exec));
+	return sample_end();
+}
+
+#define LAUNCHES 1200u
+#define WORDS 16384u
+#define EVERY 300u /* launches for a copy: the room for launches is full before the next */
+
+/* Launches of nearly as many bytes as there can be, more than the window has room for, between
+ * copies: none overwrites another or a copy before it runs. */
+static bool of_many_bytes(void)
+{
+	static struct {
+		uint32_t first, between[998], last;
+		CUdeviceptr x;
+	} big;
+	static uint32_t words[WORDS], seen[LAUNCHES / EVERY * WORDS];
+	size_t size = sizeof(big);
+	void *extra[] = {(void *)1, &big, (void *)2, &size, NULL};
+	CUdeviceptr y;
+	CUfunction f;
+	struct bench b;
+	uint32_t i, k;
+
+	CHECK(open_bench(&b));
+	OK(cuModuleGetFunction(&f, b.module, "add_ends"));
+	OK(cuMemAlloc_v2(&y, sizeof(seen)));
+	big.x = b.now.x;
+	for (i = 0; i < LAUNCHES; i++) {
+		big.first = sample_draw(1u << 31);
+		big.last = sample_draw(1u << 31);
+		b.sum += (uint64_t)big.first + big.last;
+		OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, b.s, NULL, extra));
+		if (i % EVERY)
+			continue;
+		for (k = 0; k < WORDS; k++)
+			words[k] = i + k;
+		OK(cuMemcpyHtoDAsync_v2(y + i / EVERY * sizeof(words), words, sizeof(words), b.s));
+	}
+	CHECK(is_summed(&b));
+	OK(cuMemcpyDtoH_v2(seen, y, sizeof(seen)));
+	for (i = 0; i < LAUNCHES / EVERY * WORDS; i++)
+		CHECK(seen[i] == i / WORDS * EVERY + i % WORDS);
 	return sample_end();
 }
 
@@ -173,6 +217,7 @@ static bool missing(void)
 
 const struct sample_check arguments_checks[] = {
 	{"arguments of each size", of_each_size},
+	{"arguments of many bytes", of_many_bytes},
 	{"arguments in a graph", in_a_graph},
 	{"arguments that are missing", missing},
 	{NULL, NULL},

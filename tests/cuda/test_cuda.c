@@ -377,7 +377,7 @@ static void refused(void)
 		CU_ASSERT_EQUAL(cuEventRecord(event, NULL), CUDA_SUCCESS);
 	for (i = 0; i < 1000; i++)
 		CU_ASSERT_EQUAL(cuMemsetD8Async(x, (uint8_t)i, 63, NULL), CUDA_SUCCESS);
-	for (i = 0; i < 300; i++)
+	for (i = 0; i < 1000; i++)
 		CU_ASSERT_EQUAL(cuLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, NULL, params, NULL),
 				CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(cuStreamSynchronize(NULL), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);

@@ -174,7 +174,7 @@ CUresult cuGraphLaunch(CUgraphExec h, CUstream s)
 	if (e == CUDA_SUCCESS && !x)
 		e = CUDA_ERROR_INVALID_VALUE;
 	if (e == CUDA_SUCCESS)
-		e = work_in_current(stream);
+		e = work_in(call_current(), stream);
 	return CALL_END(e == CUDA_SUCCESS ? launch(x, s, stream) : e);
 }
 

@@ -135,16 +135,14 @@ bool launch_keep(struct work_launch *l)
 	uint8_t *args = calloc(1, size + 1);
 	uint32_t i;
 
-	if (!args)
-		return false;
-	if (!l->params && size > 0)
+	if (args && !l->params && size > 0)
 		memcpy(args, l->args, size);
-	for (i = 0; l->params && f && i < f->known.n_params; i++)
+	for (i = 0; args && l->params && i < f->known.n_params; i++)
 		memcpy(args + f->known.offset[i], l->params[i], f->known.size[i]);
 	l->params = NULL;
 	l->args = args;
 	l->size = size;
-	return true;
+	return args;
 }
 
 bool launch_has_value(uint32_t bytes)
@@ -249,8 +247,9 @@ static CUresult put(struct work *w, CUstream s, void **params, void **extra)
 	const struct function *f = handle_find(HANDLE_FUNCTION, w->launch.function);
 	struct stream *stream = stream_find(s);
 
-	if (e == CUDA_SUCCESS && (!stream || (stream->context && stream->context != current) ||
-				  !f || (f->module->context && f->module->context != current)))
+	if (e == CUDA_SUCCESS)
+		e = stream ? work_in(current, stream) : CUDA_ERROR_INVALID_HANDLE;
+	if (e == CUDA_SUCCESS && (!f || (f->module->context && f->module->context != current)))
 		e = CUDA_ERROR_INVALID_HANDLE;
 	if (e == CUDA_SUCCESS)
 		e = launch_take(&w->launch, params, extra);

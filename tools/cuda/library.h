@@ -137,8 +137,8 @@ CUresult event_wait(CUevent event);
 CUresult work_begin(CUstream s, struct stream **stream);
 /* The same of a call that no graph can carry: if S captures, that ends the capture. */
 CUresult work_begin_now(CUstream s, struct stream **stream);
-/* Of a call that must be made with S's context current: an error if it is not. */
-CUresult work_in_current(const struct stream *s);
+/* Of a call that must be made with S's context current: an error if CURRENT is another one. */
+CUresult work_in(const struct context *current, const struct stream *s);
 
 /* stream.c */
 
@@ -534,8 +534,9 @@ struct link_area link_stage_all(void);
 bool link_window_is_unified(void);
 /* Leaves the first BYTES of that to link_stage(); the rest is the caller's. */
 CUresult link_stage_limit(uint64_t bytes);
-/* Takes BYTES, at most LINK_LAUNCH_BYTES, for a launch or a SYMBOL_COPY. The packet may say that it
- * has LINK_LAUNCH_BYTES there: the host reads no more than was written. */
+/* Takes BYTES, at most LINK_LAUNCH_BYTES, for a launch or a SYMBOL_COPY. A packet says that it has
+ * the whole structure there, which may reach into the next one's: the host uses no more than the
+ * name and the arguments that there are. */
 CUresult link_launch(uint64_t bytes, uint8_t **memory, uint64_t *at);
 
 /* flush.c: all but flush_end() with the lock. */

@@ -289,15 +289,22 @@ CUresult link_put(uint32_t opcode, uint32_t flags, const uint64_t arg[7])
 	return CUDA_SUCCESS;
 }
 
+/* Shows what was put to a host that looks for it. Whether it does. */
+static bool shown(void)
+{
+	if (!guest_show(guest))
+		return false;
+	unrung = 0;
+	return true;
+}
+
+/* Rings for a host that does not look. */
 static CUresult ring(void)
 {
-	int r = 0;
+	int r = guest_ring(guest);
 
-	if (!guest_show(guest)) {
-		r = guest_ring(guest);
-		rung_at = vgpu_now();
-	}
 	unrung = 0;
+	rung_at = vgpu_now();
 	return r < 0 ? lose(r) : CUDA_SUCCESS;
 }
 
@@ -305,16 +312,15 @@ CUresult link_ring(void)
 {
 	if (lost != CUDA_SUCCESS || held)
 		return lost;
-	if (guest_show(guest))
-		unrung = 0;
-	else if (unrung >= UNRUNG_MOST || vgpu_now() - rung_at >= LINK_RING_EVERY || !flush_later())
-		return ring();
-	return CUDA_SUCCESS;
+	if (shown() ||
+	    (unrung < UNRUNG_MOST && vgpu_now() - rung_at < LINK_RING_EVERY && flush_later()))
+		return CUDA_SUCCESS;
+	return ring();
 }
 
 void link_flush(void)
 {
-	if (unrung > 0 && lost == CUDA_SUCCESS)
+	if (unrung > 0 && lost == CUDA_SUCCESS && !shown())
 		ring();
 }
 
@@ -389,7 +395,7 @@ CUresult link_drain(void)
 	if (lost != CUDA_SUCCESS)
 		return lost;
 	fence = guest_put_fence(guest);
-	if (ring() != CUDA_SUCCESS)
+	if (!shown() && ring() != CUDA_SUCCESS)
 		return lost;
 	r = wait_long(fence, guest_wait);
 	if (r < 0)

@@ -69,6 +69,8 @@ CUresult nodes_kernel(const struct cuda_kernel_node *p, CUkernel kernel, struct 
 		.block = {p->block[0], p->block[1], p->block[2]},
 		.shared = p->shared,
 	};
+	if (!handle_find(HANDLE_FUNCTION, w->launch.function))
+		return CUDA_ERROR_INVALID_HANDLE;
 	return launch_take(&w->launch, p->params, p->extra);
 }
 

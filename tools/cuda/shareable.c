@@ -46,11 +46,11 @@ static CUresult make_common(struct physical *p)
 	r = pieces_share(p->parts, p->n, &number);
 	if (r < 0)
 		return error_of(r);
-	for (i = 0; i < p->n; i++)
-		heap_give(p->parts[i].offset);
 	p->common = 1 + number;
 	p->made = true;
 	record_used((int64_t)p->bytes);
+	for (i = 0; i < p->n; i++)
+		heap_give(p->parts[i].offset);
 	return CUDA_SUCCESS;
 }
 

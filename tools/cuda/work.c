@@ -11,10 +11,9 @@ CUresult work_begin(CUstream s, struct stream **stream)
 	return e == CUDA_SUCCESS && !*stream ? CUDA_ERROR_INVALID_HANDLE : e;
 }
 
-CUresult work_in_current(const struct stream *s)
+CUresult work_in(const struct context *current, const struct stream *s)
 {
-	return s->context && s->context != call_current() ? CUDA_ERROR_INVALID_HANDLE
-							  : CUDA_SUCCESS;
+	return s->context && s->context != current ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }
 
 CUresult work_begin_now(CUstream s, struct stream **stream)
