@@ -126,10 +126,9 @@ bool guest_show(struct guest *g)
 	if (g->share.slots == 0)
 		return false;
 	s = slot_of(g, g->share.own);
-	__atomic_store_n(&s->wptr, g->wptr, __ATOMIC_RELEASE);
 	/* Either the host sees it, or we see that the host must be told. */
-	atomic_thread_fence(memory_order_seq_cst);
-	return __atomic_load_n(&s->awake, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->wptr, g->wptr, __ATOMIC_SEQ_CST);
+	return __atomic_load_n(&s->awake, __ATOMIC_SEQ_CST);
 }
 
 int share_ring(struct guest *g)
