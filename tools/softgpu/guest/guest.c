@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,8 +22,11 @@
  * host may have ended its run, and must be rung. */
 #define SPIN (20 * VGPU_USEC)
 #define SPIN_POLLED (100 * VGPU_USEC)
-/* Where there are no interrupts, it sleeps for a fraction of the time that it has waited. */
-#define NAP_LEAST (50 * VGPU_USEC)
+/* Where there are no interrupts, it sleeps for a part of the time that it has waited, so that a
+ * wait takes no more than that part longer. After a short wait it is back before the host ends its
+ * run (LINGER in worker/main.c), and need not ring. */
+#define NAP_PART 16
+#define NAP_LEAST (20 * VGPU_USEC)
 #define NAP_MOST VGPU_MSEC
 /* When a request without an answer is repeated: a restarted vgpud does not know requests that an
  * earlier one received. Drivers of hardware VFs do the same. */
@@ -499,8 +503,8 @@ static bool reached_own(struct guest *g, const void *fence)
 }
 
 /* Looks for news of the VF as often as with interrupts, and at the end. */
-int wait_by_naps(struct guest *g, bool (*reached)(struct guest *g, const void *fence),
-		 const void *fence, vgpu_nsec deadline)
+static int nap_until(struct guest *g, bool (*reached)(struct guest *g, const void *fence),
+		     const void *fence, vgpu_nsec deadline)
 {
 	vgpu_nsec began = vgpu_now(), now = began, looked = began, nap;
 	struct timespec pause = {0, 0};
@@ -515,12 +519,29 @@ int wait_by_naps(struct guest *g, bool (*reached)(struct guest *g, const void *f
 		}
 		if (now >= deadline)
 			return -ETIMEDOUT;
-		nap = (now - began) / 4;
+		nap = (now - began) / NAP_PART;
 		nap = nap < NAP_LEAST ? NAP_LEAST : nap > NAP_MOST ? NAP_MOST : nap;
 		pause.tv_nsec = (long)nap;
 		nanosleep(&pause, NULL);
 	}
 	return 0;
+}
+
+/* A thread's timers may be late by its slack, by default as long as two naps
+ * (PR_SET_TIMERSLACK(2const)). The thread is the program's, and has its own slack again afterwards.
+ */
+int wait_by_naps(struct guest *g, bool (*reached)(struct guest *g, const void *fence),
+		 const void *fence, vgpu_nsec deadline)
+{
+	const int slack = prctl(PR_GET_TIMERSLACK);
+	int r;
+
+	if (slack > 0)
+		prctl(PR_SET_TIMERSLACK, 1UL);
+	r = nap_until(g, reached, fence, deadline);
+	if (slack > 0)
+		prctl(PR_SET_TIMERSLACK, (unsigned long)slack);
+	return r;
 }
 
 int guest_wait_mark(struct guest *g, uint64_t mark, vgpu_nsec timeout)
