@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # VFs have more memory together than the GPU has: four VFs compute, and there is room for two. They are swapped without
 # effect on their guests: results are right, and no guest is reset. A pinned VF stays resident. vgpud is killed repeatedly in the
-# middle of swaps; the next vgpud finds the host memory and its contents again. swap-shares.sh tests the shares.
+# middle of swaps, three times, or six if VGPU_CYCLES is set; the next vgpud finds the host memory and its contents again.
+# swap-shares.sh tests the shares.
 . "$(dirname "$0")/lib.sh"
 keeper=$VGPU_BUILD/tools/keeper/vgpud-keeper
 start_softgpu --vfs 5 --vram 256M
@@ -43,7 +44,7 @@ await 30 is 3 state available
 on_the_way() { json memory show | jq -e '[.extents[], .host_extents[] | select(.state == "moving")] | length > 0'; }
 other_child() { [ -n "$(child)" ] && [ "$(child)" != "$1" ] && ctl gpu list; }
 has_run() { [ "$(vf "$1" dispatches)" -gt 3 ]; }
-for i in 1 2 3 4 5 6; do
+for i in 1 2 3 ${VGPU_CYCLES:+4 5 6}; do
 	await 120 on_the_way
 	old=$(child)
 	kill -9 "$old"
