@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,8 +19,8 @@
 /* How often the mailbox is read where there are no interrupts. */
 #define MAILBOX_POLL_MS 1
 /* How long a waiting guest looks at its fence before it sleeps: longer than a small packet takes.
- * Where there are no interrupts, as long as the shortest sleep takes with its timer: after that the
- * host may have ended its run, and must be rung. */
+ * Where there are no interrupts, as long as the host's run waits for the next packet (LINGER in
+ * worker/main.c): a sleep may end too late for that. */
 #define SPIN (20 * VGPU_USEC)
 #define SPIN_POLLED (100 * VGPU_USEC)
 /* Where there are no interrupts, it sleeps for a part of the time that it has waited, so that a
@@ -527,15 +528,18 @@ static int nap_until(struct guest *g, bool (*reached)(struct guest *g, const voi
 	return 0;
 }
 
-/* A thread's timers may be late by its slack, by default as long as two naps
- * (PR_SET_TIMERSLACK(2const)). The thread is the program's, and has its own slack again afterwards.
- */
+/* A thread's timers may be late by its slack, by default by more than two naps
+ * (PR_SET_TIMERSLACK(2const)). The thread is the program's, and has its own slack again afterwards;
+ * 0: its scheduling policy has none. */
 int wait_by_naps(struct guest *g, bool (*reached)(struct guest *g, const void *fence),
 		 const void *fence, vgpu_nsec deadline)
 {
-	const int slack = prctl(PR_GET_TIMERSLACK);
+	long slack;
 	int r;
 
+	if (reached(g, fence))
+		return 0;
+	slack = syscall(SYS_prctl, PR_GET_TIMERSLACK); /* prctl() returns an int */
 	if (slack > 0)
 		prctl(PR_SET_TIMERSLACK, 1UL);
 	r = nap_until(g, reached, fence, deadline);

@@ -126,9 +126,11 @@ bool guest_show(struct guest *g)
 	if (g->share.slots == 0)
 		return false;
 	s = slot_of(g, g->share.own);
-	/* Either the host sees it, or we see that the host must be told. */
-	__atomic_store_n(&s->wptr, g->wptr, __ATOMIC_SEQ_CST);
-	return __atomic_load_n(&s->awake, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->wptr, g->wptr, __ATOMIC_RELEASE);
+	/* Either the host sees it, or we see that the host must be told. A locked access to the
+	 * window instead could be one to uncached memory. */
+	atomic_thread_fence(memory_order_seq_cst);
+	return __atomic_load_n(&s->awake, __ATOMIC_RELAXED);
 }
 
 int share_ring(struct guest *g)

@@ -45,9 +45,10 @@
 
 /* How long a run looks for the next packet before it ends. A program that has waited for its last
  * packet makes the next one at once, and a run that ends and begins anew wakes three more threads
- * than a packet that is found. For about as long as that costs a VM (60 to 130 us): whatever the
+ * than a packet that is found. For about as long as that costs a VM (60 to 130 us): whatever its
  * program does next, no more is lost than twice the least (Karlin et al., Empirical Studies of
- * Competitive Spinning for a Shared-Memory Multiprocessor, SOSP 1991). */
+ * Competitive Spinning for a Shared-Memory Multiprocessor, SOSP 1991). A program on a socket would
+ * have enough with less. */
 #define LINGER (100 * VGPU_USEC)
 
 struct worker {
