@@ -5,10 +5,11 @@
 ctl() { vgpuctl "$@"; }
 suffix= # the token is at its default path
 mkdir -p /etc/vgpud
+# No VF hangs here, so the grace is what a VF's process may wait for a CPU of a busy machine.
 cat >/etc/vgpud/vgpud.conf <<END
 [gpu gpu0]
 device = vfio:$pf
-grace_ms = 1000
+grace_ms = 10000
 vfs = 2
 policy = equal
 END
