@@ -4,14 +4,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
+#include "copy.h"
 #include "entries.h"
 #include "fat.h"
 #include "guest_direct.h"
@@ -407,6 +410,81 @@ static void rung(void)
 	CU_ASSERT_EQUAL(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
 }
 
+/* What each look at the clock takes, and all have taken. */
+static _Atomic vgpu_nsec look_takes, looks_took;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
+{
+	int r = __real_clock_gettime(clock, t);
+	vgpu_nsec takes = look_takes,
+		  ns = atomic_fetch_add(&looks_took, takes) + takes + t->tv_nsec;
+
+	t->tv_sec += ns / VGPU_SEC;
+	t->tv_nsec = ns % VGPU_SEC;
+	return r;
+}
+
+/* A copy on a slow CPU has shorter steps, and the next on a fast one long ones again. */
+static void steps(void)
+{
+	const uint64_t most = 512 << 10, size = 3 * most + 5;
+	uint8_t *data = malloc(size), *seen = malloc(size);
+	CUdeviceptr x;
+	CUcontext c;
+	uint64_t i;
+
+	CU_ASSERT_FATAL(data && seen);
+	for (i = 0; i < size; i++)
+		data[i] = (uint8_t)(i * 7 + i / 251);
+	CU_ASSERT_EQUAL_FATAL(cuDevicePrimaryCtxRetain(&c, 0), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuCtxSetCurrent(c), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemAlloc_v2(&x, size), CUDA_SUCCESS);
+	copy_adapt(most, 0);
+	CU_ASSERT_EQUAL(copy_step(most + 1), most);
+	look_takes = 2 * VGPU_MSEC;
+	CU_ASSERT_EQUAL(cuMemcpyHtoD_v2(x, data, size), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(copy_step(most), most / 8);
+	copy_adapt(most, 0);
+	CU_ASSERT_EQUAL(cuMemcpyDtoH_v2(seen, x, size), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(copy_step(most), most / 8);
+	look_takes = 0;
+	CU_ASSERT(memcmp(seen, data, size) == 0);
+	memset(seen, 0, size);
+	CU_ASSERT_EQUAL(cuMemcpyDtoH_v2(seen, x, size), CUDA_SUCCESS); /* by short steps */
+	CU_ASSERT(memcmp(seen, data, size) == 0);
+	copy_adapt(most, 101 * VGPU_USEC);
+	CU_ASSERT_EQUAL(copy_step(most), most / 2);
+	copy_adapt(most / 8, 40 * VGPU_USEC);
+	CU_ASSERT_EQUAL(copy_step(most), most / 4);
+	copy_adapt(most / 8, VGPU_USEC);
+	CU_ASSERT_EQUAL(copy_step(most), most);
+	CU_ASSERT_EQUAL(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+	free(data);
+	free(seen);
+}
+
+/* Copies what memcpy() would, and no byte more. */
+static void bytes_copied(void)
+{
+	uint8_t from[300], to[300];
+	uint64_t n, at, i;
+	unsigned wrong = 0;
+
+	for (i = 0; i < sizeof(from); i++)
+		from[i] = (uint8_t)(i + 1);
+	for (n = 0; n <= 200; n++)
+		for (at = 0; at < 32; at++) {
+			memset(to, 0, sizeof(to));
+			copy_bytes(to + at, from + 31 - at, n);
+			for (i = 0; i < sizeof(to); i++)
+				wrong += to[i] !=
+					 (i < at || i >= at + n ? 0 : from[31 - at + i - at]);
+		}
+	CU_ASSERT_EQUAL(wrong, 0);
+}
+
 /* A worker that dies takes its program's contexts with it: each call says so, and none waits. */
 static void loss(void)
 {
@@ -461,6 +539,8 @@ static const struct test tests[] = {
 	{"others may know what memory the program has", record},
 	{"a doorbell is rung for each call", rung},
 	{"what the host refuses is the error of a call that waits", refused},
+	{"steps of a copy suit the CPU", steps},
+	{"bytes are copied", bytes_copied},
 	{"the loss of the worker is the program's error", loss},
 	{NULL, NULL},
 };

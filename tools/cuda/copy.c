@@ -7,20 +7,56 @@
 
 #include <string.h>
 
+#include "vgpu/clock.h"
+
 /* Parts of the window that steps of a copy use in turn, so that some can be filled or read while
  * the VF copies others: as many as it copies while this process naps. */
 #define PARTS 8u
 /* One step: long beside a packet, short beside the copy of a large array, and all parts fit into a
- * cache. glibc copies less than this with "rep movsb", at a fifth of the speed where it goes from
- * the beginning of a page to a place shortly behind that of another (AMD, glibc 2.36). */
+ * cache. */
 #define STEP_MOST (UINT64_C(512) << 10)
+/* On a slow CPU steps are shorter, down to the least: the host's run ends when it has seen no
+ * packet for as long as this (LINGER in worker/main.c), and one that begins anew costs as much. */
+#define STEP_TIME (100 * VGPU_USEC)
+#define STEP_LEAST (UINT64_C(64) << 10)
+
+static uint64_t step_most = STEP_MOST;
 
 uint64_t copy_step(uint64_t bytes)
 {
 	uint64_t most = link_stage_size() / PARTS / 64 * 64;
 
-	most = most < STEP_MOST ? most : STEP_MOST;
+	most = most < step_most ? most : step_most;
 	return bytes < most ? bytes : most;
+}
+
+void copy_adapt(uint64_t bytes, vgpu_nsec took)
+{
+	step_most = STEP_MOST;
+	while (step_most > STEP_LEAST && took * step_most > STEP_TIME * bytes)
+		step_most /= 2;
+}
+
+typedef uint64_t word __attribute__((vector_size(16), aligned(1), may_alias));
+
+/* glibc copies less than STEP_MOST with "rep movsb". An emulated CPU moves byte by byte then, at a
+ * quarter of the speed (QEMU's TCG); one of AMD's has a fifth of it where it goes from the
+ * beginning of a page to a place shortly behind that of another (glibc 2.36). */
+void copy_bytes(void *to, const void *from, uint64_t bytes)
+{
+	const word *f = from;
+	word *t = to;
+
+	if (bytes < STEP_MOST)
+		for (; bytes >= 4 * sizeof(word); bytes -= 4 * sizeof(word), f += 4, t += 4) {
+			word a = f[0], b = f[1], c = f[2], d = f[3];
+
+			t[0] = a;
+			t[1] = b;
+			t[2] = c;
+			t[3] = d;
+		}
+	memcpy(t, f, bytes);
 }
 
 bool copy_find(CUdeviceptr at, uint64_t bytes, struct copy_place *p)
@@ -52,6 +88,7 @@ struct steps {
 	uint64_t bytes, step, n, at;
 	uint8_t *memory;
 	uint64_t marks[PARTS];
+	vgpu_nsec least; /* what this process has taken for a whole step */
 };
 
 /* Takes what a copy of BYTES > 0 needs of the window. */
@@ -62,6 +99,7 @@ static CUresult begin_steps(struct steps *s, uint64_t bytes)
 	s->bytes = bytes;
 	s->step = copy_step(bytes);
 	s->n = (bytes - 1) / s->step + 1;
+	s->least = VGPU_NEVER;
 	taken = s->n < PARTS ? s->n * s->step : PARTS * s->step;
 	return link_stage(&taken, &s->memory, &s->at);
 }
@@ -77,6 +115,25 @@ static uint64_t length(const struct steps *s, uint64_t i)
 static uint64_t part(const struct steps *s, uint64_t i)
 {
 	return i % PARTS * s->step;
+}
+
+/* Copies step I between the program's memory and the window. */
+static void move_step(struct steps *s, uint64_t i, void *to, const void *from)
+{
+	uint64_t bytes = length(s, i);
+	vgpu_nsec began = vgpu_now(), took;
+
+	copy_bytes(to, from, bytes);
+	took = vgpu_now() - began;
+	if (bytes == s->step && took < s->least)
+		s->least = took;
+}
+
+/* The next copy has the steps that suit the speed of this one. */
+static void end_steps(const struct steps *s)
+{
+	if (s->step >= STEP_LEAST && s->least != VGPU_NEVER)
+		copy_adapt(s->step, s->least);
 }
 
 /* Ends a copy of more packets than link_stage() leaves room for, or one that failed with E: what it
@@ -121,11 +178,12 @@ CUresult copy_to_device(CUdeviceptr dst, const void *src, uint64_t bytes)
 			e = link_wait_for_mark(s.marks[i % PARTS]);
 		if (e != CUDA_SUCCESS)
 			break;
-		memcpy(s.memory + part(&s, i), (const uint8_t *)src + i * s.step, length(&s, i));
+		move_step(&s, i, s.memory + part(&s, i), (const uint8_t *)src + i * s.step);
 		e = copy_in(&to, i * s.step, s.at + part(&s, i), length(&s, i));
 		if (e == CUDA_SUCCESS)
 			e = i + PARTS < s.n ? link_mark(&s.marks[i % PARTS]) : link_ring();
 	}
+	end_steps(&s);
 	return s.n > PARTS || to.symbol || e != CUDA_SUCCESS ? wait_after(e) : e;
 }
 
@@ -153,8 +211,9 @@ CUresult copy_to_host(void *dst, CUdeviceptr src, uint64_t bytes)
 		if (e == CUDA_SUCCESS)
 			e = i + 1 < s.n ? link_wait_for_mark(s.marks[i % PARTS]) : link_wait();
 		if (e == CUDA_SUCCESS)
-			memcpy((uint8_t *)dst + i * s.step, s.memory + part(&s, i), length(&s, i));
+			move_step(&s, i, (uint8_t *)dst + i * s.step, s.memory + part(&s, i));
 	}
+	end_steps(&s);
 	return e == CUDA_SUCCESS ? e : wait_after(e);
 }
 
