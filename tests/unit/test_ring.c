@@ -15,6 +15,7 @@
 #include "forbear.h"
 #include "fill_params.h"
 #include "ring.h"
+#include "slot.h"
 #include "suite.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
@@ -860,12 +861,13 @@ static void open_slots(struct bench *b, uint32_t n)
 		CU_ASSERT(slot_of(b, i)->answered == 1 && slot_of(b, i)->error == SOFTGPU_OK);
 }
 
-static void slot_put(struct bench *b, uint32_t slot, struct softgpu_packet p)
+/* Returns whether the worker looks for it. */
+static bool slot_put(struct bench *b, uint32_t slot, struct softgpu_packet p)
 {
 	struct softgpu_slot *s = slot_of(b, slot);
 
 	memcpy(b->window + SLOT_RING(slot) + s->wptr % 16 * sizeof(p), &p, sizeof(p));
-	__atomic_store_n(&s->wptr, s->wptr + 1, __ATOMIC_RELEASE);
+	return slot_show(s, s->wptr + 1);
 }
 
 static struct softgpu_packet a_fence(uint64_t value)
@@ -1494,9 +1496,7 @@ static void awake(void)
 
 		while (vgpu_now() < until)
 			runs = runs && serve_end(&b);
-		slot_put(&b, 0, a_fence(i));
-		atomic_thread_fence(memory_order_seq_cst);
-		rings = !__atomic_load_n(&s->awake, __ATOMIC_RELAXED);
+		rings = !slot_put(&b, 0, a_fence(i));
 		if (rings)
 			atomic_fetch_add(&b.shared.bell, 1);
 		rung += rings;
@@ -1563,9 +1563,7 @@ static void awake_beside_a_compiler(void)
 		/* before or after the worker's last look */
 		for (k = 0; k < i % 32; k++)
 			__atomic_load_n(&s->fence, __ATOMIC_ACQUIRE);
-		slot_put(&b, 0, a_fence(i));
-		atomic_thread_fence(memory_order_seq_cst);
-		if (__atomic_load_n(&s->awake, __ATOMIC_RELAXED)) {
+		if (slot_put(&b, 0, a_fence(i))) {
 			spared++;
 		} else {
 			atomic_fetch_add(&b.shared.bell, 1);

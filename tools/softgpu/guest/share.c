@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "guest_private.h"
+#include "slot.h"
 #include "vgpu/clock.h"
 
 #define PAGE_AT (UINT64_C(128) << 10)
@@ -121,16 +122,7 @@ static int ring_slots(struct guest *g)
 
 bool guest_show(struct guest *g)
 {
-	struct softgpu_slot *s;
-
-	if (g->share.slots == 0)
-		return false;
-	s = slot_of(g, g->share.own);
-	__atomic_store_n(&s->wptr, g->wptr, __ATOMIC_RELEASE);
-	/* Either the host sees it, or we see that the host must be told. A locked access to the
-	 * window instead could be one to uncached memory. */
-	atomic_thread_fence(memory_order_seq_cst);
-	return __atomic_load_n(&s->awake, __ATOMIC_RELAXED);
+	return g->share.slots > 0 && slot_show(slot_of(g, g->share.own), g->wptr);
 }
 
 int share_ring(struct guest *g)

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* How a guest shows packets to the host, whose run may end at any instant. */
+#ifndef GUEST_SLOT_H
+#define GUEST_SLOT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "vfio/gpuiov.h"
+
+/* Shows the packets of S up to WPTR, which the slot's owner alone may do. Whether the host looks for
+ * them by itself: else the owner must ring. Either the host sees them, or its end is seen here. (A
+ * locked access instead of the fence could be one to uncached memory.) */
+static inline bool slot_show(struct softgpu_slot *s, uint64_t wptr)
+{
+	__atomic_store_n(&s->wptr, wptr, __ATOMIC_RELEASE);
+	atomic_thread_fence(memory_order_seq_cst);
+	return __atomic_load_n(&s->awake, __ATOMIC_RELAXED);
+}
+
+#endif
