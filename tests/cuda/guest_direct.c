@@ -42,6 +42,16 @@ void guest_direct_kill(void)
 	kill(only->worker->pid, SIGKILL);
 }
 
+void guest_direct_pause(bool stop)
+{
+	kill(only->worker->pid, stop ? SIGSTOP : SIGCONT);
+}
+
+uint64_t guest_direct_packets(void)
+{
+	return only->wptr;
+}
+
 static int listen_to(struct guest *g);
 
 bool guest_direct_all_rung(void)

@@ -3,6 +3,7 @@
  * software; and the loss of that worker. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,7 +15,6 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "copy.h"
 #include "entries.h"
 #include "fat.h"
 #include "guest_direct.h"
@@ -410,79 +410,137 @@ static void rung(void)
 	CU_ASSERT_EQUAL(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
 }
 
-/* What each look at the clock takes, and all have taken. */
-static _Atomic vgpu_nsec look_takes, looks_took;
+/* A clock that stands still, but for what each look at it takes, if that is not 0: QUICK_TAKES for
+ * the first QUICK_LOOKS, and then LOOK_TAKES. */
+#define QUICK_TAKES VGPU_USEC
+static _Atomic vgpu_nsec look_takes, stands_at;
+static atomic_int quick_looks;
 
 int __real_clock_gettime(clockid_t clock, struct timespec *t);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
 {
-	int r = __real_clock_gettime(clock, t);
-	vgpu_nsec takes = look_takes,
-		  ns = atomic_fetch_add(&looks_took, takes) + takes + t->tv_nsec;
+	vgpu_nsec takes = look_takes, at;
 
-	t->tv_sec += ns / VGPU_SEC;
-	t->tv_nsec = ns % VGPU_SEC;
-	return r;
+	if (takes == 0)
+		return __real_clock_gettime(clock, t);
+	takes = atomic_fetch_sub(&quick_looks, 1) > 0 ? QUICK_TAKES : takes;
+	at = atomic_fetch_add(&stands_at, takes) + takes;
+	*t = (struct timespec){at / VGPU_SEC, at % VGPU_SEC};
+	return 0;
 }
 
-/* A copy on a slow CPU has shorter steps, and the next on a fast one long ones again. */
+static void stop_clock(vgpu_nsec takes, int quick)
+{
+	if (look_takes == 0)
+		stands_at = vgpu_now();
+	quick_looks = quick;
+	look_takes = takes;
+}
+
+#define COPIED ((uint64_t)4 << 20) /* eight of the longest steps */
+static uint8_t copied[COPIED], came_back[COPIED];
+
+/* In how many packets BYTES of X are written, with a clock as in stop_clock(). */
+static uint64_t packets(CUdeviceptr x, uint64_t bytes, vgpu_nsec takes, int quick)
+{
+	const uint64_t few = 3 * (COPIED / 64) + 5; /* which teaches nothing */
+	uint64_t before, put;
+
+	copied[0]++;
+	CU_ASSERT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
+	before = guest_direct_packets();
+	stop_clock(takes, quick);
+	CU_ASSERT_EQUAL(cuMemcpyHtoDAsync_v2(x, copied, bytes, NULL), CUDA_SUCCESS);
+	look_takes = 0;
+	put = guest_direct_packets() - before;
+	CU_ASSERT_EQUAL(cuMemcpyDtoH_v2(came_back, x, few), CUDA_SUCCESS);
+	CU_ASSERT(memcmp(came_back, copied, few) == 0);
+	return put;
+}
+
+/* Steps are as long as those of the copy before, or shorter if none of these took 150 us or less.
+ */
 static void steps(void)
 {
-	const uint64_t most = 512 << 10, size = 3 * most + 5;
-	uint8_t *data = malloc(size), *seen = malloc(size);
+	const vgpu_nsec slow = 151 * VGPU_USEC, fast = 149 * VGPU_USEC;
+	const struct {
+		vgpu_nsec takes;
+		int quick;
+		uint64_t packets;
+	} cases[] = {
+		{fast, 0, 8},  {fast, 0, 8},	     {slow, 0, 8},  {slow, 0, 16},
+		{slow, 0, 32}, {slow, 0, 64},	     {slow, 0, 64}, {fast, 0, 64},
+		{fast, 0, 64}, {QUICK_TAKES, 0, 64}, {slow, 9, 8},  {slow, 3, 8},
+		{slow, 0, 8},  {QUICK_TAKES, 0, 16}, {fast, 0, 8},
+	};
 	CUdeviceptr x;
 	CUcontext c;
 	uint64_t i;
 
-	CU_ASSERT_FATAL(data && seen);
-	for (i = 0; i < size; i++)
-		data[i] = (uint8_t)(i * 7 + i / 251);
+	for (i = 0; i < COPIED; i++)
+		copied[i] = (uint8_t)(i * 7 + i / 251);
 	CU_ASSERT_EQUAL_FATAL(cuDevicePrimaryCtxRetain(&c, 0), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(cuCtxSetCurrent(c), CUDA_SUCCESS);
-	CU_ASSERT_EQUAL(cuMemAlloc_v2(&x, size), CUDA_SUCCESS);
-	copy_adapt(most, 0);
-	CU_ASSERT_EQUAL(copy_step(most + 1), most);
-	look_takes = 2 * VGPU_MSEC;
-	CU_ASSERT_EQUAL(cuMemcpyHtoD_v2(x, data, size), CUDA_SUCCESS);
-	CU_ASSERT_EQUAL(copy_step(most), most / 8);
-	copy_adapt(most, 0);
-	CU_ASSERT_EQUAL(cuMemcpyDtoH_v2(seen, x, size), CUDA_SUCCESS);
-	CU_ASSERT_EQUAL(copy_step(most), most / 8);
-	look_takes = 0;
-	CU_ASSERT(memcmp(seen, data, size) == 0);
-	memset(seen, 0, size);
-	CU_ASSERT_EQUAL(cuMemcpyDtoH_v2(seen, x, size), CUDA_SUCCESS); /* by short steps */
-	CU_ASSERT(memcmp(seen, data, size) == 0);
-	copy_adapt(most, 101 * VGPU_USEC);
-	CU_ASSERT_EQUAL(copy_step(most), most / 2);
-	copy_adapt(most / 8, 40 * VGPU_USEC);
-	CU_ASSERT_EQUAL(copy_step(most), most / 4);
-	copy_adapt(most / 8, VGPU_USEC);
-	CU_ASSERT_EQUAL(copy_step(most), most);
+	CU_ASSERT_EQUAL(cuMemAlloc_v2(&x, COPIED), CUDA_SUCCESS);
+	packets(x, COPIED, QUICK_TAKES, 0);
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		CU_ASSERT_EQUAL(packets(x, COPIED, cases[i].takes, cases[i].quick),
+				cases[i].packets);
+	packets(x, COPIED / 8 * 3 + 5, slow, 0); /* teaches nothing */
+	CU_ASSERT_EQUAL(packets(x, COPIED, QUICK_TAKES, 0), 8);
 	CU_ASSERT_EQUAL(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
-	free(data);
-	free(seen);
 }
 
-/* Copies what memcpy() would, and no byte more. */
-static void bytes_copied(void)
+static atomic_bool copy_returned;
+
+/* Lets the worker go on when the copy has returned, or hangs. Whether it has returned. */
+static void *go_on(void *returned)
 {
-	uint8_t from[300], to[300];
+	vgpu_nsec until = vgpu_now() + 20 * VGPU_SEC;
+
+	while (!copy_returned && vgpu_now() < until)
+		sched_yield();
+	*(bool *)returned = copy_returned;
+	guest_direct_pause(false);
+	return NULL;
+}
+
+/* With short steps, copies of 4 MiB wait as little as with long ones; and each byte is copied, and
+ * no other. */
+static void short_steps(void)
+{
+	uint8_t *to = came_back;
 	uint64_t n, at, i;
 	unsigned wrong = 0;
+	pthread_t thread;
+	bool returned = false;
+	CUdeviceptr x;
+	CUcontext c;
 
-	for (i = 0; i < sizeof(from); i++)
-		from[i] = (uint8_t)(i + 1);
-	for (n = 0; n <= 200; n++)
-		for (at = 0; at < 32; at++) {
-			memset(to, 0, sizeof(to));
-			copy_bytes(to + at, from + 31 - at, n);
-			for (i = 0; i < sizeof(to); i++)
+	CU_ASSERT_EQUAL_FATAL(cuDevicePrimaryCtxRetain(&c, 0), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuCtxSetCurrent(c), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemAlloc_v2(&x, COPIED), CUDA_SUCCESS);
+	packets(x, COPIED, 2 * VGPU_MSEC, 0);
+	for (n = 0; n <= 140; n++)
+		for (at = 0; at < 32; at += 3) {
+			memset(to, 0, 200);
+			CU_ASSERT_EQUAL(cuMemcpyHtoD_v2(x, copied + 31 - at, n), CUDA_SUCCESS);
+			CU_ASSERT_EQUAL(cuMemcpyDtoH_v2(to + at, x, n), CUDA_SUCCESS);
+			for (i = 0; i < 200; i++)
 				wrong += to[i] !=
-					 (i < at || i >= at + n ? 0 : from[31 - at + i - at]);
+					 (i < at || i >= at + n ? 0 : copied[31 - at + i - at]);
 		}
 	CU_ASSERT_EQUAL(wrong, 0);
+	guest_direct_pause(true);
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, go_on, &returned), 0);
+	CU_ASSERT_EQUAL(cuMemcpyHtoDAsync_v2(x, copied, COPIED, NULL), CUDA_SUCCESS);
+	copy_returned = true;
+	pthread_join(thread, NULL);
+	CU_ASSERT(returned);
+	CU_ASSERT_EQUAL(cuMemcpyDtoH_v2(came_back, x, COPIED), CUDA_SUCCESS);
+	CU_ASSERT(memcmp(came_back, copied, COPIED) == 0);
+	CU_ASSERT_EQUAL(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
 }
 
 /* A worker that dies takes its program's contexts with it: each call says so, and none waits. */
@@ -540,7 +598,7 @@ static const struct test tests[] = {
 	{"a doorbell is rung for each call", rung},
 	{"what the host refuses is the error of a call that waits", refused},
 	{"steps of a copy suit the CPU", steps},
-	{"bytes are copied", bytes_copied},
+	{"short steps copy the same, and wait no longer", short_steps},
 	{"the loss of the worker is the program's error", loss},
 	{NULL, NULL},
 };

@@ -15,39 +15,40 @@
 /* One step: long beside a packet, short beside the copy of a large array, and all parts fit into a
  * cache. */
 #define STEP_MOST (UINT64_C(512) << 10)
-/* On a slow CPU steps are shorter, down to the least: the host's run ends when it has seen no
- * packet for as long as this (LINGER in worker/main.c), and one that begins anew costs as much. */
-#define STEP_TIME (100 * VGPU_USEC)
-#define STEP_LEAST (UINT64_C(64) << 10)
 
-static uint64_t step_most = STEP_MOST;
+/* An emulated CPU takes so long for such a step that the host's run ends before it sees the next
+ * one, 100 us (LINGER in worker/main.c) after it has copied the last: and to begin anew costs as
+ * much. There steps are shorter, down to the least, of which one takes QEMU's TCG some 40 us. They
+ * have more parts, so that as much is on its way. */
+#define STEP_TIME (150 * VGPU_USEC)
+#define STEP_LEAST (UINT64_C(64) << 10)
+#define PARTS_MOST (PARTS * STEP_MOST / STEP_LEAST)
+_Static_assert(PARTS_MOST <= LINK_BATCH, "a copy that does not wait has a packet for each");
+/* Fewer steps tell little of the CPU: another thread may have had it. */
+#define STEPS_TO_LEARN 4u
+
+static uint64_t step_now = STEP_MOST;
 
 uint64_t copy_step(uint64_t bytes)
 {
 	uint64_t most = link_stage_size() / PARTS / 64 * 64;
 
-	most = most < step_most ? most : step_most;
+	most = most < STEP_MOST ? most : STEP_MOST;
 	return bytes < most ? bytes : most;
-}
-
-void copy_adapt(uint64_t bytes, vgpu_nsec took)
-{
-	step_most = STEP_MOST;
-	while (step_most > STEP_LEAST && took * step_most > STEP_TIME * bytes)
-		step_most /= 2;
 }
 
 typedef uint64_t word __attribute__((vector_size(16), aligned(1), may_alias));
 
-/* glibc copies less than STEP_MOST with "rep movsb". An emulated CPU moves byte by byte then, at a
- * quarter of the speed (QEMU's TCG); one of AMD's has a fifth of it where it goes from the
- * beginning of a page to a place shortly behind that of another (glibc 2.36). */
-void copy_bytes(void *to, const void *from, uint64_t bytes)
+/* memcpy(); but while steps are short, by loads and stores, of four words because compilers make a
+ * memcpy() of one: glibc copies what fits into a cache with "rep movsb", which QEMU's TCG executes
+ * byte by byte, at a quarter of the speed. (A CPU of AMD's has a fifth of it where that goes from
+ * the beginning of a page to a place shortly behind that of another: glibc 2.36.) */
+static void copy_bytes(void *to, const void *from, uint64_t bytes)
 {
 	const word *f = from;
 	word *t = to;
 
-	if (bytes < STEP_MOST)
+	if (step_now < STEP_MOST)
 		for (; bytes >= 4 * sizeof(word); bytes -= 4 * sizeof(word), f += 4, t += 4) {
 			word a = f[0], b = f[1], c = f[2], d = f[3];
 
@@ -85,22 +86,25 @@ CUresult copy_out(const struct copy_place *p, uint64_t offset, uint64_t to, uint
 
 /* A copy in steps: step I has LENGTH() bytes at I * STEP. */
 struct steps {
-	uint64_t bytes, step, n, at;
+	uint64_t bytes, step, n, parts, at;
 	uint8_t *memory;
-	uint64_t marks[PARTS];
-	vgpu_nsec least; /* what this process has taken for a whole step */
+	uint64_t marks[PARTS_MOST];
+	uint64_t n_timed;
+	vgpu_nsec least; /* of the times that this process took for a whole step */
 };
 
 /* Takes what a copy of BYTES > 0 needs of the window. */
 static CUresult begin_steps(struct steps *s, uint64_t bytes)
 {
-	uint64_t taken;
+	uint64_t all = PARTS * copy_step(UINT64_MAX), taken;
 
 	s->bytes = bytes;
-	s->step = copy_step(bytes);
+	s->step = copy_step(bytes < step_now ? bytes : step_now);
+	s->parts = all / s->step < PARTS_MOST ? all / s->step : PARTS_MOST;
 	s->n = (bytes - 1) / s->step + 1;
+	s->n_timed = 0;
 	s->least = VGPU_NEVER;
-	taken = s->n < PARTS ? s->n * s->step : PARTS * s->step;
+	taken = s->n < s->parts ? s->n * s->step : s->parts * s->step;
 	return link_stage(&taken, &s->memory, &s->at);
 }
 
@@ -114,26 +118,33 @@ static uint64_t length(const struct steps *s, uint64_t i)
 /* Where step I is in the window, from the first part. */
 static uint64_t part(const struct steps *s, uint64_t i)
 {
-	return i % PARTS * s->step;
+	return i % s->parts * s->step;
 }
 
 /* Copies step I between the program's memory and the window. */
 static void move_step(struct steps *s, uint64_t i, void *to, const void *from)
 {
-	uint64_t bytes = length(s, i);
-	vgpu_nsec began = vgpu_now(), took;
+	vgpu_nsec began, took;
 
-	copy_bytes(to, from, bytes);
+	if (length(s, i) < s->step || s->step < STEP_LEAST) {
+		copy_bytes(to, from, length(s, i));
+		return;
+	}
+	began = vgpu_now();
+	copy_bytes(to, from, s->step);
 	took = vgpu_now() - began;
-	if (bytes == s->step && took < s->least)
-		s->least = took;
+	s->least = took < s->least ? took : s->least;
+	s->n_timed++;
 }
 
-/* The next copy has the steps that suit the speed of this one. */
+/* The next copies have the longest steps for which this CPU is fast enough. */
 static void end_steps(const struct steps *s)
 {
-	if (s->step >= STEP_LEAST && s->least != VGPU_NEVER)
-		copy_adapt(s->step, s->least);
+	if (s->n_timed < STEPS_TO_LEARN)
+		return;
+	step_now = STEP_MOST;
+	while (step_now > STEP_LEAST && s->least * step_now > STEP_TIME * s->step)
+		step_now /= 2;
 }
 
 /* Ends a copy of more packets than link_stage() leaves room for, or one that failed with E: what it
@@ -174,20 +185,20 @@ CUresult copy_to_device(CUdeviceptr dst, const void *src, uint64_t bytes)
 		return copy_pinned(&to, at, bytes, false);
 	e = begin_steps(&s, bytes);
 	for (i = 0; i < s.n && e == CUDA_SUCCESS; i++) {
-		if (i >= PARTS)
-			e = link_wait_for_mark(s.marks[i % PARTS]);
+		if (i >= s.parts)
+			e = link_wait_for_mark(s.marks[i % s.parts]);
 		if (e != CUDA_SUCCESS)
 			break;
 		move_step(&s, i, s.memory + part(&s, i), (const uint8_t *)src + i * s.step);
 		e = copy_in(&to, i * s.step, s.at + part(&s, i), length(&s, i));
 		if (e == CUDA_SUCCESS)
-			e = i + PARTS < s.n ? link_mark(&s.marks[i % PARTS]) : link_ring();
+			e = i + s.parts < s.n ? link_mark(&s.marks[i % s.parts]) : link_ring();
 	}
 	end_steps(&s);
-	return s.n > PARTS || to.symbol || e != CUDA_SUCCESS ? wait_after(e) : e;
+	return s.n > s.parts || to.symbol || e != CUDA_SUCCESS ? wait_after(e) : e;
 }
 
-/* A step is read when PARTS - 1 more are on their way. */
+/* A step is read when those of all other parts are on their way. */
 CUresult copy_to_host(void *dst, CUdeviceptr src, uint64_t bytes)
 {
 	struct copy_place from;
@@ -203,13 +214,13 @@ CUresult copy_to_host(void *dst, CUdeviceptr src, uint64_t bytes)
 		return copy_pinned(&from, at, bytes, true);
 	e = begin_steps(&s, bytes);
 	for (i = 0; i < s.n && e == CUDA_SUCCESS; i++) {
-		for (; put < s.n && put < i + PARTS && e == CUDA_SUCCESS; put++) {
+		for (; put < s.n && put < i + s.parts && e == CUDA_SUCCESS; put++) {
 			e = copy_out(&from, put * s.step, s.at + part(&s, put), length(&s, put));
 			if (e == CUDA_SUCCESS && put + 1 < s.n)
-				e = link_mark(&s.marks[put % PARTS]);
+				e = link_mark(&s.marks[put % s.parts]);
 		}
 		if (e == CUDA_SUCCESS)
-			e = i + 1 < s.n ? link_wait_for_mark(s.marks[i % PARTS]) : link_wait();
+			e = i + 1 < s.n ? link_wait_for_mark(s.marks[i % s.parts]) : link_wait();
 		if (e == CUDA_SUCCESS)
 			move_step(&s, i, (uint8_t *)dst + i * s.step, s.memory + part(&s, i));
 	}

@@ -16,10 +16,6 @@ struct copy_place {
 bool copy_find(CUdeviceptr at, uint64_t bytes, struct copy_place *p);
 /* At most what one step of a copy of BYTES takes of the window. */
 uint64_t copy_step(uint64_t bytes);
-/* Later steps take as long as they may where this process copies BYTES in TOOK. */
-void copy_adapt(uint64_t bytes, vgpu_nsec took);
-/* Copies between the program's memory and the window, as memcpy() does. */
-void copy_bytes(void *to, const void *from, uint64_t bytes);
 /* Put one copy between BYTES at OFFSET behind P, and at FROM or TO in the window, into the ring. */
 CUresult copy_in(const struct copy_place *p, uint64_t offset, uint64_t from, uint64_t bytes);
 CUresult copy_out(const struct copy_place *p, uint64_t offset, uint64_t to, uint64_t bytes);

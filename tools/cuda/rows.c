@@ -70,7 +70,7 @@ static CUresult batch(const struct work_copy *w, uint64_t layer, uint64_t row, u
 			e = copy_out(&place, 0, at + i * w->width, w->width);
 			continue;
 		}
-		copy_bytes(memory + i * w->width, w->from.memory + from, w->width);
+		memcpy(memory + i * w->width, w->from.memory + from, w->width);
 		e = copy_in(&place, 0, at + i * w->width, w->width);
 	}
 	if (e != CUDA_SUCCESS)
@@ -79,8 +79,8 @@ static CUresult batch(const struct work_copy *w, uint64_t layer, uint64_t row, u
 		return link_ring();
 	e = link_wait();
 	for (i = 0; i < n && e == CUDA_SUCCESS; i++)
-		copy_bytes(w->to.memory + row_at(&w->to, row + i, layer), memory + i * w->width,
-			   w->width);
+		memcpy(w->to.memory + row_at(&w->to, row + i, layer), memory + i * w->width,
+		       w->width);
 	return e;
 }
 
