@@ -28,6 +28,22 @@ claim() { echo "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:vf nam
 state_is() { [ "$(virsh -q domstate vm$1)" = "$2" ]; }
 qemu_of() { cat "/run/libvirt/qemu/vm$1.pid"; }
 
+# A libvirtd that ends while it is asked is an error, and no more: here one accepts, and hangs up.
+python3 - "$run/ends.sock" "$agent" >"$run/said" 2>&1 <<-'PY' || fail "vgpud-libvirt and a libvirtd that ends: $(cat "$run/said")"
+	import socket, subprocess, sys, threading
+	path, agent = sys.argv[1:]
+	listener = socket.socket(socket.AF_UNIX)
+	listener.bind(path)
+	listener.listen(8)
+	def end():
+	    while True:
+	        listener.accept()[0].close()
+	threading.Thread(target=end, daemon=True).start()
+	for i in range(100):
+	    asks = subprocess.run([agent, '--connect', 'qemu+unix:///system?socket=' + path, 'list'], capture_output=True, text=True)
+	    if asks.returncode != 1 or not asks.stderr:
+	        sys.exit(f'{i}: {asks}')
+PY
 first_libvirtd
 start_softgpu --vfs 4
 conf

@@ -442,6 +442,8 @@ int main(int argc, char **argv)
 			return usage(option == 'h' ? stdout : stderr), option == 'h' ? 0 : 2;
 	}
 	virSetErrorFunc(NULL, on_error);
+	/* libvirt's client writes to a libvirtd that has just ended, too. */
+	signal(SIGPIPE, SIG_IGN);
 	if (optind < argc && strcmp(argv[optind], "set") == 0)
 		return set(uri, a.socket, argc - optind - 1, argv + optind + 1);
 	if (optind + 2 == argc && strcmp(argv[optind], "xml") == 0)
