@@ -459,8 +459,7 @@ static uint64_t packets(CUdeviceptr x, uint64_t bytes, vgpu_nsec takes, int quic
 	return put;
 }
 
-/* Steps are as long as those of the copy before, or shorter if none of these took 150 us or less.
- */
+/* A copy's steps follow from the quickest step of the copy before: 150 us is not too long. */
 static void steps(void)
 {
 	const vgpu_nsec slow = 151 * VGPU_USEC, fast = 149 * VGPU_USEC;
