@@ -45,6 +45,13 @@ static CUresult launch(struct bench *b, unsigned threads, unsigned shared, CUstr
 			      NULL);
 }
 
+/* Launches with these sizes of the grid and of its blocks. */
+static CUresult launch_as(struct bench *b, const unsigned n[6])
+{
+	return cuLaunchKernel(b->narrow, n[0], n[1], n[2], n[3], n[4], n[5], 0, NULL,
+			      (void *[]){&b->x}, NULL);
+}
+
 static bool is_counted(const struct bench *b, uint32_t wanted)
 {
 	uint32_t seen;
@@ -68,6 +75,33 @@ static bool launches(void)
 	CHECK(is_counted(&b, 1));
 	OK(launch(&b, 1, b.shared, NULL));
 	CHECK(is_counted(&b, 2));
+	return sample_end();
+}
+
+/* Each of the six sizes of a launch is at least 1, and at most what the GPU says: then it is the
+ * number of threads that is too large here. */
+static bool shapes(void)
+{
+	const unsigned x_of_most[6] = {
+		MOST_THREADS + 1, MOST_THREADS + 1, MOST_THREADS + 1, 0, 1, 2};
+	struct bench b;
+	unsigned d;
+	int most;
+
+	CHECK(open_bench(&b));
+	for (d = 0; d < 6; d++) {
+		unsigned n[6] = {1, 1, 1, 1, 1, 1};
+
+		OK(cuDeviceGetAttribute(&most, d < 3 ? 5 + (int)d : 2 + (int)d - 3, 0));
+		n[d] = 0;
+		CHECK(launch_as(&b, n) == CUDA_ERROR_INVALID_VALUE);
+		n[d] = (unsigned)most + 1;
+		CHECK(launch_as(&b, n) == CUDA_ERROR_INVALID_VALUE);
+		n[3] = x_of_most[d];
+		n[d] = (unsigned)most;
+		CHECK(launch_as(&b, n) == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	}
+	CHECK(is_counted(&b, 0));
 	return sample_end();
 }
 
@@ -169,6 +203,7 @@ static bool graphs(void)
 
 const struct sample_check refused_checks[] = {
 	{"launches that cannot run", launches},
+	{"sizes of launches that are 0 or too large", shapes},
 	{"a function that needs too much local memory", local_memory},
 	{"graphs with work that cannot run", graphs},
 	{NULL, NULL},

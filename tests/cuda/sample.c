@@ -440,7 +440,8 @@ static void write_long(char *ptx, size_t size, const char *name, unsigned parame
 	snprintf(ptx + n, size - n, "st.global.u32 [%%x], %%a;\nret;\n}\n");
 }
 
-static bool long_names(void)
+/* Launches a function whose name has BYTES; behind it, memory of the launch has the same letter. */
+static bool has_name(size_t bytes)
 {
 	static char ptx[16384], name[NAME_BYTES + 2];
 	uint32_t values[PARAMETERS], wanted = 0, seen = 0;
@@ -450,9 +451,9 @@ static bool long_names(void)
 	CUdeviceptr x;
 	unsigned i;
 
-	memset(name, 'n', NAME_BYTES);
+	memset(name, 'n', bytes);
+	name[bytes] = 0;
 	write_long(ptx, sizeof(ptx), name, PARAMETERS);
-	CHECK(sample_begin());
 	OK(cuModuleLoadData(&m, ptx));
 	OK(cuModuleGetFunction(&f, m, name));
 	OK(cuMemAlloc_v2(&x, 4));
@@ -465,13 +466,26 @@ static bool long_names(void)
 	OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
 	OK(cuMemcpyDtoH_v2(&seen, x, 4));
 	CHECK(seen == wanted);
-	name[NAME_BYTES - 1] = 0;
+	name[bytes - 1] = 0;
 	CHECK(cuModuleGetFunction(&f, m, name) == CUDA_ERROR_NOT_FOUND);
+	OK(cuMemFree_v2(x));
 	OK(cuModuleUnload(m));
+	return true;
+}
+
+static bool long_names(void)
+{
+	static char ptx[16384];
+	CUfunction f;
+	CUmodule m;
+	size_t bytes;
+
+	CHECK(sample_begin() && has_name(NAME_BYTES));
+	for (bytes = 2; bytes <= 65; bytes++)
+		CHECK(has_name(bytes));
 	write_long(ptx, sizeof(ptx), "f", PARAMETERS + 1);
 	OK(cuModuleLoadData(&m, ptx));
 	CHECK(cuModuleGetFunction(&f, m, "f") == CUDA_ERROR_NOT_FOUND);
-	OK(cuMemFree_v2(x));
 	OK(cuModuleUnload(m));
 	return sample_end();
 }
@@ -761,7 +775,7 @@ static const struct sample_check checks[] = {
 	{"copies behind work", copies_behind_work},
 	{"reduction", reduction},
 	{"many launches", many_launches},
-	{"the longest name", long_names},
+	{"names of each length, and the longest", long_names},
 	{"the GPU that a module is for", targets},
 	{"errors", errors},
 	{"modules", modules},

@@ -18,8 +18,7 @@ static const CUresult reasons[] = {
 	[STATE_FORKED] = CUDA_ERROR_NOT_INITIALIZED,
 	[STATE_ENDED] = CUDA_ERROR_DEINITIALIZED,
 };
-__thread void *call_stack[CONTEXT_STACK];
-__thread int call_depth;
+__thread void *call_context;
 
 void call_log(const char *format, ...)
 {
@@ -110,7 +109,7 @@ CUresult call_start(void)
 
 struct context *call_current(void)
 {
-	return call_depth ? handle_find(HANDLE_CONTEXT, call_stack[call_depth - 1]) : NULL;
+	return handle_find(HANDLE_CONTEXT, call_context);
 }
 
 CUresult call_begin(enum needs needs, struct context **context)
@@ -124,7 +123,7 @@ CUresult call_begin(enum needs needs, struct context **context)
 		return CUDA_SUCCESS;
 	current = call_current();
 	if (!current)
-		return call_depth ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
+		return call_context ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
 	if (context)
 		*context = current;
 	return link_lost();

@@ -41,12 +41,24 @@ const struct context *context_of(const void *owner)
 
 static uint64_t n_contexts;
 
+/* The calling thread's stack of contexts: CALL_CONTEXT is its top. */
+#define STACK 64
+static __thread void *stack[STACK];
+static __thread int depth;
+
 static CUresult push(void *handle)
 {
-	if (call_depth == CONTEXT_STACK)
+	if (depth == STACK)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	call_stack[call_depth++] = handle;
+	stack[depth++] = call_context = handle;
 	return CUDA_SUCCESS;
+}
+
+/* The stack must not be empty. */
+static void pop(void)
+{
+	depth--;
+	call_context = depth > 0 ? stack[depth - 1] : NULL;
 }
 
 static CUresult begin(CUdevice device)
@@ -174,8 +186,8 @@ CUresult cuCtxDestroy_v2(CUcontext context)
 	if (e == CUDA_SUCCESS && (!c || c->primary))
 		e = CUDA_ERROR_INVALID_CONTEXT;
 	if (e == CUDA_SUCCESS) {
-		if (call_depth > 0 && call_stack[call_depth - 1] == context)
-			call_depth--;
+		if (call_context == context)
+			pop();
 		end(c);
 		free(c);
 	}
@@ -195,12 +207,12 @@ CUresult cuCtxPopCurrent_v2(CUcontext *out)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
 
-	if (e == CUDA_SUCCESS && call_depth == 0)
+	if (e == CUDA_SUCCESS && !call_context)
 		e = CUDA_ERROR_INVALID_CONTEXT;
 	if (e == CUDA_SUCCESS && out)
-		*out = call_stack[call_depth - 1];
+		*out = call_context;
 	if (e == CUDA_SUCCESS)
-		call_depth--;
+		pop();
 	return CALL_END(e);
 }
 
@@ -210,8 +222,8 @@ CUresult cuCtxSetCurrent(CUcontext context)
 
 	if (e == CUDA_SUCCESS && context && !handle_find(HANDLE_CONTEXT, context))
 		e = CUDA_ERROR_INVALID_CONTEXT;
-	if (e == CUDA_SUCCESS && call_depth > 0)
-		call_depth--;
+	if (e == CUDA_SUCCESS && call_context)
+		pop();
 	if (e == CUDA_SUCCESS && context)
 		e = push(context);
 	return CALL_END(e);
@@ -224,7 +236,7 @@ CUresult cuCtxGetCurrent(CUcontext *out)
 	if (e == CUDA_SUCCESS && !out)
 		e = CUDA_ERROR_INVALID_VALUE;
 	if (e == CUDA_SUCCESS)
-		*out = call_depth ? call_stack[call_depth - 1] : NULL;
+		*out = call_context;
 	return CALL_END(e);
 }
 

@@ -174,7 +174,7 @@ CUresult cuGraphLaunch(CUgraphExec h, CUstream s)
 	if (e == CUDA_SUCCESS && !x)
 		e = CUDA_ERROR_INVALID_VALUE;
 	if (e == CUDA_SUCCESS)
-		e = work_in(call_current(), stream);
+		e = stream_is_in(stream, call_current()) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 	return CALL_END(e == CUDA_SUCCESS ? launch(x, s, stream) : e);
 }
 

@@ -50,10 +50,10 @@ void launch_reset(void)
 	limits.shared = limit_of(MAX_SHARED);
 }
 
+/* A value of 0 becomes UINT32_MAX, which is below no limit. */
 static bool fits(const uint32_t value[3], const uint32_t limit[3])
 {
-	return value[0] > 0 && value[0] <= limit[0] && value[1] > 0 && value[1] <= limit[1] &&
-	       value[2] > 0 && value[2] <= limit[2];
+	return value[0] - 1 < limit[0] && value[1] - 1 < limit[1] && value[2] - 1 < limit[2];
 }
 
 static bool shape_is_valid(const struct work_launch *l, const int32_t *function)
@@ -104,27 +104,35 @@ CUresult launch_take(struct work_launch *l, void **params, void **extra)
 		       : CUDA_SUCCESS;
 }
 
-/* Where argument I is; NULL: it is missing. */
-static const uint8_t *argument(const struct work_launch *w, const struct softgpu_function *f,
-			       uint32_t i)
+/* Where the arguments are: ROOM, or the program's own list. NULL: one is missing. */
+static void *const *arguments(const struct work_launch *w, const struct softgpu_function *f,
+			      void *room[SOFTGPU_MAX_LAUNCH_ARGS])
 {
+	uint32_t i;
+
 	if (w->params)
-		return w->params[i];
-	return f->offset[i] <= w->size && f->size[i] <= w->size - f->offset[i]
-		       ? w->args + f->offset[i]
-		       : NULL;
+		return w->params;
+	for (i = 0; i < f->n_params; i++)
+		room[i] = f->offset[i] <= w->size && f->size[i] <= w->size - f->offset[i]
+				  ? w->args + f->offset[i]
+				  : NULL;
+	return room;
 }
 
 CUresult launch_check(const struct work_launch *w)
 {
 	const struct function *f = handle_find(HANDLE_FUNCTION, w->function);
+	void *room[SOFTGPU_MAX_LAUNCH_ARGS], *const *from;
 	CUresult e = refusal(f, w);
 	uint32_t i;
 
-	for (i = 0; e == CUDA_SUCCESS && i < f->known.n_params; i++)
-		if (!argument(w, &f->known, i))
-			e = CUDA_ERROR_INVALID_VALUE;
-	return e;
+	if (e != CUDA_SUCCESS)
+		return e;
+	from = arguments(w, &f->known, room);
+	for (i = 0; i < f->known.n_params; i++)
+		if (!from[i])
+			return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
 }
 
 bool launch_keep(struct work_launch *l)
@@ -150,45 +158,64 @@ bool launch_has_value(uint32_t bytes)
 	return bytes <= sizeof(((struct softgpu_launch_arg *)NULL)->value);
 }
 
-/* Writes an argument of BYTES that packets have as a value: most have 8 or 4. */
-static void put_value(struct softgpu_launch_arg *a, const uint8_t *from, uint32_t bytes)
+typedef uint64_t word __attribute__((vector_size(16), aligned(1), may_alias));
+
+/* Copies a name of N parts. Most are one or two, and take less time than a call of memcpy(), which
+ * compilers would make of fewer than two words. */
+static void put_name(char *to, const char *from, uint32_t n)
 {
-	*a = (struct softgpu_launch_arg){.bytes = bytes};
-	if (bytes == 8)
-		memcpy(&a->value, from, 8);
-	else if (bytes == 4)
-		memcpy(&a->value, from, 4);
-	else
-		memcpy(&a->value, from, bytes);
+	const word *f = (const word *)from;
+	word *t = (word *)to;
+
+	for (; n > 0; n--, f += 2, t += 2) {
+		word a = f[0], b = f[1];
+
+		t[0] = a;
+		t[1] = b;
+	}
 }
 
-/* Writes the arguments into L, which is at AT in the partition, and behind it. False: one is
- * missing. */
+/* Writes an argument of BYTES into A, or to BEHIND, which is at AT in the partition. Returns the
+ * bytes that it takes there. */
+static uint32_t put_argument(struct softgpu_launch_arg *a, uint8_t *behind, uint64_t at,
+			     const uint8_t *from, uint32_t bytes)
+{
+	const bool fits = launch_has_value(bytes);
+
+	*a = (struct softgpu_launch_arg){.kind = fits ? SOFTGPU_ARG_VALUE : SOFTGPU_ARG_BYTES,
+					 .value = fits ? 0 : at,
+					 .bytes = bytes};
+	memcpy(fits ? (uint8_t *)&a->value : behind, from, bytes);
+	return fits ? 0 : bytes;
+}
+
+/* Writes the arguments into L, which is at AT in the partition, and behind it. Whether all are
+ * there. Most have 8 bytes, or 4, and are written here, where the compiler knows how many. */
 static bool put_arguments(struct softgpu_launch *l, uint64_t at, const struct softgpu_function *f,
 			  const struct work_launch *w)
 {
-	uint64_t used = offsetof(struct softgpu_launch, args[f->n_params]);
-	const uint8_t *from;
-	uint32_t i;
+	const uint32_t n = f->n_params;
+	uint64_t used = offsetof(struct softgpu_launch, args[n]);
+	void *room[SOFTGPU_MAX_LAUNCH_ARGS];
+	void *const *from = arguments(w, f, room);
+	uint32_t i, half;
 
-	l->n_args = f->n_params;
-	for (i = 0; i < f->n_params; i++) {
+	l->n_args = n;
+	for (i = 0; i < n && from[i]; i++) {
 		struct softgpu_launch_arg *a = &l->args[i];
+		const uint32_t bytes = f->size[i];
 
-		from = argument(w, f, i);
-		if (!from)
-			return false;
-		if (launch_has_value(f->size[i])) {
-			put_value(a, from, f->size[i]);
-			continue;
+		if (bytes == 8) {
+			*a = (struct softgpu_launch_arg){.bytes = 8};
+			memcpy(&a->value, from[i], 8);
+		} else if (bytes == 4) {
+			memcpy(&half, from[i], 4);
+			*a = (struct softgpu_launch_arg){.value = half, .bytes = 4};
+		} else {
+			used += put_argument(a, (uint8_t *)l + used, at + used, from[i], bytes);
 		}
-		*a = (struct softgpu_launch_arg){.kind = SOFTGPU_ARG_BYTES,
-						 .value = at + used,
-						 .bytes = f->size[i]};
-		memcpy((uint8_t *)l + used, from, f->size[i]);
-		used += f->size[i];
 	}
-	return true;
+	return i == n;
 }
 
 CUresult launch_run(const struct work_launch *w)
@@ -209,7 +236,7 @@ CUresult launch_run(const struct work_launch *w)
 	memcpy(l->grid, w->grid, sizeof(l->grid));
 	memcpy(l->block, w->block, sizeof(l->block));
 	l->shared = w->shared;
-	memcpy(l->function, f->known.name, f->name_bytes);
+	put_name(l->function, f->known.name, f->name_parts);
 	if (!put_arguments(l, at, &f->known, w))
 		return CUDA_ERROR_INVALID_VALUE;
 	e = link_put(SOFTGPU_LAUNCH, SOFTGPU_REPORT | (w->together ? SOFTGPU_LAUNCH_TOGETHER : 0),
@@ -247,8 +274,8 @@ static CUresult put(struct work *w, CUstream s, void **params, void **extra)
 	const struct function *f = handle_find(HANDLE_FUNCTION, w->launch.function);
 	struct stream *stream = stream_find(s);
 
-	if (e == CUDA_SUCCESS)
-		e = stream ? work_in(current, stream) : CUDA_ERROR_INVALID_HANDLE;
+	if (e == CUDA_SUCCESS && !(stream && stream_is_in(stream, current)))
+		e = CUDA_ERROR_INVALID_HANDLE;
 	if (e == CUDA_SUCCESS && (!f || (f->module->context && f->module->context != current)))
 		e = CUDA_ERROR_INVALID_HANDLE;
 	if (e == CUDA_SUCCESS)

@@ -16,7 +16,7 @@
  *   heap.c     which bytes of the VF's device memory are allocated
  *   pieces.c   which of them this process has, beside others
  *   ipc.c      memory of others that it has opened; ipc_event.c: events
- *   handles.c  numbers for contexts, modules, functions, streams and events
+ *   handles.c, handles.h: numbers for contexts, modules, functions, streams and events
  *   link.c     the VF: its ring, and the parts of its window
  *   flush.c    a thread that rings the doorbell for calls that do not wait
  *   find.c     which VF it is
@@ -31,6 +31,7 @@
 #include <stdbool.h>
 
 #include "entries.h"
+#include "handles.h"
 #include "vfio/gpuiov.h"
 #include "vgpu/types.h"
 
@@ -62,10 +63,10 @@ CUresult call_end(const char *name, CUresult e);
 __attribute__((format(printf, 1, 2))) void call_log(const char *format, ...);
 /* The library's start; called with the lock. CUDA_SUCCESS, or an error. */
 CUresult call_start(void);
-/* The calling thread's stack of contexts. */
-#define CONTEXT_STACK 64
-extern __thread void *call_stack[CONTEXT_STACK];
-extern __thread int call_depth;
+/* The handle of the context that context.c has made the calling thread's; NULL: none. It has a
+ * place in each thread from the thread's start, so that a call reads it without a call of the
+ * loader. */
+extern __thread void *call_context __attribute__((tls_model("initial-exec")));
 void call_lock(void);
 void call_unlock(void);
 
@@ -137,8 +138,6 @@ CUresult event_wait(CUevent event);
 CUresult work_begin(CUstream s, struct stream **stream);
 /* The same of a call that no graph can carry: if S captures, that ends the capture. */
 CUresult work_begin_now(CUstream s, struct stream **stream);
-/* Of a call that must be made with S's context current: an error if CURRENT is another one. */
-CUresult work_in(const struct context *current, const struct stream *s);
 
 /* stream.c */
 
@@ -162,8 +161,19 @@ struct stream {
 	uint64_t fence;
 };
 
+/* The default streams: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD; NULL is one of them. */
+#define STREAM_DEFAULTS 2u
+extern struct stream stream_default;
 /* The stream S; NULL: there is none. Who puts packets for it sets LAST. */
-struct stream *stream_find(CUstream s);
+static inline struct stream *stream_find(CUstream s)
+{
+	return (uintptr_t)s <= STREAM_DEFAULTS ? &stream_default : handle_find(HANDLE_STREAM, s);
+}
+/* Whether S may be used while the context CURRENT is. */
+static inline bool stream_is_in(const struct stream *s, const struct context *current)
+{
+	return !s->context || s->context == current;
+}
 struct captured_event;
 /* What captures know of the event; NULL: there is none. */
 struct captured_event *stream_event(CUevent h);
@@ -188,13 +198,14 @@ struct module {
 	struct symbol *symbols;
 };
 
+#define NAME_PART 32u
 /* A CUfunction, and a CUkernel. */
 struct function {
 	void *handle;
 	struct module *module;
 	struct function *next;
 	struct softgpu_function known; /* the parameters come one after the other */
-	uint32_t name_bytes;	       /* with its end */
+	uint32_t name_parts;	       /* of NAME_PART bytes, with the end of the name */
 	uint32_t args_bytes;	       /* of all parameters, with what is between them */
 	uint32_t launch_bytes;	       /* that a launch writes for the host */
 	/* Attributes as they were set; -1: they were not. */
@@ -417,32 +428,6 @@ uint64_t heap_of(const void *owner);
 const void *heap_owner(uint64_t offset);
 /* OWNER's allocations are nobody's from now on; they stay. */
 void heap_disown(const void *owner);
-
-/* handles.c */
-
-enum handle_kind {
-	HANDLE_FREE = 0,
-	HANDLE_CONTEXT,
-	HANDLE_MODULE,
-	HANDLE_FUNCTION,
-	HANDLE_STREAM,
-	HANDLE_EVENT,
-	HANDLE_POOL,
-	HANDLE_LINKER,
-	HANDLE_GRAPH,
-	HANDLE_NODE,
-	HANDLE_INSTANCE,
-	HANDLE_PHYSICAL,
-};
-
-/* A handle for OBJECT; NULL: out of memory. A number is not used twice in a row. */
-void *handle_make(enum handle_kind kind, void *object);
-/* The object; NULL: H is no handle of KIND. */
-void *handle_find(enum handle_kind kind, const void *h);
-/* Ends the handle. Returns its object, which is the caller's again, or NULL. */
-void *handle_drop(enum handle_kind kind, const void *h);
-/* Goes over the handles of KIND: *AT begins as 0. NULL: there are no more. */
-void *handle_next(enum handle_kind kind, uint32_t *at);
 
 /* link.c */
 

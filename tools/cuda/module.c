@@ -314,7 +314,7 @@ static bool look_at_parameters(struct function *f)
 		if (!launch_has_value(k->size[i]))
 			f->launch_bytes += k->size[i];
 	}
-	f->name_bytes = (uint32_t)strlen(k->name) + 1;
+	f->name_parts = (uint32_t)strlen(k->name) / NAME_PART + 1;
 	f->args_bytes = end;
 	return true;
 }

@@ -14,7 +14,6 @@
 #define EVENT_NO_TIMING 2u /* CU_EVENT_DISABLE_TIMING */
 #define EVENT_SHARED 4u	   /* CU_EVENT_INTERPROCESS, which must be without timing */
 #define EVENT_FLAGS 7u	   /* and CU_EVENT_BLOCKING_SYNC */
-#define DEFAULT_STREAMS 2u /* CU_STREAM_LEGACY, CU_STREAM_PER_THREAD; NULL is one of them */
 
 struct event {
 	void *handle;
@@ -44,13 +43,8 @@ struct ipc_event *stream_shared_event(CUevent h, uint64_t *fence)
 	return &event->shared;
 }
 
-static struct stream of_all = {0}; /* the default streams */
+struct stream stream_default;
 static bool taken[LINK_TIMES];
-
-struct stream *stream_find(CUstream s)
-{
-	return (uintptr_t)s <= DEFAULT_STREAMS ? &of_all : handle_find(HANDLE_STREAM, s);
-}
 
 static void end_event(struct event *event)
 {
@@ -99,7 +93,7 @@ void stream_end_all(const struct context *context)
 			end_event(event);
 }
 
-static uint64_t n_streams = DEFAULT_STREAMS;
+static uint64_t n_streams = STREAM_DEFAULTS;
 
 static CUresult create_stream(CUstream *out, unsigned flags, const struct context *context)
 {
@@ -144,7 +138,7 @@ CUresult cuStreamDestroy_v2(CUstream s)
 	struct stream *stream;
 	CUresult e = work_begin(s, &stream);
 
-	if (e == CUDA_SUCCESS && stream == &of_all)
+	if (e == CUDA_SUCCESS && stream == &stream_default)
 		e = CUDA_ERROR_INVALID_HANDLE;
 	if (e == CUDA_SUCCESS)
 		end_stream(stream);
@@ -205,8 +199,8 @@ CUresult cuStreamWaitEvent(CUstream s, CUevent h, unsigned flags)
 		e = CUDA_ERROR_INVALID_VALUE;
 	if (e == CUDA_SUCCESS && !(flags & EXTERNAL) &&
 	    (event->captured.capture || stream->capture))
-		e = stream == &of_all ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
-				      : capture_wait(stream, &event->captured);
+		e = stream == &stream_default ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+					      : capture_wait(stream, &event->captured);
 	else if (e == CUDA_SUCCESS)
 		e = work_put(stream, &w);
 	return CALL_END(e);

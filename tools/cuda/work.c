@@ -11,11 +11,6 @@ CUresult work_begin(CUstream s, struct stream **stream)
 	return e == CUDA_SUCCESS && !*stream ? CUDA_ERROR_INVALID_HANDLE : e;
 }
 
-CUresult work_in(const struct context *current, const struct stream *s)
-{
-	return s->context && s->context != current ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
-}
-
 CUresult work_begin_now(CUstream s, struct stream **stream)
 {
 	CUresult e = work_begin(s, stream);
