@@ -160,8 +160,7 @@ bool launch_has_value(uint32_t bytes)
 
 typedef uint64_t word __attribute__((vector_size(16), aligned(1), may_alias));
 
-/* Copies a name of N parts. Most are one or two, and take less time than a call of memcpy(), which
- * compilers would make of fewer than two words. */
+/* Copies a name of N parts. Most names are short, and a call of memcpy() would take longer. */
 static void put_name(char *to, const char *from, uint32_t n)
 {
 	const word *f = (const word *)from;
