@@ -10,15 +10,17 @@
 #include "bar.h"
 #include "vfio/kernel.h"
 
-static __thread sigjmp_buf escape;
-static __thread volatile sig_atomic_t accessing;
+/* Where the thread goes on if its access fails; NULL: it accesses nothing. */
+static __thread sigjmp_buf *volatile escape;
 static struct sigaction before;
 
 static void on_sigbus(int number, siginfo_t *info, void *context)
 {
-	if (accessing) {
-		accessing = 0;
-		siglongjmp(escape, 1);
+	sigjmp_buf *to = escape;
+
+	if (to) {
+		escape = NULL;
+		siglongjmp(*to, 1);
 	}
 	if (before.sa_flags & SA_SIGINFO) {
 		before.sa_sigaction(number, info, context);
@@ -104,13 +106,15 @@ __attribute__((noinline)) static void transfer(const struct bar *b, uint64_t off
 static int access_bar(const struct bar *b, uint64_t offset, uint8_t *data, uint32_t size,
 		      bool write)
 {
+	sigjmp_buf here;
+
 	if (!b->at || offset > b->size || size > b->size - offset)
 		return -EINVAL;
-	if (sigsetjmp(escape, 0))
+	if (sigsetjmp(here, 0))
 		return -ENODEV;
-	accessing = 1;
+	escape = &here;
 	transfer(b, offset, data, size, write);
-	accessing = 0;
+	escape = NULL;
 	return 0;
 }
 

@@ -107,9 +107,55 @@ static bool destroyed(void)
 	return sample_end();
 }
 
+#define NESTED 64
+
+/* A thread has 64 contexts one above the other, the one above is its current one, and what it ends
+ * with is not lost (LeakSanitizer looks). NULL: all is right. */
+static void *nest(void *arg)
+{
+	const CUcontext *c = arg;
+	CUcontext seen;
+	int i;
+
+	for (i = 0; i < NESTED; i++)
+		if (cuCtxPushCurrent_v2(c[i % 3]) != CUDA_SUCCESS)
+			return arg;
+	if (cuCtxPushCurrent_v2(c[0]) != CUDA_ERROR_OUT_OF_MEMORY)
+		return arg;
+	for (i = NESTED - 1; i >= 0; i--)
+		if (cuCtxGetCurrent(&seen) != CUDA_SUCCESS || seen != c[i % 3] ||
+		    cuCtxPopCurrent_v2(&seen) != CUDA_SUCCESS || seen != c[i % 3])
+			return arg;
+	if (cuCtxPopCurrent_v2(&seen) != CUDA_ERROR_INVALID_CONTEXT)
+		return arg;
+	for (i = 0; i < 3; i++)
+		if (cuCtxPushCurrent_v2(c[i]) != CUDA_SUCCESS)
+			return arg;
+	return NULL;
+}
+
+static bool nested(void)
+{
+	CUcontext c[3];
+	pthread_t thread;
+	void *result;
+	int i;
+
+	for (i = 0; i < 3; i++)
+		OK(cuCtxCreate_v2(&c[i], 0, 0));
+	for (i = 0; i < 2; i++) {
+		CHECK(pthread_create(&thread, NULL, nest, c) == 0);
+		CHECK(pthread_join(thread, &result) == 0 && !result);
+	}
+	for (i = 2; i >= 0; i--)
+		OK(cuCtxDestroy_v2(c[i]));
+	return true;
+}
+
 const struct sample_check contexts_checks[] = {
 	{"a primary context that was reset", reset_while_retained},
 	{"streams of other contexts", streams_of_others},
 	{"a context that another thread has destroyed", destroyed},
+	{"contexts one above the other", nested},
 	{NULL, NULL},
 };

@@ -18,7 +18,7 @@ static const CUresult reasons[] = {
 	[STATE_FORKED] = CUDA_ERROR_NOT_INITIALIZED,
 	[STATE_ENDED] = CUDA_ERROR_DEINITIALIZED,
 };
-__thread void *call_context;
+__thread void *call_context __attribute__((tls_model("initial-exec")));
 
 void call_log(const char *format, ...)
 {

@@ -3,6 +3,7 @@
  * Contexts. The VF has one address space and executes everything in one order; a context owns what
  * was made while it was current, and frees that at its end.
  */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "library.h"
@@ -41,24 +42,51 @@ const struct context *context_of(const void *owner)
 
 static uint64_t n_contexts;
 
-/* The calling thread's stack of contexts: CALL_CONTEXT is its top. */
-#define STACK 64
-static __thread void *stack[STACK];
-static __thread int depth;
+/* A thread's contexts below its current one. Few threads have any. */
+#define BELOW 63u
+struct below {
+	uint32_t n;
+	void *handles[BELOW];
+};
+
+/* Those of the calling thread, whose end frees them; NULL: there are none, or MAKE, no memory. */
+static struct below *below(bool make)
+{
+	static pthread_key_t key;
+	static bool has_key;
+	struct below *b;
+
+	if (!has_key)
+		has_key = pthread_key_create(&key, free) == 0;
+	if (!has_key)
+		return NULL;
+	b = pthread_getspecific(key);
+	if (b || !make)
+		return b;
+	b = calloc(1, sizeof(*b));
+	if (b && pthread_setspecific(key, b) == 0)
+		return b;
+	free(b);
+	return NULL;
+}
 
 static CUresult push(void *handle)
 {
-	if (depth == STACK)
+	struct below *b = call_context ? below(true) : NULL;
+
+	if (call_context && (!b || b->n == BELOW))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	stack[depth++] = call_context = handle;
+	if (b)
+		b->handles[b->n++] = call_context;
+	call_context = handle;
 	return CUDA_SUCCESS;
 }
 
-/* The stack must not be empty. */
 static void pop(void)
 {
-	depth--;
-	call_context = depth > 0 ? stack[depth - 1] : NULL;
+	struct below *b = below(false);
+
+	call_context = b && b->n > 0 ? b->handles[--b->n] : NULL;
 }
 
 static CUresult begin(CUdevice device)

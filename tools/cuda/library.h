@@ -63,10 +63,11 @@ CUresult call_end(const char *name, CUresult e);
 __attribute__((format(printf, 1, 2))) void call_log(const char *format, ...);
 /* The library's start; called with the lock. CUDA_SUCCESS, or an error. */
 CUresult call_start(void);
-/* The handle of the context that context.c has made the calling thread's; NULL: none. (If it had a
- * place in each thread from the start, which is faster, all that this library has for each thread
- * would need one: then programs that have loaded much could not load it.) */
-extern __thread void *call_context;
+/* The handle of the context that context.c has made the calling thread's; NULL: none. It has a
+ * place in each thread from the start, so that a call reads it without a call of the loader. Then
+ * all that the library has for each thread needs one, and glibc has some 1700 bytes for all
+ * libraries that a program loads later: what is larger than a pointer must be elsewhere. */
+extern __thread void *call_context __attribute__((tls_model("initial-exec")));
 void call_lock(void);
 void call_unlock(void);
 
