@@ -49,11 +49,12 @@ struct below {
 	void *handles[BELOW];
 };
 
+static pthread_key_t key;
+static bool has_key;
+
 /* Those of the calling thread, whose end frees them; NULL: there are none, or MAKE, no memory. */
 static struct below *below(bool make)
 {
-	static pthread_key_t key;
-	static bool has_key;
 	struct below *b;
 
 	if (!has_key)
@@ -68,6 +69,15 @@ static struct below *below(bool make)
 		return b;
 	free(b);
 	return NULL;
+}
+
+/* A program that loads the library again and again has a limited number of keys. */
+__attribute__((destructor)) static void end_key(void)
+{
+	if (!has_key)
+		return;
+	free(pthread_getspecific(key));
+	pthread_key_delete(key);
 }
 
 static CUresult push(void *handle)

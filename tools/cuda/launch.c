@@ -104,7 +104,7 @@ CUresult launch_take(struct work_launch *l, void **params, void **extra)
 		       : CUDA_SUCCESS;
 }
 
-/* Where the arguments are: ROOM, or the program's own list. NULL: one is missing. */
+/* Where the arguments are: the program's own list, or ROOM. Those that are missing are NULL. */
 static void *const *arguments(const struct work_launch *w, const struct softgpu_function *f,
 			      void *room[SOFTGPU_MAX_LAUNCH_ARGS])
 {
