@@ -71,8 +71,7 @@ static struct below *below(bool make)
 	return NULL;
 }
 
-/* A program that loads the library again and again has a limited number of keys. */
-__attribute__((destructor)) static void end_key(void)
+void context_end_all(void)
 {
 	if (!has_key)
 		return;
