@@ -60,6 +60,10 @@ LD_LIBRARY_PATH=$VGPU_BUILD/tools/cuda:$VGPU_BUILD/tools/nvml VGPU_CUDA_VF=$run/
 	>"$run/check.txt" 2>&1 && grep -q '^managed  *yes' "$run/check.txt" || fail "$(cat "$run/check.txt")"
 await 60 is 0 state available
 
+# A program that closes the library can load it again.
+VGPU_CUDA_LOG=1 VGPU_CUDA_VF="$run/gpu/vf0.sock" "$VGPU_BUILD/tests/cuda/cuda-reload" "$library" >"$run/reload.txt" 2>&1 || fail "$(cat "$run/reload.txt")"
+await 60 is 0 state available
+
 # A second program cannot have a VF that is in use, and the first one goes on.
 program a 0 loop; a=$program_pid
 await 60 says a ready

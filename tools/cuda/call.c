@@ -67,7 +67,6 @@ __attribute__((destructor)) static void stop(void)
 	if (state == STATE_UP)
 		link_leave();
 	record_end();
-	context_end_all();
 	state = STATE_ENDED;
 	pthread_mutex_unlock(&lock);
 	flush_end();

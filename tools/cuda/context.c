@@ -49,12 +49,11 @@ struct below {
 	void *handles[BELOW];
 };
 
-static pthread_key_t key;
-static bool has_key;
-
 /* Those of the calling thread, whose end frees them; NULL: there are none, or MAKE, no memory. */
 static struct below *below(bool make)
 {
+	static pthread_key_t key;
+	static bool has_key;
 	struct below *b;
 
 	if (!has_key)
@@ -69,14 +68,6 @@ static struct below *below(bool make)
 		return b;
 	free(b);
 	return NULL;
-}
-
-void context_end_all(void)
-{
-	if (!has_key)
-		return;
-	free(pthread_getspecific(key));
-	pthread_key_delete(key);
 }
 
 static CUresult push(void *handle)

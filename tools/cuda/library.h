@@ -45,11 +45,8 @@ struct context {
 	unsigned flags;
 };
 
-/* context.c: OWNER if it is a context, NULL if it is not. */
+/* OWNER if it is a context, NULL if it is not: context.c. */
 const struct context *context_of(const void *owner);
-/* Threads have no contexts any more, and no call will ask: a program may load the library again and
- * again, and what is for each thread has a number, of which there are few. */
-void context_end_all(void);
 
 /* What a call needs. */
 enum needs { NEEDS_DEVICE, NEEDS_CONTEXT };
