@@ -78,12 +78,12 @@ static bool launches(void)
 	return sample_end();
 }
 
-/* Each of the six sizes of a launch is at least 1, and at most what the GPU says: then it is the
- * number of threads that is too large here. */
+/* Each of the six sizes of a launch is at least 1, and at most what the GPU says: then the launch
+ * is refused for another reason, its threads, of which a block that is X wide has more than the
+ * function may have, but not more than the GPU. */
 static bool shapes(void)
 {
-	const unsigned x_of_most[6] = {
-		MOST_THREADS + 1, MOST_THREADS + 1, MOST_THREADS + 1, 0, 1, 2};
+	const unsigned x[6] = {MOST_THREADS + 1, MOST_THREADS + 1, MOST_THREADS + 1, 1, 1, 2};
 	struct bench b;
 	unsigned d;
 	int most;
@@ -97,7 +97,7 @@ static bool shapes(void)
 		CHECK(launch_as(&b, n) == CUDA_ERROR_INVALID_VALUE);
 		n[d] = (unsigned)most + 1;
 		CHECK(launch_as(&b, n) == CUDA_ERROR_INVALID_VALUE);
-		n[3] = x_of_most[d];
+		n[3] = x[d];
 		n[d] = (unsigned)most;
 		CHECK(launch_as(&b, n) == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
 	}

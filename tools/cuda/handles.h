@@ -41,7 +41,7 @@ void *handle_drop(enum handle_kind kind, const void *h);
 void *handle_next(enum handle_kind kind, uint32_t *at);
 
 /* The row of the handle, and its object; NULL: H is no handle of KIND. They are here because a
- * launch looks for four: where QEMU emulates the CPU, a return takes as long as ten other
+ * launch looks for up to four: where QEMU emulates the CPU, a return takes as long as ten other
  * instructions. */
 static inline struct handle_row *handle_row(enum handle_kind kind, const void *h)
 {

@@ -158,20 +158,12 @@ bool launch_has_value(uint32_t bytes)
 	return bytes <= sizeof(((struct softgpu_launch_arg *)NULL)->value);
 }
 
-typedef uint64_t word __attribute__((vector_size(16), aligned(1), may_alias));
-
-/* Copies a name of N parts. Most names are short, and a call of memcpy() would take longer. */
+/* Copies a name of N parts. Most names have one or two: compilers copy these by moves, which takes
+ * less time than a call of memcpy() for the whole name. */
 static void put_name(char *to, const char *from, uint32_t n)
 {
-	const word *f = (const word *)from;
-	word *t = (word *)to;
-
-	for (; n > 0; n--, f += 2, t += 2) {
-		word a = f[0], b = f[1];
-
-		t[0] = a;
-		t[1] = b;
-	}
+	for (; n > 0; n--, to += NAME_PART, from += NAME_PART)
+		memcpy(to, from, NAME_PART);
 }
 
 /* Writes an argument of BYTES into A, or to BEHIND, which is at AT in the partition. Returns the
