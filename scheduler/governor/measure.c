@@ -89,9 +89,10 @@ static enum vgpu_governed_state state_of(const struct vgpu_governor *g, uint32_t
  * for them. Otherwise a VF is owed at most two epochs of its ideal service: a VF that seems to be
  * owed more, although plans have made up for it, has less work than it seems. And it owes at most
  * an epoch: more gathers only where no plan can make up for how late VFs stop, and would be paid
- * for long after that has ended. What is cut off is added to what the bound allows.
+ * for long after that has ended. What is cut off is added to what the bound allows. Returns
+ * whether a VF that seems to have work is owed less.
  */
-static void lapse(const struct vgpu_governor *g, struct governed *vf)
+static bool lapse(const struct vgpu_governor *g, struct governed *vf)
 {
 	int64_t before = vf->ledger.carry - (int64_t)vf->served, kept = before;
 	int64_t most = (int64_t)g->config.epoch, least = vf->fluid > 0 ? -2 * vf->fluid : 0;
@@ -103,6 +104,44 @@ static void lapse(const struct vgpu_governor *g, struct governed *vf)
 	vf->ledger.carry -= before - kept;
 	if (vf->state == VGPU_GOVERNED_BUSY)
 		vf->cut += (vgpu_nsec)(before > kept ? before - kept : kept - before);
+	return kept > before;
+}
+
+/*
+ * A VF that has left turns unused is in doubt until it has used half of its ideal of an epoch. A VF
+ * with work is served that, unless the others stop so late that they take more than half of the
+ * time from it. So is one that seems to be owed too much, and has used less than three quarters of
+ * its ideal. Those in doubt stand aside, if some are not; and if the policy's shares alone tell
+ * what is due to a VF that it does not serve.
+ */
+static void doubt(struct vgpu_governor *g)
+{
+	bool sure = false, cut;
+	uint32_t i;
+
+	for (i = 0; i < g->config.max_vfs; i++) {
+		struct governed *vf = &g->vfs[i];
+
+		cut = lapse(g, vf);
+		if (vf->state != VGPU_GOVERNED_BUSY)
+			vf->doubted = true;
+		else if (vf->fluid > 0 && (int64_t)vf->served >= vf->fluid / 2)
+			vf->doubted = cut && (int64_t)vf->served < vf->fluid / 4 * 3;
+		else
+			vf->doubted |= cut;
+		sure |= !vf->doubted;
+	}
+	sure = sure && g->policy && g->policy->promises & VGPU_PROMISE_PROPORTIONAL &&
+	       !(g->policy->promises & VGPU_PROMISE_GUARANTEE);
+	for (i = 0; i < g->config.max_vfs; i++)
+		g->vfs[i].aside =
+			sure && g->vfs[i].doubted && g->vfs[i].state == VGPU_GOVERNED_BUSY;
+}
+
+/* Whether a VF's turns tell how late VFs stop. */
+static bool teaches(const struct governed *vf)
+{
+	return vf->state == VGPU_GOVERNED_BUSY && !vf->aside;
 }
 
 /* Returns the lower median of N numbers, which it sorts. */
@@ -133,7 +172,7 @@ static void learn_lateness(struct vgpu_governor *g)
 	uint32_t n = 0, i;
 
 	for (i = 0; i < g->config.max_vfs; i++) {
-		if (g->vfs[i].state != VGPU_GOVERNED_BUSY)
+		if (!teaches(&g->vfs[i]))
 			continue;
 		served += g->vfs[i].served;
 		turns += g->vfs[i].quantum + g->vfs[i].late;
@@ -144,7 +183,7 @@ static void learn_lateness(struct vgpu_governor *g)
 		struct governed *vf = &g->vfs[i];
 		int64_t turn, now = (int64_t)(vf->quantum + vf->late);
 
-		if (vf->state != VGPU_GOVERNED_BUSY)
+		if (!teaches(vf))
 			continue;
 		turn = (int64_t)((unsigned __int128)vf->served * turns / served);
 		vf->lessons += vf->lessons < LATE_GAIN;
@@ -156,7 +195,7 @@ static void learn_lateness(struct vgpu_governor *g)
 		struct governed *vf = &g->vfs[i];
 		vgpu_nsec most = g->config.timeout.max ? vf->timeout : g->config.rotation, turn;
 
-		if (vf->state != VGPU_GOVERNED_BUSY)
+		if (!teaches(vf))
 			continue;
 		turn = (vgpu_nsec)((unsigned __int128)vf->late * (UINT64_C(1) << 20) / one);
 		vf->late = turn > vf->quantum ? min_ns(turn - vf->quantum, most) : 0;
@@ -179,7 +218,7 @@ static void learn_stretch(struct vgpu_governor *g)
 		const struct governed *vf = &g->vfs[i];
 		vgpu_nsec turn = vf->quantum + vf->late;
 
-		if (vf->state != VGPU_GOVERNED_BUSY)
+		if (!teaches(vf))
 			continue;
 		if (vf->before != vf->quantum)
 			return; /* turns of two plans */
@@ -221,10 +260,9 @@ bool measure_close(struct vgpu_governor *g, const vgpu_nsec *active)
 	}
 	g->idle += max_ns(passed, g->busy) - g->busy;
 	turns = least_turns(g);
-	for (i = 0; i < g->config.max_vfs; i++) {
+	for (i = 0; i < g->config.max_vfs; i++)
 		g->vfs[i].state = state_of(g, i, turns);
-		lapse(g, &g->vfs[i]);
-	}
+	doubt(g);
 	if (may_cut_turns(g))
 		learn_stretch(g);
 	learn_lateness(g);

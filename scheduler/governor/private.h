@@ -9,6 +9,7 @@
  *   virtual.c      the policy divides an epoch, in virtual time
  *   measure.c      what an epoch's counters say: service, sleep, lateness
  *   schedule.c     from what VFs are due to quanta, and whether they are worth writing
+ *   dues.c         what VFs are due
  *   promise.c      bounds
  *   search.c       the quanta with the least error
  */
@@ -45,6 +46,8 @@ struct governed {
 	bool admitted;
 	bool awake; /* as the policy was told */
 	enum vgpu_governed_state state;
+	bool doubted; /* whether it has the work that it seems to have */
+	bool aside;   /* in doubt, beside others that are not: does not compete with them */
 	struct vgpu_governed_ledger ledger;
 	vgpu_nsec counter;	    /* as read last */
 	vgpu_nsec unserved;	    /* since it was on the engine last, about */
@@ -55,9 +58,10 @@ struct governed {
 	vgpu_nsec late;		    /* estimate, each turn */
 	int64_t lessons;	    /* epochs in LATE, at most LATE_GAIN */
 	int64_t owed;		    /* at the end of the last epoch */
-	int64_t fluid;		    /* what the policy's ideal gave in the last epoch */
-	vgpu_nsec cut;		    /* written off, because it was too much to carry */
-	vgpu_nsec worst;	    /* the largest carry so far, either way */
+	int64_t fluid; /* what the policy's ideal gave in the last epoch; if aside, would have given
+			*/
+	vgpu_nsec cut; /* written off, because it was too much to carry */
+	vgpu_nsec worst; /* the largest carry so far, either way */
 };
 
 struct vgpu_governor {
@@ -90,10 +94,12 @@ struct vgpu_governor {
 struct target {
 	uint32_t n;
 	uint64_t rotation; /* most sum of quanta, steps */
+	uint64_t most;	   /* the same of a new plan: an eighth less if VFs stand aside */
 	uint64_t wanted;   /* sum of quanta, of plans that are about as good */
 	struct {
-		uint64_t part;	 /* of all the time, Q32; those of all VFs add up to WHOLE */
-		uint64_t share;	 /* of the time of the VFs that compete, Q32; 0: does not compete */
+		uint64_t part;	/* of all the time, Q32; those of all VFs add up to WHOLE */
+		uint64_t share; /* of the time of the VFs that compete, Q32; 0: does not compete */
+		bool aside; /* its share is of the time of all, and none of theirs is of its time */
 		uint64_t floor;	 /* the least part of the time that the firmware must ensure, Q32 */
 		uint64_t others; /* time-outs and switches of the other VFs, Q16 */
 		uint64_t late;	 /* Q16 */
@@ -155,6 +161,11 @@ bool measure_close(struct vgpu_governor *g, const vgpu_nsec *active);
 void schedule_due(struct vgpu_governor *g);
 /* Issues the policy's shares, without corrections. */
 void schedule_nominal(struct vgpu_governor *g);
+
+/* dues.c */
+/* Adds to T who competes, and for what. TO_HALF: what VFs are owed is paid down to half of the
+ * slack. Returns how many VFs have work. */
+uint32_t dues_compete(const struct vgpu_governor *g, struct target *t, bool to_half);
 
 /* promise.c */
 void promise_bound(const struct vgpu_governor *g, uint32_t vf, struct vgpu_governed_bound *out);

@@ -2,8 +2,7 @@
 /*
  * From what VFs are due to a program. Each write is a line in the kernel's log, and may wait behind
  * a VF's reset, so a program is written only if it is needed: if some VF would get a share that is
- * wrong by more than the tolerance. The right share is the policy's ideal, and what the VF is owed
- * beyond the slack, paid within `settle`. With 1 %, 0.5 s and 3.5 ms a VF may so be behind or
+ * wrong by more than the tolerance. With 1 %, 0.5 s and 3.5 ms a VF may so be behind or
  * ahead by 8.5 ms. If one step of one quantum is enough, no more is changed.
  */
 #include <string.h>
@@ -34,6 +33,7 @@ static void begin_target(const struct vgpu_governor *g, struct target *t)
 	*t = (struct target){.n = g->config.max_vfs,
 			     .rotation = to_steps(g, g->config.rotation),
 			     .wanted = to_steps(g, g->config.max_vfs * g->config.turn)};
+	t->most = t->rotation;
 	promise_parts(g, parts);
 	for (i = 0; i < t->n; i++) {
 		bound = (struct vgpu_bound){.budget = 0};
@@ -86,53 +86,6 @@ void schedule_nominal(struct vgpu_governor *g)
 	issue(g, &q);
 }
 
-/* What VF is owed, as far as that is worth a correction: what exceeds the slack, or then, TO_HALF,
- * what exceeds half of it. */
-static int64_t to_correct(const struct vgpu_governor *g, const struct governed *vf, bool to_half)
-{
-	int64_t slack = (int64_t)g->config.slack, kept = to_half ? slack / 2 : slack;
-
-	if (vf->owed > slack)
-		return vf->owed - kept;
-	return vf->owed < -slack ? vf->owed + kept : 0;
-}
-
-/* What VF should get in `settle`. TO_HALF: as above. */
-static uint64_t due(const struct vgpu_governor *g, const struct governed *vf, bool to_half)
-{
-	int64_t fluid = vf->fluid > 0 ? vf->fluid : 1;
-	int64_t due = (int64_t)((__int128)fluid * (int64_t)g->config.settle /
-				(int64_t)(g->busy + !g->busy)) +
-		      to_correct(g, vf, to_half);
-
-	return due > 0 ? (uint64_t)due : 1;
-}
-
-/* Adds who competes, and for what. TO_HALF: as above. Returns how many do. */
-static uint32_t compete(const struct vgpu_governor *g, struct target *t, bool to_half)
-{
-	uint64_t dues[VGPU_GPU_MAX_VFS], sum = 0, parts = 0;
-	uint32_t n = 0, i;
-
-	for (i = 0; i < t->n; i++) {
-		if (g->vfs[i].state != VGPU_GOVERNED_BUSY)
-			continue;
-		n++;
-		dues[i] = due(g, &g->vfs[i], to_half);
-		sum += dues[i];
-		parts += t->vfs[i].part;
-	}
-	for (i = 0; i < t->n; i++) {
-		if (g->vfs[i].state != VGPU_GOVERNED_BUSY)
-			continue;
-		t->vfs[i].share = (uint64_t)((unsigned __int128)dues[i] * WHOLE / sum);
-		t->vfs[i].share += t->vfs[i].share == 0;
-		t->vfs[i].part = (uint64_t)((unsigned __int128)dues[i] * parts / sum);
-		t->vfs[i].late = g->vfs[i].late * ONE_STEP / g->config.quantum.step;
-	}
-	return n;
-}
-
 /*
  * Looks for quanta that differ from those in force, Q, in a single step, and give each VF a share
  * that is wrong by LIMIT at most. Writes the best to Q. Quanta are whole steps, of which often none
@@ -177,8 +130,31 @@ static bool correct_seldom(const struct vgpu_governor *g, uint64_t tolerance, st
 	if (try_a_step(t, tolerance, q))
 		return true;
 	begin_target(g, t);
-	compete(g, t, true);
+	dues_compete(g, t, true);
 	return false;
+}
+
+/*
+ * Old and new quanta together must fit into one rotation, and VFs aside may have all the room that
+ * the others need to change theirs. Returns whether there was too little, which Q takes from them.
+ */
+static bool make_room(const struct target *t, struct quanta *q)
+{
+	uint64_t all = 0, spare = 0, excess, more[VGPU_GPU_MAX_VFS];
+	uint32_t i;
+
+	for (i = 0; i < t->n; i++) {
+		more[i] = t->vfs[i].aside && q->steps[i] > t->vfs[i].least
+				  ? q->steps[i] - t->vfs[i].least
+				  : 0;
+		all += q->steps[i];
+		spare += more[i];
+	}
+	excess = all > t->most ? all - t->most : 0;
+	excess = excess < spare ? excess : spare;
+	for (i = 0; i < t->n && excess; i++)
+		q->steps[i] -= (excess * more[i] + spare - 1) / spare;
+	return excess > 0;
 }
 
 void schedule_due(struct vgpu_governor *g)
@@ -189,13 +165,17 @@ void schedule_due(struct vgpu_governor *g)
 	uint32_t i;
 
 	begin_target(g, &t);
-	if (compete(g, &t, false) == 0) {
+	if (dues_compete(g, &t, false) == 0) {
 		if (g->rewrite) /* another policy, or other parameters: for when a VF has work */
 			schedule_nominal(g);
 		return;
 	}
 	for (i = 0; i < t.n; i++)
 		q.steps[i] = t.vfs[i].now;
+	if (make_room(&t, &q)) {
+		issue(g, &q);
+		return;
+	}
 	if (!g->rewrite && search_error(&t, &q, WHOLE) <= tolerance)
 		return;
 	if (g->rewrite || !may_cut_turns(g) || !correct_seldom(g, tolerance, &t, &q))

@@ -35,12 +35,21 @@ static uint64_t ensured(const struct target *t, uint32_t i, uint64_t length)
 	return least > t->vfs[i].least ? least : t->vfs[i].least;
 }
 
+/* Adds a TURN to the time that each of these have: VFs that compete, and they and those aside. */
+static void add_turn(const struct target *t, uint32_t i, uint64_t turn, uint64_t times[2])
+{
+	if (t->vfs[i].share == 0)
+		return;
+	times[0] += t->vfs[i].aside ? 0 : turn;
+	times[1] += turn;
+}
+
 uint64_t search_error(const struct target *t, const struct quanta *q, uint64_t limit)
 {
-	uint64_t steps = 0, both = 0, before = 0, competing = 0, all, per, worst = 0, is, off;
+	uint64_t steps = 0, both = 0, before = 0, competing[2] = {0}, all = 0, worst = 0, is, off;
+	uint64_t per[2];
 	uint32_t i;
 
-	all = 0;
 	for (i = 0; i < t->n; i++) {
 		uint64_t now = t->vfs[i].now, turn = q->steps[i] * ONE_STEP + t->vfs[i].late;
 
@@ -48,17 +57,18 @@ uint64_t search_error(const struct target *t, const struct quanta *q, uint64_t l
 		before += now;
 		both += q->steps[i] > now ? q->steps[i] : now;
 		all += turn;
-		competing += t->vfs[i].share ? turn : 0;
+		add_turn(t, i, turn, competing);
 	}
 	/* In the rotation in which a plan begins to act, some turns are still of the last one. */
-	if (steps > t->rotation || (both > t->rotation && before <= t->rotation))
+	if (steps > t->most || (both > t->rotation && before <= t->rotation))
 		return WHOLE;
-	per = (UINT64_C(1) << 56) / (competing + !competing);
+	for (i = 0; i < 2; i++)
+		per[i] = (UINT64_C(1) << 56) / (competing[i] + !competing[i]);
 	for (i = 0; i < t->n && worst < limit; i++) {
 		if (t->vfs[i].floor && q->steps[i] < ensured(t, i, steps * ONE_STEP))
 			return WHOLE;
 		if (t->vfs[i].share) {
-			is = (q->steps[i] * ONE_STEP + t->vfs[i].late) * per >> 24;
+			is = (q->steps[i] * ONE_STEP + t->vfs[i].late) * per[t->vfs[i].aside] >> 24;
 			off = is > t->vfs[i].share ? is - t->vfs[i].share : t->vfs[i].share - is;
 		} else {
 			/* A VF without work keeps its quantum, unless it is far from its part. */
@@ -139,12 +149,12 @@ static void try_one_by_one(struct search *s)
 {
 	const struct target *t = s->t;
 	struct quanta q;
-	uint64_t rest = 0, turn;
+	uint64_t all[2] = {0}, rest, turn;
 	uint32_t i;
 
 	for (i = 0; i < t->n; i++) {
 		q.steps[i] = t->vfs[i].now;
-		rest += t->vfs[i].share ? q.steps[i] * ONE_STEP + t->vfs[i].late : 0;
+		add_turn(t, i, q.steps[i] * ONE_STEP + t->vfs[i].late, all);
 	}
 	keep_better(s, &q);
 	for (i = 0; i < t->n; i++) {
@@ -153,7 +163,8 @@ static void try_one_by_one(struct search *s)
 		if (share == 0 || share >= WHOLE - (WHOLE >> 8))
 			continue;
 		/* turn / (turn + rest) = share */
-		turn = (rest - own) * (share >> 8) / ((WHOLE - share) >> 8);
+		rest = all[t->vfs[i].aside] - own;
+		turn = rest * (share >> 8) / ((WHOLE - share) >> 8);
 		turn = turn > t->vfs[i].late ? turn - t->vfs[i].late : 0;
 		q.steps[i] = (turn + ONE_STEP / 2) / ONE_STEP;
 		if (q.steps[i] < t->vfs[i].least)
@@ -176,7 +187,7 @@ void search_quanta(const struct target *t, uint64_t cost, struct quanta *out)
 		out->steps[i] = t->vfs[i].least;
 	}
 	try_one_by_one(&s);
-	last = t->rotation * ONE_STEP + late;
+	last = t->most * ONE_STEP + late;
 	stride = ((last - first) / TRIES + ONE_STEP - 1) / ONE_STEP * ONE_STEP;
 	for (length = first; length <= last; length += stride ? stride : ONE_STEP) {
 		at_length(t, length, &q);

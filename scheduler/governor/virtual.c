@@ -3,7 +3,8 @@
  * The policy divides an epoch in virtual time: it picks, and each pick is accounted at once, until
  * as much is given as the VFs were served together. What is known by now is who had work. A VF that
  * left turns unused falls asleep when it has got what it used, so that the policy gives the rest to
- * others by its own rules.
+ * others by its own rules. A VF that stands aside is asleep for the policy: what it used is given
+ * to it, up to its ideal, and the policy divides the rest.
  *
  * A turn is charged its length, and an instalment of the VF's carry: at most half a turn less, or a
  * whole one more, so that no policy sees an overrun that is worse than one slice.
@@ -108,15 +109,108 @@ static int64_t owes(const struct vgpu_governor *g, uint32_t index)
 	return g->policy->export_lag(g->memory, index) - g->vfs[index].ledger.carry;
 }
 
+/* Sums of those that have work and compete, and of others that have had some. */
+struct sums {
+	uint64_t competing; /* parts */
+	vgpu_nsec used;	    /* by those that do not compete */
+};
+
+static struct sums sum_up(const struct vgpu_governor *g, const uint64_t *parts)
+{
+	struct sums sums = {.used = 0};
+	uint32_t i;
+
+	for (i = 0; i < g->config.max_vfs; i++) {
+		const struct governed *vf = &g->vfs[i];
+		bool competes = vf->state == VGPU_GOVERNED_BUSY && !vf->aside;
+
+		sums.competing += competes ? parts[i] : 0;
+		sums.used += competes ? 0 : vf->served;
+	}
+	return sums;
+}
+
+/*
+ * The ideal of a VF that stands aside is what it would be given if it had work, and the others
+ * aside had not. What is missing of it, those that compete have had, and nobody is charged for it:
+ * if the VF had work all the same, that is what shares are off by; and what the policy owed it
+ * before. Returns what it is given.
+ */
+static vgpu_nsec give_aside(struct vgpu_governor *g, uint32_t index, vgpu_nsec free,
+			    const uint64_t *parts, uint64_t competing)
+{
+	struct governed *vf = &g->vfs[index];
+	uint64_t all = competing + parts[index];
+	vgpu_nsec ideal, missed;
+	int64_t lag = 0;
+
+	if (vf->awake)
+		lag = g->policy->export_lag(g->memory, index);
+	sync_awake(g, index, false);
+	ideal = (vgpu_nsec)((unsigned __int128)free * parts[index] / (all + !all));
+	vf->given = min_ns(vf->served, ideal);
+	vf->ledger.charged += vf->given;
+	vf->ledger.carry -= (int64_t)vf->given;
+	missed = ideal - vf->given;
+	vf->cut += missed + (vgpu_nsec)(lag < 0 ? -lag : lag);
+	vf->fluid = (int64_t)ideal;
+	return vf->given;
+}
+
+/* Gives to those aside. Those that compete have had what is missing of it. Returns what is given.
+ */
+static vgpu_nsec give_all_aside(struct vgpu_governor *g)
+{
+	uint64_t parts[VGPU_GPU_MAX_VFS];
+	struct sums sums;
+	vgpu_nsec given = 0, missed = 0;
+	uint32_t i;
+
+	promise_parts(g, parts);
+	sums = sum_up(g, parts);
+	for (i = 0; i < g->config.max_vfs; i++) {
+		struct governed *vf = &g->vfs[i];
+
+		if (!vf->aside)
+			continue;
+		given += give_aside(g, i, g->busy - sums.used + vf->served, parts, sums.competing);
+		missed += (vgpu_nsec)vf->fluid - vf->given;
+	}
+	for (i = 0; i < g->config.max_vfs; i++)
+		if (!g->vfs[i].aside && g->vfs[i].state == VGPU_GOVERNED_BUSY)
+			g->vfs[i].cut += min_ns(missed, g->vfs[i].served);
+	return given;
+}
+
+/* What a VF was given in the epoch by the policy's ideal, and is owed at its end. BEFORE: what it
+ * was owed before that. */
+static void value(struct vgpu_governor *g, uint32_t index, int64_t before)
+{
+	struct governed *vf = &g->vfs[index];
+	int64_t carry = vf->ledger.carry;
+
+	vf->worst = max_ns(vf->worst, (vgpu_nsec)(carry < 0 ? -carry : carry));
+	if (vf->aside) {
+		vf->owed = -carry;
+		return;
+	}
+	/* What was owed has grown by what the policy's ideal gave, less what was served. */
+	vf->owed = vf->awake ? owes(g, index) : 0;
+	vf->fluid = vf->awake ? vf->owed - before + (int64_t)vf->served : 0;
+}
+
 bool virtual_run(struct vgpu_governor *g)
 {
-	vgpu_nsec left = g->busy;
+	vgpu_nsec left;
 	bool legal = true;
 	int64_t before[VGPU_GPU_MAX_VFS];
 	uint32_t i, turns;
 
 	g->virtual = max_ns(g->virtual, g->now);
+	left = g->busy - give_all_aside(g);
 	for (i = 0; i < g->config.max_vfs; i++) {
+		if (g->vfs[i].aside)
+			continue;
 		sync_awake(g, i, g->vfs[i].state != VGPU_GOVERNED_ASLEEP);
 		g->vfs[i].given = 0;
 	}
@@ -124,14 +218,7 @@ bool virtual_run(struct vgpu_governor *g)
 		before[i] = g->vfs[i].awake ? owes(g, i) + (int64_t)g->vfs[i].served : 0;
 	for (turns = 0; left > 0 && legal && turns < 4 * TURNS_PER_EPOCH; turns++)
 		legal = turn(g, &left);
-	/* What was owed has grown by what the policy's ideal gave, less what was served. */
-	for (i = 0; i < g->config.max_vfs; i++) {
-		struct governed *vf = &g->vfs[i];
-		int64_t carry = vf->ledger.carry;
-
-		vf->owed = vf->awake ? owes(g, i) : 0;
-		vf->fluid = vf->awake ? vf->owed - before[i] + (int64_t)vf->served : 0;
-		vf->worst = max_ns(vf->worst, (vgpu_nsec)(carry < 0 ? -carry : carry));
-	}
+	for (i = 0; i < g->config.max_vfs; i++)
+		value(g, i, before[i]);
 	return legal;
 }

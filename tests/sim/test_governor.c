@@ -893,20 +893,113 @@ static void one_that_stops(void)
 	CU_ASSERT(r.wait <= 1 && !r.still);
 }
 
-/* Time-outs that add up to more than five epochs: no bound is stated, and a warning is. */
-static void late_stops_bound_nothing(void)
+/* A governor with the time-out STOP for each VF. */
+static struct vgpu_governor *with_stop(vgpu_nsec stop)
 {
 	struct vgpu_governor_config config;
 	struct vgpu_setting quantum = {MS, 100 * VGPU_SEC, MS};
 	struct vgpu_setting timeout = {VGPU_USEC, 100 * VGPU_SEC, VGPU_USEC};
+
+	vgpu_governor_defaults(&config, VFS, quantum, timeout);
+	config.stop = stop;
+	return vgpu_governor_init(calloc(1, vgpu_governor_size()), &config, &in_force, now);
+}
+
+/* A VF has work, as long as its turn may not have come yet: three others may take 400 ms each. */
+static void turns_to_come(void)
+{
+	uint32_t k;
+
+	make(true);
+	free(g);
+	g = with_stop(400 * MS);
+	CU_ASSERT(starts("fair", NULL));
+	apply();
+	pass(0xf);
+	apply();
+	for (k = 1; k <= 3; k++) { /* of 0.5 s */
+		pass(0x7);
+		apply();
+		CU_ASSERT_EQUAL(vf_view(3).state,
+				k < 3 ? VGPU_GOVERNED_BUSY : VGPU_GOVERNED_ASLEEP);
+	}
+	end();
+}
+
+/* Counters after an epoch in which VF 2 had LIGHT of the time, and others always had work; 0: it
+ * had work, too. */
+static void pass_light(vgpu_nsec light)
+{
+	vgpu_nsec epoch = vgpu_governor_deadline(g) - now, rotation = 0;
+	uint32_t i;
+
+	if (light == 0) {
+		pass(0xf);
+		return;
+	}
+	now += epoch;
+	for (i = 0; i < VFS; i++)
+		rotation += i == 2 ? 0 : in_force.vfs[i].quantum + late[i];
+	for (i = 0; i < VFS; i++)
+		active[i] +=
+			i == 2 ? light
+			       : (in_force.vfs[i].quantum + late[i]) * (epoch - light) / rotation;
+	read_counters();
+}
+
+/* A VF in doubt that has work has its share within three seconds, and not more, also if it is due
+ * most of the time, or if all others stop so late that it is served little in turns of the usual
+ * length. */
+static void doubt_ends_with_work(void)
+{
+	static const struct {
+		const char *weight;
+		vgpu_nsec stop, late[VFS];
+		double first, least, most; /* shares: of the first 3 s at most; then */
+	} cases[] = {{"100", 400 * MS, {6 * MS}, 0.35, 0.24, 0.26},
+		     {"300", 400 * MS, {6 * MS}, 0.6, 0.48, 0.52},
+		     {"900", 400 * MS, {6 * MS}, 0.85, 0.72, 0.78},
+		     {"100", 50 * MS, {50 * MS, 50 * MS, 0, 50 * MS}, 0.3, 0.18, 0.3}};
+	vgpu_nsec before[VFS], all;
+	uint32_t c, k, i;
+	double share;
+
+	for (c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+		make(true);
+		free(g);
+		g = with_stop(cases[c].stop);
+		defaults(policy_named("fair"));
+		set(policy_named("fair"), 2, "weight", cases[c].weight);
+		CU_ASSERT_EQUAL_FATAL(take(policy_named("fair")), 0);
+		step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_START});
+		apply();
+		memcpy(late, cases[c].late, sizeof(cases[c].late));
+		for (k = 0; k < 66; k++) {
+			if (k == 40 || k == 46)
+				memcpy(before, active, sizeof(before));
+			pass_light(k < 40 ? 5 * MS : 0);
+			apply();
+			if (k != 45 && k != 65)
+				continue;
+			for (all = 0, i = 0; i < VFS; i++)
+				all += active[i] - before[i];
+			share = (double)(active[2] - before[2]) / (double)all;
+			CU_ASSERT(share < (k == 45 ? cases[c].first : cases[c].most));
+			CU_ASSERT(k == 45 || share > cases[c].least);
+		}
+		end();
+	}
+}
+
+/* Time-outs that add up to more than five epochs: no bound is stated, and a warning is. */
+static void late_stops_bound_nothing(void)
+{
 	uint32_t k;
 
 	for (k = 0; k < 2; k++) {
 		make(true);
 		free(g);
-		vgpu_governor_defaults(&config, VFS, quantum, timeout);
-		config.stop = (5 * config.epoch - config.rotation) / VFS + k * MS;
-		g = vgpu_governor_init(calloc(1, vgpu_governor_size()), &config, &in_force, now);
+		g = with_stop((5 * 500 - 100) * MS / VFS + k * MS); /* epochs and rotation */
 		CU_ASSERT(starts("fair", NULL));
 		apply();
 		CU_ASSERT_EQUAL(vf_view(0).bound.max_lag == VGPU_NEVER, k == 1);
@@ -932,6 +1025,12 @@ static void figures(void)
 		{"two-equal-time-out-abused", 9.6, 8.3, 4.8, 0.6, 5},
 		{"weights-100-70-30", 2.9, 2.5, 3.3, 0.3, 0.2},
 		{"eight-one-one-late", 14.9, 12.1, 7.6, 0.5, 3},
+		{"one-visited", 7.9, 7.7, 3.2, 0.5, 2},
+		{"two-visited", 7.8, 7.5, 4, 0.6, 2.5},
+		{"now-and-then", 8.3, 7.4, 4.5, 0.6, 3},
+		{"half-visited", 6.3, 5.6, 1.5, 0.2, 1},
+		{"most-visited", 5.5, 4.5, 5, 0.6, 1},
+		{"three-stop-late", 18.6, 17.6, 13, 6, 7},
 	};
 	struct govern_result r;
 	uint32_t i;
@@ -1086,6 +1185,8 @@ static const struct test tests[] = {
 	{"found time-outs refuse nothing", found_time_outs_refuse_nothing},
 	{"changes while still", changes_while_still},
 	{"a VF that stops accuses no policy", one_that_stops},
+	{"turns to come", turns_to_come},
+	{"doubt ends with work", doubt_ends_with_work},
 	{"late stops bound nothing", late_stops_bound_nothing},
 	{"faulty policy", faulty_policy},
 	{"refusals", refusals},
