@@ -10,7 +10,8 @@ config <<-CONF
 CONF
 "$keeper" "$vgpud" --config "$run/vgpud.conf" 2>>"$run/vgpud.log" &
 keeper_pid=$!
-pids+=($!)
+# A keeper that is killed leaves its vgpud; one that is asked to end, as here if a step fails, does not.
+trap 'r=$?; [ -z "$keeper_pid" ] || { kill $keeper_pid; wait $keeper_pid; }; (exit $r); finish' EXIT
 await 30 ctl gpu list
 child() { cat "/proc/$keeper_pid/task/$keeper_pid/children" | tr -d ' '; }
 start_guest a 0 sha256 --seconds 100; a=$guest_pid
@@ -18,7 +19,6 @@ await 30 active 1
 other_child() { [ -n "$(child)" ] && [ "$(child)" != "$1" ] && ctl gpu list; }
 for how in 'kill -9 $old' 'kill -HUP $keeper_pid'; do
 	old=$(child)
-	pids+=("$old")
 	eval "$how"
 	await 30 other_child "$old"
 	[ "$(json gpu show | jq .adopted)" = true ] || fail "the GPU was not adopted"
@@ -27,9 +27,9 @@ done
 kill -INT $a
 wait_guest $a a
 last=$(child)
-pids+=("$last")
 kill $keeper_pid
 wait $keeper_pid || fail "the keeper ended with $?"
+keeper_pid=
 [ ! -e "/proc/$last" ] || fail "vgpud outlived the keeper"
 # A program that fails at its first start is not started again.
 echo nonsense >"$run/vgpud.conf"
