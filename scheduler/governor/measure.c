@@ -90,7 +90,7 @@ static enum vgpu_governed_state state_of(const struct vgpu_governor *g, uint32_t
  * owed more, although plans have made up for it, has less work than it seems. And it owes at most
  * an epoch: more gathers only where no plan can make up for how late VFs stop, and would be paid
  * for long after that has ended. What is cut off is added to what the bound allows. Returns
- * whether a VF that seems to have work is owed less.
+ * whether a VF seemed to be owed too much.
  */
 static bool lapse(const struct vgpu_governor *g, struct governed *vf)
 {
@@ -104,7 +104,7 @@ static bool lapse(const struct vgpu_governor *g, struct governed *vf)
 	vf->ledger.carry -= before - kept;
 	if (vf->state == VGPU_GOVERNED_BUSY)
 		vf->cut += (vgpu_nsec)(before > kept ? before - kept : kept - before);
-	return kept > before;
+	return kept > before && vf->fluid > 0;
 }
 
 /*
@@ -245,6 +245,7 @@ bool measure_close(struct vgpu_governor *g, const vgpu_nsec *active)
 	for (i = 0; i < g->config.max_vfs; i++) {
 		struct governed *vf = &g->vfs[i];
 
+		vf->aside = false;
 		vf->served = usable ? active[i] - vf->counter : 0;
 		vf->counter = active ? active[i] : vf->counter;
 		vf->unserved = vf->served || !usable ? 0 : vf->unserved + passed;

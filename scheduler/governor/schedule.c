@@ -144,9 +144,8 @@ static bool make_room(const struct target *t, struct quanta *q)
 	uint32_t i;
 
 	for (i = 0; i < t->n; i++) {
-		more[i] = t->vfs[i].aside && q->steps[i] > t->vfs[i].least
-				  ? q->steps[i] - t->vfs[i].least
-				  : 0;
+		more[i] = t->vfs[i].aside && !t->vfs[i].floor ? q->steps[i] : 0;
+		more[i] -= min_ns(more[i], t->vfs[i].least);
 		all += q->steps[i];
 		spare += more[i];
 	}
@@ -172,7 +171,7 @@ void schedule_due(struct vgpu_governor *g)
 	}
 	for (i = 0; i < t.n; i++)
 		q.steps[i] = t.vfs[i].now;
-	if (make_room(&t, &q)) {
+	if (!g->rewrite && make_room(&t, &q)) {
 		issue(g, &q);
 		return;
 	}
