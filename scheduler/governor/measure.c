@@ -112,7 +112,8 @@ static bool lapse(const struct vgpu_governor *g, struct governed *vf)
  * with work is served that, unless the others stop so late that they take more than half of the
  * time from it. So is one that seems to be owed too much, and has used less than three quarters of
  * its ideal. Those in doubt stand aside, if some are not; and if the policy's shares alone tell
- * what is due to a VF that it does not serve.
+ * what is due to a VF that it does not serve. How late they stop is not known: an estimate that is
+ * too high would keep their quanta short, and them in doubt.
  */
 static void doubt(struct vgpu_governor *g)
 {
@@ -133,9 +134,13 @@ static void doubt(struct vgpu_governor *g)
 	}
 	sure = sure && g->policy && g->policy->promises & VGPU_PROMISE_PROPORTIONAL &&
 	       !(g->policy->promises & VGPU_PROMISE_GUARANTEE);
-	for (i = 0; i < g->config.max_vfs; i++)
-		g->vfs[i].aside =
-			sure && g->vfs[i].doubted && g->vfs[i].state == VGPU_GOVERNED_BUSY;
+	for (i = 0; i < g->config.max_vfs; i++) {
+		struct governed *vf = &g->vfs[i];
+
+		vf->aside = sure && vf->doubted && vf->state == VGPU_GOVERNED_BUSY;
+		if (vf->aside)
+			vf->late = 0, vf->lessons = 0;
+	}
 }
 
 /* Whether a VF's turns tell how late VFs stop. */

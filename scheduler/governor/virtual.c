@@ -134,21 +134,21 @@ static struct sums sum_up(const struct vgpu_governor *g, const uint64_t *parts)
  * The ideal of a VF that stands aside is what it would be given if it had work, and the others
  * aside had not. What is missing of it, those that compete have had, and nobody is charged for it:
  * if the VF had work all the same, that is what shares are off by; and what the policy owed it
- * before. Returns what it is given.
+ * before. It pays what it owes. Returns what it is given.
  */
 static vgpu_nsec give_aside(struct vgpu_governor *g, uint32_t index, vgpu_nsec free,
 			    const uint64_t *parts, uint64_t competing)
 {
 	struct governed *vf = &g->vfs[index];
 	uint64_t all = competing + parts[index];
+	int64_t debt = vf->ledger.carry - (int64_t)vf->served, lag = 0;
 	vgpu_nsec ideal, missed;
-	int64_t lag = 0;
 
 	if (vf->awake)
 		lag = g->policy->export_lag(g->memory, index);
 	sync_awake(g, index, false);
 	ideal = (vgpu_nsec)((unsigned __int128)free * parts[index] / (all + !all));
-	vf->given = min_ns(vf->served, ideal);
+	vf->given = min_ns(vf->served + (debt > 0 ? (vgpu_nsec)debt : 0), ideal);
 	vf->ledger.charged += vf->given;
 	vf->ledger.carry -= (int64_t)vf->given;
 	missed = ideal - vf->given;
