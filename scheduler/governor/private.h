@@ -58,9 +58,8 @@ struct governed {
 	vgpu_nsec late;		    /* estimate, each turn */
 	int64_t lessons;	    /* epochs in LATE, at most LATE_GAIN */
 	int64_t owed;		    /* at the end of the last epoch */
-	int64_t fluid; /* what the policy's ideal gave in the last epoch; if aside, would have given
-			*/
-	vgpu_nsec cut; /* written off, because it was too much to carry */
+	int64_t fluid;	 /* the policy's ideal of the last epoch: if aside, had it had work */
+	vgpu_nsec cut;	 /* written off as too much to carry, or not given in doubt */
 	vgpu_nsec worst; /* the largest carry so far, either way */
 };
 

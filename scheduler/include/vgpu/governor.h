@@ -106,8 +106,8 @@ enum vgpu_governed_state {
 /* What firmware and governor promise to a VF as of now; in addition to struct vgpu_bound. */
 struct vgpu_governed_bound {
 	/* The most by which the VF's service differs, whenever counters are read, from its policy's
-	 * ideal; VGPU_NEVER: no promise. Grows with the largest carry so far, and with what was
-	 * written off, and with nothing else. */
+	 * ideal; VGPU_NEVER: no promise. Grows with the largest carry so far, with what was written
+	 * off, and with what VFs in doubt were not given, and with nothing else. */
 	vgpu_nsec max_lag;
 	vgpu_nsec max_wait; /* by the firmware alone, for any plan; VGPU_NEVER: no time-outs */
 	/* The firmware alone gives the VF this part of the time, if it always has work. */
