@@ -8,8 +8,7 @@
  *   ping_pong   two threads that wake each other by eventfd, there and back
  *   to_device, to_host, memcpy: GB a second; pinned_to_device, pinned_to_host: of memory that the
  * library has given, as NVIDIA's bandwidth samples measure
- *   words       GB a second by loads and stores of 16 bytes, by which the library copies on a slow
- * CPU
+ *   words       GB a second by loads and stores of 16 bytes, as the library copies
  *   relay       GB a second of two threads that copy the same through shared memory, in the
  * library's steps, one into it and one out of it: what the machine has room for
  */
@@ -26,6 +25,7 @@
 #include "entries.h"
 #include "sample.h"
 #include "vgpu/clock.h"
+#include "vgpu/words.h"
 
 #define BATCH 100u
 #define TURN 50u /* round trips, and then as many by eventfd */
@@ -161,22 +161,6 @@ static double median_rate(vgpu_nsec *ns)
 	return (double)COPY_BYTES / (double)ns[COPIES / 2];
 }
 
-typedef uint64_t word __attribute__((vector_size(16)));
-
-static void copy_words(word *to, const word *from)
-{
-	size_t i;
-
-	for (i = 0; i < COPY_BYTES / sizeof(word); i += 4) {
-		word a = from[i], b = from[i + 1], c = from[i + 2], d = from[i + 3];
-
-		to[i] = a;
-		to[i + 1] = b;
-		to[i + 2] = c;
-		to[i + 3] = d;
-	}
-}
-
 struct relay {
 	const uint8_t *from;
 	uint8_t *to, window[PARTS][PART_BYTES];
@@ -191,7 +175,7 @@ static void *copy_out(void *relay)
 	for (at = 0; at < COPY_BYTES; at += PART_BYTES) {
 		while (atomic_load(&r->in) == at)
 			;
-		memcpy(r->to + at, r->window[at / PART_BYTES % PARTS], PART_BYTES);
+		vgpu_copy_words(r->to + at, r->window[at / PART_BYTES % PARTS], PART_BYTES);
 		atomic_store(&r->out, at + PART_BYTES);
 	}
 	return NULL;
@@ -212,7 +196,7 @@ static vgpu_nsec relay(struct relay *r)
 	for (at = 0; at < COPY_BYTES; at += PART_BYTES) {
 		while (at - atomic_load(&r->out) == sizeof(r->window))
 			;
-		memcpy(r->window[at / PART_BYTES % PARTS], r->from + at, PART_BYTES);
+		vgpu_copy_words(r->window[at / PART_BYTES % PARTS], r->from + at, PART_BYTES);
 		atomic_store(&r->in, at + PART_BYTES);
 	}
 	pthread_join(thread, NULL);
@@ -260,7 +244,7 @@ static void measure_copies(void)
 		OK(cuMemcpyDtoH_v2(pinned, x, COPY_BYTES));
 		ns[5][i] = vgpu_now() - began;
 		began = vgpu_now();
-		copy_words(to, from);
+		vgpu_copy_words(to, from, COPY_BYTES);
 		__asm__ volatile("" ::"r"(to) : "memory");
 		ns[6][i] = vgpu_now() - began;
 	}

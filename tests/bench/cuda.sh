@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 # Measures calls of a CUDA program over a VF that has the GPU to itself: asynchronous launches, a synchronous round trip beside an
 # eventfd ping-pong, and copies beside memcpy(). The worker's own driver is the one in software, which launches nothing quickly: the
-# guest's side of a launch is what is measured. One JSON object on stdout; nothing is asserted.
+# guest's side of a launch is what is measured. It copies at once, as if by DMA (SOFT_CUDA_COPIES in tests/unit/soft_cuda.c). One JSON
+# object on stdout; nothing is asserted.
 # Usage: VGPU_BUILD=DIR cuda.sh [ROUNDS]
 . "$(dirname "$0")/../system/lib.sh"
-LD_LIBRARY_PATH=$VGPU_BUILD/tests/unit/driver start_softgpu --engine cuda --vfs 1 --window 64M --kill-after 2000
+LD_LIBRARY_PATH=$VGPU_BUILD/tests/unit/driver SOFT_CUDA_COPIES=1 start_softgpu --engine cuda --vfs 1 --window 64M --kill-after 2000
 config <<-CONF
 	vfs = 1
 	grace_ms = 10000

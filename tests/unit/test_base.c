@@ -15,6 +15,7 @@
 #include "vfio/gpuiov.h"
 #include "vgpu/number.h"
 #include "vgpu/partition.h"
+#include "vgpu/words.h"
 
 #define MIB UINT64_C(1048576)
 
@@ -495,6 +496,30 @@ static void metrics_addresses(void)
 	CU_ASSERT(metrics_address_parse("[fe80::1]:9475", &a) && !metrics_address_is_local(&a));
 }
 
+/* Bytes on both sides stay as they are. */
+static void words_copy_memory(void)
+{
+	enum { MOST = 300, MARGIN = 64 };
+	uint8_t from[MOST + 2 * MARGIN], to[MOST + 2 * MARGIN], wanted[MOST + 2 * MARGIN];
+	size_t bytes, i, x, y;
+
+	for (i = 0; i < sizeof(from); i++)
+		from[i] = (uint8_t)(i * 7 + i / 256);
+	for (bytes = 0; bytes <= MOST; bytes++) {
+		for (i = 0; i < 17 * 17; i++) {
+			x = MARGIN + i % 17;
+			y = MARGIN + i / 17;
+			memset(to, 0xee, sizeof(to));
+			memset(wanted, 0xee, sizeof(wanted));
+			memcpy(wanted + y, from + x, bytes);
+			vgpu_copy_words(to + y, from + x, bytes);
+			if (memcmp(to, wanted, sizeof(to)) != 0)
+				break;
+		}
+		CU_ASSERT_EQUAL(i, 17 * 17);
+	}
+}
+
 static const struct test tests[] = {
 	{"partition: equal parts by default", partition_equal},
 	{"partition: impossible requests are refused", partition_refusals},
@@ -515,6 +540,7 @@ static const struct test tests[] = {
 	{"capabilities: a chain with two vendor capabilities", capability_walk},
 	{"capabilities: the walk through a hostile chain ends", capability_walk_hostile},
 	{"layouts: agree with the published numbers", layouts},
+	{"words: a copy as by memcpy(), wherever it begins and ends", words_copy_memory},
 	{NULL, NULL},
 };
 

@@ -5,9 +5,8 @@
  * is one packet, and nobody waits. */
 #include "copy.h"
 
-#include <string.h>
-
 #include "vgpu/clock.h"
+#include "vgpu/words.h"
 
 /* Parts of the window that steps of a copy use in turn, so that some can be filled or read while
  * the VF copies others: as many as it copies while this process naps. */
@@ -35,29 +34,6 @@ uint64_t copy_step(uint64_t bytes)
 
 	most = most < STEP_MOST ? most : STEP_MOST;
 	return bytes < most ? bytes : most;
-}
-
-typedef uint64_t word __attribute__((vector_size(16), aligned(1), may_alias));
-
-/* memcpy(); but while steps are short, by loads and stores, of four words because compilers make a
- * memcpy() of one: glibc copies what fits into a cache with "rep movsb", which QEMU's TCG executes
- * byte by byte, at a quarter of the speed. (A CPU of AMD's has a fifth of it where that goes from
- * the beginning of a page to a place shortly behind that of another: glibc 2.36.) */
-static void copy_bytes(void *to, const void *from, uint64_t bytes)
-{
-	const word *f = from;
-	word *t = to;
-
-	if (step_now < STEP_MOST)
-		for (; bytes >= 4 * sizeof(word); bytes -= 4 * sizeof(word), f += 4, t += 4) {
-			word a = f[0], b = f[1], c = f[2], d = f[3];
-
-			t[0] = a;
-			t[1] = b;
-			t[2] = c;
-			t[3] = d;
-		}
-	memcpy(t, f, bytes);
 }
 
 bool copy_find(CUdeviceptr at, uint64_t bytes, struct copy_place *p)
@@ -127,11 +103,11 @@ static void move_step(struct steps *s, uint64_t i, void *to, const void *from)
 	vgpu_nsec began, took;
 
 	if (length(s, i) < s->step || s->step < STEP_LEAST) {
-		copy_bytes(to, from, length(s, i));
+		vgpu_copy_words(to, from, length(s, i));
 		return;
 	}
 	began = vgpu_now();
-	copy_bytes(to, from, s->step);
+	vgpu_copy_words(to, from, s->step);
 	took = vgpu_now() - began;
 	s->least = took < s->least ? took : s->least;
 	s->n_timed++;
