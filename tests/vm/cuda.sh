@@ -25,7 +25,6 @@ if [ "${1:-}" = bench ]; then
 		taskset -pc "$(IFS=,; echo "${all[*]::${#all[@]}-1}")" $$ >/dev/null
 	fi
 	script=cuda-bench vram=128M
-	export SOFT_CUDA_COPIES=1 # as tests/bench/cuda.sh
 	programs=("$VGPU_BUILD"/{tests/bench/bench-cuda,tools/cuda/libcuda.so.1} "$here/../cuda/sample.ptx")
 fi
 "$here/image" "$VGPU_LAB" "$run/image.gz" "${programs[@]}" || fail "the image cannot be made"
