@@ -10,11 +10,12 @@
  * library has given, as NVIDIA's bandwidth samples measure
  *   words       GB a second by loads and stores of 16 bytes, as the library copies
  *   relay       GB a second of two threads that copy the same through shared memory, in the
- * library's steps, one into it and one out of it: what the machine has room for
+ * library's steps, one into it and one out of it, each with a CPU: what the machine has room for
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -165,13 +166,19 @@ struct relay {
 	const uint8_t *from;
 	uint8_t *to, window[PARTS][PART_BYTES];
 	_Atomic size_t in, out; /* bytes that are in the window, or were; and out of it */
+	int cpu;		/* of the thread that copies into it */
 };
 
 static void *copy_out(void *relay)
 {
 	struct relay *r = relay;
+	cpu_set_t others;
 	size_t at;
 
+	/* in vain where there are none */
+	sched_getaffinity(0, sizeof(others), &others);
+	CPU_CLR(r->cpu, &others);
+	sched_setaffinity(0, sizeof(others), &others);
 	for (at = 0; at < COPY_BYTES; at += PART_BYTES) {
 		while (atomic_load(&r->in) == at)
 			;
@@ -184,14 +191,20 @@ static void *copy_out(void *relay)
 /* How long both threads take; the second one waits for the first part when that begins. */
 static vgpu_nsec relay(struct relay *r)
 {
-	vgpu_nsec began;
+	vgpu_nsec began, took;
+	cpu_set_t all, own;
 	pthread_t thread;
 	size_t at;
 
 	atomic_store(&r->in, 0);
 	atomic_store(&r->out, 0);
+	r->cpu = sched_getcpu();
+	sched_getaffinity(0, sizeof(all), &all);
+	CPU_ZERO(&own);
+	CPU_SET(r->cpu, &own);
 	if (pthread_create(&thread, NULL, copy_out, r) != 0)
 		fail("thread", -1);
+	sched_setaffinity(0, sizeof(own), &own);
 	began = vgpu_now();
 	for (at = 0; at < COPY_BYTES; at += PART_BYTES) {
 		while (at - atomic_load(&r->out) == sizeof(r->window))
@@ -200,7 +213,9 @@ static vgpu_nsec relay(struct relay *r)
 		atomic_store(&r->in, at + PART_BYTES);
 	}
 	pthread_join(thread, NULL);
-	return vgpu_now() - began;
+	took = vgpu_now() - began;
+	sched_setaffinity(0, sizeof(all), &all);
+	return took;
 }
 
 static void measure_copies(void)
