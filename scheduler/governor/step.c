@@ -101,9 +101,14 @@ static void notice_still(struct vgpu_governor *g)
 	}
 }
 
+/* Of an epoch whose counters are not usable nobody knows what VFs are due: the plan in force holds,
+ * unless it has to be written again. */
 static void plan(struct vgpu_governor *g)
 {
-	if (g->mode == VGPU_GOVERNOR_GOVERNED && !virtual_run(g)) {
+	bool known = g->mode == VGPU_GOVERNOR_GOVERNED && g->out->closed;
+
+	if (known && !virtual_run(g)) {
+		known = false;
 		g->mode = VGPU_GOVERNOR_FAULTY;
 		g->rewrite = true;
 		g->out->says = "the policy broke its contract: the static plan holds until another "
@@ -111,7 +116,7 @@ static void plan(struct vgpu_governor *g)
 	}
 	if (g->programming)
 		return;
-	if (g->mode == VGPU_GOVERNOR_GOVERNED)
+	if (known)
 		schedule_due(g);
 	else if (g->rewrite)
 		schedule_nominal(g);

@@ -464,6 +464,46 @@ static void frozen_counters(void)
 	end();
 }
 
+/* An epoch of which nothing is known, because counters cannot be read. */
+static void pass_unread(void)
+{
+	now = vgpu_governor_deadline(g);
+	CU_ASSERT_EQUAL(step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_TIMER}), 0);
+	CU_ASSERT_EQUAL(step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_USAGE,
+							  .error = -EIO}),
+			0);
+	CU_ASSERT_PTR_NOT_NULL(out.says);
+}
+
+/* What corrects a late VF, and what weights say, still holds after it; what was changed takes
+ * effect all the same. */
+static void unread_epochs(void)
+{
+	int64_t weight[VGPU_MAX_PARAMS] = {[0] = 300};
+	struct vgpu_program before;
+	uint32_t k;
+
+	start("fair");
+	late[0] = 6 * MS;
+	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_SET_VF, .vf = 2, .params = weight});
+	for (k = 0; k < 40; k++) {
+		pass(0xf);
+		apply();
+	}
+	before = in_force;
+	CU_ASSERT(before.vfs[0].quantum < before.vfs[1].quantum);
+	CU_ASSERT(before.vfs[2].quantum > 2 * before.vfs[1].quantum);
+	pass_unread();
+	CU_ASSERT_FALSE(out.program);
+	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_SET_VF, .vf = 1, .params = weight});
+	pass_unread();
+	CU_ASSERT(out.program);
+	apply();
+	CU_ASSERT_EQUAL(in_force.vfs[1].quantum, in_force.vfs[2].quantum);
+	CU_ASSERT_EQUAL(in_force.vfs[2].quantum, 3 * in_force.vfs[3].quantum);
+	end();
+}
+
 /* Counters that go back, or count more than the time, are not believed. */
 static void absurd_counters(void)
 {
@@ -1216,6 +1256,7 @@ static const struct test tests[] = {
 	{"light VFs are owed nothing", light_vfs_are_owed_nothing},
 	{"frozen counters", frozen_counters},
 	{"absurd counters", absurd_counters},
+	{"an epoch that is not read changes nothing", unread_epochs},
 	{"answers", answers},
 	{"stop leaves the nominal plan", stop_leaves_the_nominal_plan},
 	{"stop waits for the program", stop_waits_for_the_program},
