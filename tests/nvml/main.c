@@ -20,6 +20,35 @@ static int went(const char *what, nvmlReturn_t e)
 	return e == NVML_SUCCESS;
 }
 
+/* Names of a mode's values. */
+static const char *const modes_off[] = {"disabled", "enabled"};
+static const char *const modes_compute[] = {"default", "exclusive thread", "prohibited",
+					    "exclusive process"};
+static const char *const modes_virtual[] = {"none", "passthrough", "vGPU", "host of vGPU",
+					    "host of vSGA"};
+
+static void show_modes(nvmlDevice_t d)
+{
+	static const struct {
+		const char *what;
+		nvmlReturn_t (*get)(nvmlDevice_t device, int *mode);
+		const char *const *names;
+	} modes[] = {
+		{"compute", nvmlDeviceGetComputeMode, modes_compute},
+		{"virtualization", nvmlDeviceGetVirtualizationMode, modes_virtual},
+		{"persistence", nvmlDeviceGetPersistenceMode, modes_off},
+	};
+	uint32_t current, pending;
+	size_t i;
+	int mode;
+
+	for (i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+		if (went(modes[i].what, modes[i].get(d, &mode)))
+			printf("%s %s\n", modes[i].what, modes[i].names[mode]);
+	if (went("mig", nvmlDeviceGetMigMode(d, &current, &pending)))
+		printf("mig %s, then %s\n", modes_off[current], modes_off[pending]);
+}
+
 static void show(nvmlDevice_t d)
 {
 	struct nvml_process processes[ROOM];
@@ -44,6 +73,7 @@ static void show(nvmlDevice_t d)
 		       (uintmax_t)memory.used, (uintmax_t)memory.left);
 	if (went("utilization", nvmlDeviceGetUtilizationRates(d, &utilization)))
 		printf("utilization %u\n", utilization.gpu);
+	show_modes(d);
 	went("processes", nvmlDeviceGetComputeRunningProcesses_v3(d, &n, processes));
 	for (i = 0; i < n && i < ROOM; i++)
 		if (processes[i].used == NVML_NOT_AVAILABLE)

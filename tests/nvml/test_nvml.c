@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "calls.h"
+#include "guest.h"
 #include "machine.h"
 #include "record.h"
 #include "suite.h"
@@ -23,8 +24,11 @@
 #define MIB (UINT64_C(1) << 20)
 #define TOTAL (48 * MIB)
 
-/* One that the library does not carry. */
+/* Some that the library does not carry: a VF has no true answer. */
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor, uint32_t *out);
+nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, uint32_t *out);
+nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, struct nvml_memory *out);
+nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, int *current, int *pending);
 
 static uint8_t *registers; /* of the VF */
 static nvmlDevice_t device;
@@ -515,6 +519,11 @@ static void bad_arguments(void)
 		CU_ASSERT_EQUAL(nvmlDeviceGetGraphicsRunningProcesses_v3(d, &one, &p),
 				NVML_ERROR_INVALID_ARGUMENT);
 		CU_ASSERT_EQUAL(nvmlDeviceIsMigDeviceHandle(d, &n), NVML_ERROR_INVALID_ARGUMENT);
+		CU_ASSERT_EQUAL(nvmlDeviceGetComputeMode(d, &a), NVML_ERROR_INVALID_ARGUMENT);
+		CU_ASSERT_EQUAL(nvmlDeviceGetVirtualizationMode(d, &a),
+				NVML_ERROR_INVALID_ARGUMENT);
+		CU_ASSERT_EQUAL(nvmlDeviceGetPersistenceMode(d, &a), NVML_ERROR_INVALID_ARGUMENT);
+		CU_ASSERT_EQUAL(nvmlDeviceGetMigMode(d, &n, &n), NVML_ERROR_INVALID_ARGUMENT);
 		CU_ASSERT_EQUAL(nvmlDeviceGetSupportedEventTypes(d, &m.total),
 				NVML_ERROR_INVALID_ARGUMENT);
 	}
@@ -535,6 +544,11 @@ static void bad_arguments(void)
 	CU_ASSERT_EQUAL(nvmlDeviceGetMemoryInfo(d, NULL), NVML_ERROR_INVALID_ARGUMENT);
 	CU_ASSERT_EQUAL(nvmlDeviceGetMemoryInfo_v2(d, NULL), NVML_ERROR_INVALID_ARGUMENT);
 	CU_ASSERT_EQUAL(nvmlDeviceGetUtilizationRates(d, NULL), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetComputeMode(d, NULL), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetVirtualizationMode(d, NULL), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetPersistenceMode(d, NULL), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetMigMode(d, NULL, &n), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetMigMode(d, &n, NULL), NVML_ERROR_INVALID_ARGUMENT);
 	CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses_v3(d, NULL, &p),
 			NVML_ERROR_INVALID_ARGUMENT);
 	CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses_v3(d, &one, NULL),
@@ -947,12 +961,92 @@ static void told_by_programs(void)
 	end();
 }
 
+/* What of a VF says whether several programs can have it at a time. */
+static const struct {
+	const char *name;
+	uint64_t features, window;
+	int mode;
+} computes[] = {
+	{VF, SOFTGPU_HAS_SLOTS, GUEST_WINDOW_OF_TWO, NVML_COMPUTEMODE_DEFAULT},
+	{NAME, UINT64_MAX, 16 * MIB, NVML_COMPUTEMODE_DEFAULT},
+	{VF, ~(uint64_t)SOFTGPU_HAS_SLOTS, 16 * MIB, NVML_COMPUTEMODE_EXCLUSIVE_PROCESS},
+	{VF, UINT64_MAX, GUEST_WINDOW_OF_TWO - 1, NVML_COMPUTEMODE_EXCLUSIVE_PROCESS},
+	{"resource:" VF, UINT64_MAX, 16 * MIB, NVML_COMPUTEMODE_EXCLUSIVE_PROCESS},
+	{"vfio:" VF, UINT64_MAX, 16 * MIB, NVML_COMPUTEMODE_EXCLUSIVE_PROCESS},
+	{"/nowhere/vf0.sock", UINT64_MAX, 16 * MIB, NVML_COMPUTEMODE_EXCLUSIVE_PROCESS},
+};
+
+static void compute_mode(void)
+{
+	size_t i;
+	int mode;
+
+	CU_ASSERT_EQUAL(nvmlDeviceGetComputeMode(device, &mode), NVML_ERROR_UNINITIALIZED);
+	for (i = 0; i < sizeof(computes) / sizeof(computes[0]); i++) {
+		make();
+		set_long(SOFTGPU_FEATURES, computes[i].features);
+		set_long(SOFTGPU_MEMORY_SIZE, computes[i].window);
+		setenv(FIND_VARIABLE, computes[i].name, 1);
+		CU_ASSERT_EQUAL_FATAL(nvmlInit_v2(), NVML_SUCCESS);
+		mode = 9;
+		CU_ASSERT_EQUAL(nvmlDeviceGetComputeMode(device, &mode), NVML_SUCCESS);
+		CU_ASSERT_EQUAL(mode, computes[i].mode);
+		end();
+	}
+}
+
+/* A function is in a VM; who has a socket need not be in one. */
+static void virtualization_mode(void)
+{
+	static const struct {
+		const char *name;
+		nvmlReturn_t e;
+		int mode;
+	} cases[] = {
+		{VF, NVML_SUCCESS, NVML_GPU_VIRTUALIZATION_MODE_VGPU},
+		{"resource:" VF, NVML_SUCCESS, NVML_GPU_VIRTUALIZATION_MODE_VGPU},
+		{"vfio:" VF, NVML_SUCCESS, NVML_GPU_VIRTUALIZATION_MODE_VGPU},
+		{"/nowhere/vf0.sock", NVML_ERROR_NOT_SUPPORTED, 9},
+	};
+	size_t i;
+	int mode;
+
+	CU_ASSERT_EQUAL(nvmlDeviceGetVirtualizationMode(device, &mode), NVML_ERROR_UNINITIALIZED);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		make();
+		setenv(FIND_VARIABLE, cases[i].name, 1);
+		CU_ASSERT_EQUAL_FATAL(nvmlInit_v2(), NVML_SUCCESS);
+		mode = 9;
+		CU_ASSERT_EQUAL(nvmlDeviceGetVirtualizationMode(device, &mode), cases[i].e);
+		CU_ASSERT_EQUAL(mode, cases[i].mode);
+		end();
+	}
+}
+
+static void other_modes(void)
+{
+	uint32_t current = 9, pending = 9;
+	int mode = 9;
+
+	CU_ASSERT_EQUAL(nvmlDeviceGetPersistenceMode(device, &mode), NVML_ERROR_UNINITIALIZED);
+	CU_ASSERT_EQUAL(nvmlDeviceGetMigMode(device, &current, &pending), NVML_ERROR_UNINITIALIZED);
+	CU_ASSERT(mode == 9 && current == 9 && pending == 9);
+	begin();
+	CU_ASSERT_EQUAL(nvmlDeviceGetPersistenceMode(device, &mode), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(mode, NVML_FEATURE_DISABLED);
+	CU_ASSERT_EQUAL(nvmlDeviceGetMigMode(device, &current, &pending), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(current, NVML_DEVICE_MIG_DISABLE);
+	CU_ASSERT_EQUAL(pending, NVML_DEVICE_MIG_DISABLE);
+	end();
+}
+
 static void lost(void)
 {
 	static uint8_t ones[PAGE];
 	struct nvml_utilization u;
 	char text[96];
 	uint64_t seen;
+	int mode = 9;
 
 	begin();
 	memset(ones, 0xff, sizeof(ones));
@@ -960,6 +1054,8 @@ static void lost(void)
 	CU_ASSERT_EQUAL(used(&seen), NVML_ERROR_GPU_IS_LOST);
 	CU_ASSERT_EQUAL(nvmlDeviceGetName(device, text, sizeof(text)), NVML_ERROR_GPU_IS_LOST);
 	CU_ASSERT_EQUAL(nvmlDeviceGetUtilizationRates(device, &u), NVML_ERROR_GPU_IS_LOST);
+	CU_ASSERT_EQUAL(nvmlDeviceGetComputeMode(device, &mode), NVML_ERROR_GPU_IS_LOST);
+	CU_ASSERT_EQUAL(mode, 9);
 	CU_ASSERT_EQUAL(nvmlDeviceGetUUID(device, text, sizeof(text)), NVML_SUCCESS);
 	end();
 }
@@ -1028,9 +1124,15 @@ static void said(void (*act)(void), char *out, size_t size)
 
 static void ask(void)
 {
+	struct nvml_memory m = {1, 2, 3};
 	uint32_t t = 9;
+	int a = 9, b = 9;
 
 	CU_ASSERT_EQUAL(nvmlDeviceGetTemperature(device, 0, &t), NVML_ERROR_NOT_SUPPORTED);
+	CU_ASSERT_EQUAL(nvmlDeviceGetMinorNumber(device, &t), NVML_ERROR_NOT_SUPPORTED);
+	CU_ASSERT_EQUAL(nvmlDeviceGetBAR1MemoryInfo(device, &m), NVML_ERROR_NOT_SUPPORTED);
+	CU_ASSERT_EQUAL(nvmlDeviceGetEccMode(device, &a, &b), NVML_ERROR_NOT_SUPPORTED);
+	CU_ASSERT(m.total == 1 && m.left == 2 && m.used == 3 && a == 9 && b == 9);
 	CU_ASSERT_EQUAL(nvmlDeviceGetIndex(NULL, &t), NVML_ERROR_INVALID_ARGUMENT);
 	CU_ASSERT_EQUAL(t, 9);
 }
@@ -1114,6 +1216,9 @@ static const struct test tests[] = {
 	{"a crowd hides nobody", crowds},
 	{"looking disturbs nothing", disturbs_nothing},
 	{"what the VF does not tell, programs do", told_by_programs},
+	{"the compute mode says whether programs share the VF", compute_mode},
+	{"the virtualization mode is that of a VM", virtualization_mode},
+	{"other modes are off", other_modes},
 	{"a VF that has gone is lost", lost},
 	{"utilization is that of the time in between", utilization},
 	{"calls that are not carried say so", absent},

@@ -49,7 +49,8 @@ does() { # NAME LINE: the program allocates or frees
 }
 
 # Without a program nobody knows the VF's memory, because a socket has one client; and nothing has connected to it.
-expect "name VF of softgpu" "memory not supported: a VF does not tell this" "pci ffffffff:00:00.0"
+expect "name VF of softgpu" "memory not supported: a VF does not tell this" "pci ffffffff:00:00.0" \
+	"compute exclusive process" "virtualization not supported: a VF does not tell this" "persistence disabled" "mig disabled, then disabled"
 says process && fail "there is a process: $(cat "$run/nvml.txt")"
 is 0 state available || fail "looking at a VF has taken it"
 
@@ -101,6 +102,8 @@ if "$(dirname "$0")/../fetch" "$run/smi" nvidia-smi 2>"$run/fetch.txt"; then
 	shows " $program_pid +C .*nvml-hold +12MiB "
 	smi -L
 	shows "^GPU 0: no GPU, but its interface in software, CUDA 12.4 \(UUID: $(head -1 "$run/a.txt")\)$"
+	smi --query-gpu=compute_mode,persistence_mode,mig.mode.current,mig.mode.pending --format=csv,noheader
+	shows "^Exclusive_Process, Disabled, Disabled, Disabled$"
 	smi -q -x
 	shows "<pid>$program_pid</pid>"
 	smi --query-compute-apps=gpu_uuid,pid,used_memory --format=csv,noheader,nounits

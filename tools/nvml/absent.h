@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls of NVML 12.4 that the library does not carry. Each is exported, so that programs that are
- * linked to it start, and answers NVML_ERROR_NOT_SUPPORTED. */
+ * linked to it start, and answers NVML_ERROR_NOT_SUPPORTED.
+ *
+ * For some of what programs ask, a VF has no true answer:
+ *
+ *   MinorNumber     is the N of a file /dev/nvidiaN, and a VF has none
+ *   BAR1MemoryInfo  tells how much device memory the CPU can map. A VF's window is memory of the
+ *                   host, and how much of it programs use is known to them only
+ *   EccMode         also tells what the next boot brings, which the GPU's host decides; and a VF
+ *                   does not tell memory without ECC from memory whose ECC is off
+ *   temperature, power, clocks, performance state: a VF has no such sensors */
 #ifndef NVML_ABSENT_H
 #define NVML_ABSENT_H
 
@@ -39,7 +48,6 @@
 	X(nvmlDeviceGetClock)                                                                      \
 	X(nvmlDeviceGetClockInfo)                                                                  \
 	X(nvmlDeviceGetComputeInstanceId)                                                          \
-	X(nvmlDeviceGetComputeMode)                                                                \
 	X(nvmlDeviceGetConfComputeGpuAttestationReport)                                            \
 	X(nvmlDeviceGetConfComputeGpuCertificate)                                                  \
 	X(nvmlDeviceGetConfComputeMemSizeInfo)                                                     \
@@ -111,7 +119,6 @@
 	X(nvmlDeviceGetMemoryBusWidth)                                                             \
 	X(nvmlDeviceGetMemoryErrorCounter)                                                         \
 	X(nvmlDeviceGetMigDeviceHandleByIndex)                                                     \
-	X(nvmlDeviceGetMigMode)                                                                    \
 	X(nvmlDeviceGetMinMaxClockOfPState)                                                        \
 	X(nvmlDeviceGetMinMaxFanSpeed)                                                             \
 	X(nvmlDeviceGetMinorNumber)                                                                \
@@ -137,7 +144,6 @@
 	X(nvmlDeviceGetPcieSpeed)                                                                  \
 	X(nvmlDeviceGetPcieThroughput)                                                             \
 	X(nvmlDeviceGetPerformanceState)                                                           \
-	X(nvmlDeviceGetPersistenceMode)                                                            \
 	X(nvmlDeviceGetPgpuMetadataString)                                                         \
 	X(nvmlDeviceGetPowerManagementDefaultLimit)                                                \
 	X(nvmlDeviceGetPowerManagementLimit)                                                       \
@@ -185,7 +191,6 @@
 	X(nvmlDeviceGetVgpuTypeSupportedPlacements)                                                \
 	X(nvmlDeviceGetVgpuUtilization)                                                            \
 	X(nvmlDeviceGetViolationStatus)                                                            \
-	X(nvmlDeviceGetVirtualizationMode)                                                         \
 	X(nvmlDeviceModifyDrainState)                                                              \
 	X(nvmlDeviceOnSameBoard)                                                                   \
 	X(nvmlDeviceQueryDrainState)                                                               \

@@ -40,6 +40,12 @@ enum {
 #define NVML_NOT_AVAILABLE UINT64_MAX
 #define NVML_NO_INSTANCE UINT32_MAX
 #define NVML_NO_DOMAIN UINT32_MAX
+/* The values of modes that a VF has. */
+#define NVML_COMPUTEMODE_DEFAULT 0	     /* several processes can have it at a time */
+#define NVML_COMPUTEMODE_EXCLUSIVE_PROCESS 3 /* one can */
+#define NVML_GPU_VIRTUALIZATION_MODE_VGPU 2  /* a share of a GPU, in a VM */
+#define NVML_FEATURE_DISABLED 0
+#define NVML_DEVICE_MIG_DISABLE 0u
 #define NVML_MEMORY_V2 (sizeof(struct nvml_memory_v2) | 2u << 24)
 
 struct nvml_memory {
@@ -124,6 +130,10 @@ struct nvml_pci {
 	X(nvmlDeviceGetMPSComputeRunningProcesses_v3,                                              \
 	  (nvmlDevice_t device, uint32_t * n, struct nvml_process * out))                          \
 	X(nvmlDeviceIsMigDeviceHandle, (nvmlDevice_t device, uint32_t * is))                       \
+	X(nvmlDeviceGetComputeMode, (nvmlDevice_t device, int *mode))                              \
+	X(nvmlDeviceGetVirtualizationMode, (nvmlDevice_t device, int *mode))                       \
+	X(nvmlDeviceGetPersistenceMode, (nvmlDevice_t device, int *mode))                          \
+	X(nvmlDeviceGetMigMode, (nvmlDevice_t device, uint32_t * current, uint32_t * pending))     \
 	X(nvmlEventSetCreate, (nvmlEventSet_t * out))                                              \
 	X(nvmlEventSetFree, (nvmlEventSet_t set))                                                  \
 	X(nvmlEventSetWait, (nvmlEventSet_t set, void *data, uint32_t timeout_ms))                 \

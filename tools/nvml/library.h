@@ -2,7 +2,7 @@
 /*
  * The parts of the library:
  *
- *   device.c, memory.c, processes.c, utilization.c, system.c: the calls
+ *   device.c, memory.c, modes.c, processes.c, utilization.c, system.c: the calls
  *   events.c    sets of events, which stay empty
  *   smi.c       what nvidia-smi calls beside NVML's own calls
  *   absent.c    calls that are not carried
@@ -58,6 +58,7 @@ struct vf_facts {
 	uint64_t ran_ns; /* for which the GPU has executed its packets */
 	char name[64];	 /* of the GPU; "": its softgpu does not tell */
 	int major, minor;
+	bool shared; /* programs that name it as this process does can have it at a time */
 };
 
 /* Finds the VF of this machine's programs, and maps its registers. 0; -ENODEV: there is none;

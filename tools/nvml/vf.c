@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "guest.h"
 #include "library.h"
 #include "vfio/device.h"
 #include "vfio/gpuiov.h"
@@ -22,6 +23,7 @@ struct vf {
 	char name[FIND_NAME_SIZE], key[FIND_NAME_SIZE];
 	char address[PCI_ADDRESS_SIZE]; /* "": it has none here */
 	struct vfio_device *registers;	/* NULL: they cannot be seen here */
+	bool shared;			/* named so that several programs can have it */
 };
 
 int vf_open(struct vf **out, struct vgpu_error *err)
@@ -40,8 +42,8 @@ int vf_open(struct vf **out, struct vgpu_error *err)
 		if (pci_is_address(place))
 			snprintf(vf->address, sizeof(vf->address), "%s", place);
 		snprintf(registers, sizeof(registers), "registers:%s", place);
-		if (strncmp(vf->name, "shared:", strlen("shared:")) == 0 ||
-		    strncmp(vf->name, "resource:", strlen("resource:")) == 0)
+		vf->shared = strncmp(vf->name, "shared:", strlen("shared:")) == 0;
+		if (vf->shared || strncmp(vf->name, "resource:", strlen("resource:")) == 0)
 			r = vfio_device_open(&vf->registers, registers, err);
 	}
 	if (r < 0) {
@@ -105,7 +107,7 @@ int vf_facts(const struct vf *vf, struct vf_facts *out)
 		{SOFTGPU_ABOUT_AT + offsetof(struct softgpu_about, attributes[MINOR]),
 		 sizeof(out->minor), &out->minor},
 	};
-	uint64_t window = 0, partition = 0;
+	uint64_t window = 0, partition = 0, features = 0;
 	size_t i;
 	int r;
 
@@ -114,10 +116,13 @@ int vf_facts(const struct vf *vf, struct vf_facts *out)
 	r = read_register(vf, SOFTGPU_MEMORY_SIZE, &window, sizeof(window));
 	if (r == 0)
 		r = read_register(vf, SOFTGPU_PARTITION_SIZE, &partition, sizeof(partition));
+	if (r == 0)
+		r = read_register(vf, SOFTGPU_FEATURES, &features, sizeof(features));
 	/* Ones or zeros: it has gone, or is switched off. */
 	if (r < 0 || window == 0 || window == UINT64_MAX)
 		return -EIO;
 	out->total = partition > window ? partition - window : 0;
+	out->shared = vf->shared && features & SOFTGPU_HAS_SLOTS && window >= GUEST_WINDOW_OF_TWO;
 	r = read_counter(vf, SOFTGPU_RAN, &out->ran_ns);
 	for (i = 0; r == 0 && i < sizeof(reads) / sizeof(reads[0]); i++)
 		r = read_register(vf, reads[i].at, reads[i].to, reads[i].size);

@@ -95,7 +95,7 @@ ends() {
 touch /run/hold.log
 check "another user may not look at the VF" refused reader nvml "nvml-sample" "init this user may not"
 check "a user may look at the VF" as maker nvml "nvml-sample"
-for line in "name no GPU, but its interface in software, CUDA 12.4" "pci 0000$address" "capability 7.0" "total [1-9]" "used 0" "utilization [0-9]"; do
+for line in "name no GPU, but its interface in software, CUDA 12.4" "pci 0000$address" "capability 7.0" "total [1-9]" "used 0" "utilization [0-9]" "compute default\$" "virtualization vGPU\$" "persistence disabled\$" "mig disabled, then disabled\$"; do
 	check "NVML says: $line" says nvml "^$line"
 done
 check "NVML knows no process" [ -z "$(grep ^process /run/nvml.log)" ]

@@ -54,6 +54,8 @@ bool guest_has_events(struct guest *g);
 
 /* What processes that share a VF know of each other. Below, a slot is the number of one. */
 
+/* The least window, in bytes, that two processes can share. */
+#define GUEST_WINDOW_OF_TWO (UINT64_C(9) << 20)
 /* How many processes may have the VF at a time; 0: only this one. And this process's slot. */
 uint32_t guest_slots(struct guest *g);
 uint32_t guest_slot(struct guest *g);

@@ -47,6 +47,7 @@ struct shared_page {
 	_Alignas(4096) struct shared_event events[EVENTS_MOST];
 	_Alignas(4096) struct shared_common commons[COMMON_MOST];
 };
+_Static_assert(GUEST_WINDOW_OF_TWO == FREE_AT + 2 * PART_LEAST, "a part for each");
 _Static_assert(PAGE_AT + sizeof(struct shared_page) <= FREE_AT, "it lies before the parts");
 
 /* Of a VF that no other process can have, every lock is free. */
