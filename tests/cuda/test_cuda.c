@@ -143,6 +143,7 @@ static void alone(void)
 	CU_ASSERT_EQUAL(cuIpcCloseMemHandle(p), CUDA_ERROR_INVALID_VALUE);
 	CU_ASSERT_EQUAL(cuMemFree_v2(p), CUDA_SUCCESS);
 	CU_ASSERT(cuDeviceGetAttribute(&shows, 125, 0) == CUDA_SUCCESS && shows == 0);
+	CU_ASSERT(cuDeviceGetAttribute(&shows, 20, 0) == CUDA_SUCCESS && shows == 3);
 	CU_ASSERT_EQUAL(cuEventCreate(&e, 4), CUDA_ERROR_INVALID_VALUE);
 	CU_ASSERT_EQUAL_FATAL(cuEventCreate(&e, 6), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(cuIpcGetEventHandle(&event, e), CUDA_ERROR_NOT_SUPPORTED);

@@ -143,6 +143,17 @@ static int only_begin(uint32_t number)
 	return cuInit(0);
 }
 
+/* Begins, and returns the compute mode. */
+static int tell_mode(uint32_t number)
+{
+	int mode;
+
+	(void)number;
+	if (cuInit(0) != CUDA_SUCCESS || cuDeviceGetAttribute(&mode, 20, 0) != CUDA_SUCCESS)
+		return -1;
+	return mode;
+}
+
 /* Takes and marks all memory that there is, and waits to be killed. */
 static int mark(uint32_t number)
 {
@@ -734,7 +745,9 @@ static void older_host(void)
 	pid_t first;
 
 	play();
+	CU_ASSERT_EQUAL(end_of(start(tell_mode, 0)), 0);
 	played_vf_features(SOFTGPU_HAS_MODULES);
+	CU_ASSERT_EQUAL(end_of(start(tell_mode, 0)), 3);
 	first = start(compute, 0);
 	CU_ASSERT_FATAL(reaches(&talk->rounds[0], 1));
 	CU_ASSERT_EQUAL(end_of(start(only_begin, 1)), CUDA_ERROR_DEVICE_UNAVAILABLE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* nvml-hold: a CUDA program that has memory. Prints the device's UUID as NVML writes it, and its
- * memory. Then it allocates and frees as the lines of its input say, "+BYTES" and "-", each of
- * which it answers with "ok". */
+/* nvml-hold: a CUDA program that has memory. Prints the device's UUID and compute mode as
+ * nvml-sample writes them, and its memory. Then it allocates and frees as the lines of its input
+ * say, "+BYTES" and "-", each of which it answers with "ok". */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@ int main(void)
 	char line[64];
 	CUcontext c;
 	CUresult e = cuInit(0);
-	int i;
+	int i, mode = 0;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (e == CUDA_SUCCESS)
@@ -26,11 +26,13 @@ int main(void)
 		e = cuDeviceGetUuid(u, 0);
 	if (e == CUDA_SUCCESS)
 		e = cuDeviceTotalMem_v2(&total, 0);
+	if (e == CUDA_SUCCESS)
+		e = cuDeviceGetAttribute(&mode, 20, 0);
 	if (e == CUDA_SUCCESS) {
 		printf("GPU-");
 		for (i = 0; i < 16; i++)
 			printf("%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
-		printf("\ntotal %zu\n", total);
+		printf("\ncompute %s\ntotal %zu\n", mode ? "exclusive process" : "default", total);
 	}
 	while (e == CUDA_SUCCESS && fgets(line, sizeof(line), stdin)) {
 		e = line[0] == '+' ? cuMemAlloc_v2(&last, strtoull(line + 1, NULL, 10))

@@ -57,7 +57,7 @@ is 0 state available || fail "looking at a VF has taken it"
 starts a
 all=$(sed -n 's/^total //p' "$run/a.txt")
 [ "$all" -gt $((64 * mib)) ] && [ "$all" -lt "$(vf 0 memory_bytes)" ] || fail "the program sees $all bytes"
-expect "name no GPU, but its interface in software, CUDA 12.4" "uuid $(head -1 "$run/a.txt")" "capability 7.0" \
+expect "name no GPU, but its interface in software, CUDA 12.4" "uuid $(head -1 "$run/a.txt")" "capability 7.0" "$(grep ^compute "$run/a.txt")" \
 	"total $all" "used 0" "free $all" "process $program_pid 0"
 does a "+$((12 * mib))"
 expect "total $all" "used $((12 * mib))" "free $((all - 12 * mib))" "process $program_pid $((12 * mib))"

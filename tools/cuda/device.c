@@ -121,6 +121,7 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 /* CUdevice_attribute, of what this library does itself */
 enum {
 	MAPPED_HOST_MEMORY = 19,
+	COMPUTE_MODE = 20,
 	UNIFIED_ADDRESSING = 41,
 	MANAGED_MEMORY = 83,
 	STREAM_PRIORITIES = 78,
@@ -130,8 +131,13 @@ enum {
 	IPC_EVENTS = 125
 };
 
+/* CUcomputemode */
+enum { COMPUTE_DEFAULT = 0, COMPUTE_EXCLUSIVE_PROCESS = 3 };
+
 static int attribute(int which)
 {
+	if (which == COMPUTE_MODE)
+		return link_is_shared() ? COMPUTE_DEFAULT : COMPUTE_EXCLUSIVE_PROCESS;
 	if (which == UNIFIED_ADDRESSING)
 		return memory_is_unified();
 	if (which == VIRTUAL_MEMORY)

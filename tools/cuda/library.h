@@ -516,6 +516,8 @@ struct link_area {
 	uint64_t at, size; /* AT: in the partition */
 };
 struct link_area link_stage_all(void);
+/* Whether other processes can have the VF beside this one. */
+bool link_is_shared(void);
 /* Whether GPU kernels reach the window at the addresses that it has in this process. */
 bool link_window_is_unified(void);
 /* Leaves the first BYTES of that to link_stage(); the rest is the caller's. */

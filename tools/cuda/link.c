@@ -40,6 +40,7 @@ static CUresult lost;
 static uint64_t packets; /* put since the ring was last empty */
 static uint64_t done;	 /* packets before those */
 static bool held;	 /* link_ring() does nothing */
+static bool shared;	 /* since the VF was brought up last */
 static vgpu_nsec looked, cared;
 static uint64_t unrung; /* packets that no doorbell has told of */
 static vgpu_nsec rung_at;
@@ -79,6 +80,7 @@ static bool divide(void)
 	stage_at = at + used;
 	stage_all = stage_size = (size - used) / ALIGN * ALIGN;
 	memset(memory, 0, sizes[0]);
+	shared = guest_slots(guest) > 1;
 	guest_device_memory(guest, &p->memory_at, &p->memory_size);
 	if (guest_slots(guest) > 0) {
 		guest_pieces(guest, &i, &size);
@@ -516,6 +518,11 @@ uint64_t link_stage_size(void)
 struct link_area link_stage_all(void)
 {
 	return (struct link_area){stage_memory, stage_at, stage_all};
+}
+
+bool link_is_shared(void)
+{
+	return shared;
 }
 
 bool link_window_is_unified(void)

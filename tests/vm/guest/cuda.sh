@@ -103,7 +103,7 @@ holds maker
 uuid=$(grep ^GPU- /run/hold.log)
 for user in maker root; do
 	check "NVML works beside a program, for $user" as $user nvml "nvml-sample"
-	for line in "uuid $uuid" "$(grep ^total /run/hold.log)" "used 5242880" "process $(pidof nvml-hold) 5242880"; do
+	for line in "uuid $uuid" "$(grep ^compute /run/hold.log)" "$(grep ^total /run/hold.log)" "used 5242880" "process $(pidof nvml-hold) 5242880"; do
 		check "NVML says to $user: $line" says nvml "^$line\$"
 	done
 done
