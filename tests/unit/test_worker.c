@@ -314,6 +314,7 @@ static void refusals(void)
 		{"libcuda-that-is-not-there.so.1", "no NVIDIA driver", -ENODEV},
 		{STUBS "/libstub_silent.so", "does not report its version", -ENODEV},
 		{STUBS "/libstub_old.so", "CUDA 11.8, and 12.4 is needed", -EOPNOTSUPP},
+		{STUBS "/libstub_mute.so", "(CUDA 12.4) has no cuGetProcAddress_v2", -EOPNOTSUPP},
 		{STUBS "/libstub_partial.so", "(CUDA 12.4) has no cuMemCreate", -EOPNOTSUPP},
 	};
 	struct vgpu_error err;

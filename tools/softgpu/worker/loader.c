@@ -9,6 +9,13 @@
 typedef CUresult (*get_entry_fn)(const char *, void **, int, uint64_t, int *);
 typedef CUresult (*version_fn)(int *);
 
+static int lacks(const char *name, const struct cuda_api *api, struct vgpu_error *err)
+{
+	return vgpu_error_set(err, -EOPNOTSUPP,
+			      "the NVIDIA driver (CUDA %d.%d) has no %s: install another version",
+			      api->version / 1000, api->version % 1000 / 10, name);
+}
+
 int cuda_load(const char *library, struct cuda_api *api, struct vgpu_error *err)
 {
 	static const struct {
@@ -42,7 +49,7 @@ int cuda_load(const char *library, struct cuda_api *api, struct vgpu_error *err)
 			"installed completely",
 			library);
 	}
-	if (api->version < CUDA_WANTED || !get_entry) {
+	if (api->version < CUDA_WANTED) {
 		dlclose(handle);
 		return vgpu_error_set(
 			err, -EOPNOTSUPP,
@@ -50,6 +57,10 @@ int cuda_load(const char *library, struct cuda_api *api, struct vgpu_error *err)
 			"is needed: install R550 or newer",
 			api->version / 1000, api->version % 1000 / 10, CUDA_WANTED / 1000,
 			CUDA_WANTED % 1000 / 10);
+	}
+	if (!get_entry) {
+		dlclose(handle);
+		return lacks("cuGetProcAddress_v2", api, err);
 	}
 	for (i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
 		entry = NULL;
@@ -59,11 +70,7 @@ int cuda_load(const char *library, struct cuda_api *api, struct vgpu_error *err)
 			    CUDA_SUCCESS ||
 		    !entry) {
 			dlclose(handle);
-			return vgpu_error_set(err, -EOPNOTSUPP,
-					      "the NVIDIA driver (CUDA %d.%d) has no %s: install "
-					      "another version",
-					      api->version / 1000, api->version % 1000 / 10,
-					      entries[i].name);
+			return lacks(entries[i].name, api, err);
 		}
 		memcpy((char *)api + entries[i].at, &entry, sizeof(entry));
 	}
