@@ -6,6 +6,10 @@
  *
  * As NVIDIA documents it: addresses are reserved, then mapped, then made accessible; a stream
  * executes in order, concurrently with its caller; nearly every call needs a current context.
+ *
+ * Other drivers, by the environment: SOFT_CUDA_VERSION is the version that the driver tells, or if
+ * it is negative, the error with which it tells none; it has no entries that are newer.
+ * SOFT_CUDA_LACKS names an entry that it lacks; NAME=ERROR: the error with which it says so.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -220,9 +224,20 @@ CUresult cuInit(unsigned flags)
 	return is_up ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+static int driver_version(void)
+{
+	const char *other = getenv("SOFT_CUDA_VERSION");
+
+	return other ? atoi(other) : CUDA_WANTED;
+}
+
 CUresult cuDriverGetVersion(int *version)
 {
-	*version = CUDA_WANTED;
+	const int told = driver_version();
+
+	if (told < 0)
+		return -told;
+	*version = told;
 	return CUDA_SUCCESS;
 }
 
@@ -650,24 +665,39 @@ CUresult cuMemAlloc(CUdeviceptr *out, size_t size)
 	return soft_cuda_context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* For an unknown name the CUDA driver returns success and no entry. */
+/* Whether the driver lacks the entry NAME: then E becomes what cuGetProcAddress_v2() returns. */
+static bool is_lacking(const char *name, CUresult *e)
+{
+	const char *lacking = getenv("SOFT_CUDA_LACKS");
+	const size_t n = strlen(name);
+
+	if (!lacking || strncmp(lacking, name, n) != 0 || (lacking[n] && lacking[n] != '='))
+		return false;
+	*e = lacking[n] ? atoi(lacking + n + 1) : CUDA_SUCCESS;
+	return true;
+}
+
+/* For an unknown name, and for one that is newer than VERSION, the CUDA driver returns success and
+ * no entry. */
 CUresult cuGetProcAddress_v2(const char *name, void **entry, int version, uint64_t flags,
 			     int *status)
 {
 	static const struct {
 		const char *name;
+		int since;
 		void *entry;
 	} entries[] = {
-#define ROW(name, since, signature) {#name, (void *)(uintptr_t)name},
+#define ROW(name, since, signature) {#name, since, (void *)(uintptr_t)name},
 		CUDA_ENTRIES(ROW)};
+	CUresult e = CUDA_SUCCESS;
 	size_t i;
 
-	(void)version;
 	(void)flags;
 	*entry = NULL;
 	for (i = 0; i < sizeof(entries) / sizeof(entries[0]); i++)
-		if (strcmp(entries[i].name, name) == 0)
+		if (strcmp(entries[i].name, name) == 0 && entries[i].since <= version &&
+		    entries[i].since <= driver_version() && !is_lacking(name, &e))
 			*entry = entries[i].entry;
 	*status = *entry ? 0 : 1;
-	return CUDA_SUCCESS;
+	return e;
 }
