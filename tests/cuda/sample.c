@@ -701,11 +701,11 @@ static bool table(void)
 	CHECK(entry == (void *)cuDeviceGetUuid);
 	OK(get("cuDeviceGetUuid", &entry, 12000, 0, NULL));
 	CHECK(entry == (void *)cuDeviceGetUuid_v2);
-	CHECK(get("cuMemAlloc", &entry, 2000, 0, &status) == CUDA_ERROR_NOT_FOUND);
+	OK(get("cuMemAlloc", &entry, 2000, 0, &status));
 	CHECK(!entry && status == 2);
-	CHECK(get("cuMemAdvise", &entry, 12040, 0, &status) == CUDA_ERROR_NOT_FOUND);
+	OK(get("cuMemAdvise", &entry, 12040, 0, &status));
 	CHECK(!entry && status == 1);
-	CHECK(get("", &entry, 12040, 0, &status) == CUDA_ERROR_NOT_FOUND);
+	CHECK(cuGetProcAddress("cuMemAdvise", &entry, 12040, 0) == CUDA_ERROR_NOT_FOUND);
 	CHECK(cuMemAdvise(0, 0, 0, 0) == CUDA_ERROR_NOT_SUPPORTED);
 	OK(cuGetErrorName(CUDA_ERROR_NOT_READY, &text));
 	CHECK(strcmp(text, "CUDA_ERROR_NOT_READY") == 0);

@@ -260,30 +260,6 @@ static void fat_binaries(void)
 	free(cubin);
 }
 
-/* Each entry is found by its name and version, and by no older version. */
-static void entries(void)
-{
-	static const struct {
-		const char *name;
-		int since;
-		void *symbol;
-	} rows[] = {
-#define ROW(symbol, name, since, signature) {name, since, (void *)(uintptr_t)symbol},
-		CUDA_ENTRIES(ROW)
-#undef ROW
-	};
-	void *entry;
-	size_t i;
-
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		CU_ASSERT_EQUAL(cuGetProcAddress_v2(rows[i].name, &entry, rows[i].since, 0, NULL),
-				CUDA_SUCCESS);
-		CU_ASSERT_PTR_EQUAL(entry, rows[i].symbol);
-		if (cuGetProcAddress_v2(rows[i].name, &entry, rows[i].since - 10, 0, NULL) == 0)
-			CU_ASSERT_PTR_NOT_EQUAL(entry, rows[i].symbol);
-	}
-}
-
 /* Reads what this process tells others. Whether there is something. */
 static bool read_record(struct record *out)
 {
@@ -593,7 +569,6 @@ static const struct test tests[] = {
 	{"memory is not shown where there is nobody", alone},
 	{"what is mapped stays so while memory is swapped", swapped},
 	{"what nvcc has compressed is loaded", fat_binaries},
-	{"the table of entries is whole", entries},
 	{"others may know what memory the program has", record},
 	{"a doorbell is rung for each call", rung},
 	{"what the host refuses is the error of a call that waits", refused},

@@ -71,6 +71,7 @@ static int find(const char *name, int version, void **entry)
 	return result;
 }
 
+/* What is not found is no error: STATUS says so, and ENTRY is NULL. */
 CUresult cuGetProcAddress_v2(const char *name, void **entry, int version, uint64_t flags,
 			     int *status)
 {
@@ -81,10 +82,13 @@ CUresult cuGetProcAddress_v2(const char *name, void **entry, int version, uint64
 	result = find(name, version, entry);
 	if (status)
 		*status = result;
-	return result == QUERY_FOUND ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+	return CUDA_SUCCESS;
 }
 
+/* The call of CUDA 11, which has no status: there it is an error. */
 CUresult cuGetProcAddress(const char *name, void **entry, int version, uint64_t flags)
 {
-	return cuGetProcAddress_v2(name, entry, version, flags, NULL);
+	CUresult e = cuGetProcAddress_v2(name, entry, version, flags, NULL);
+
+	return e == CUDA_SUCCESS && !*entry ? CUDA_ERROR_NOT_FOUND : e;
 }
