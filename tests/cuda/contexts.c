@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Checks of contexts that several parts of a program have, or that are not current. */
 #include <pthread.h>
+#include <string.h>
 
 #include "check.h"
 
@@ -152,10 +153,147 @@ static bool nested(void)
 	return true;
 }
 
+/* Kernels have no heap and no buffer for printf(), and no stack beyond what they need. */
+static bool limits(void)
+{
+	size_t value;
+	int i;
+
+	CHECK(sample_begin());
+	OK(cuCtxGetLimit(&value, 0));
+	CHECK(value >= 1024);
+	OK(cuCtxSetLimit(0, value));
+	CHECK(cuCtxSetLimit(0, value + 1) == CUDA_ERROR_UNSUPPORTED_LIMIT);
+	for (i = 1; i < 3; i++) {
+		value = 1;
+		OK(cuCtxGetLimit(&value, i));
+		CHECK(value == 0);
+		OK(cuCtxSetLimit(i, 0));
+		CHECK(cuCtxSetLimit(i, 1 << 20) == CUDA_ERROR_UNSUPPORTED_LIMIT);
+	}
+	for (i = 3; i < 7; i++) {
+		CHECK(cuCtxGetLimit(&value, i) == CUDA_ERROR_UNSUPPORTED_LIMIT);
+		CHECK(cuCtxSetLimit(i, 0) == CUDA_ERROR_UNSUPPORTED_LIMIT);
+	}
+	CHECK(cuCtxGetLimit(&value, 7) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuCtxGetLimit(&value, -1) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuCtxGetLimit(NULL, 0) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuCtxSetLimit(7, 0) == CUDA_ERROR_INVALID_VALUE);
+	return sample_end();
+}
+
+/* Each context has its own. */
+static bool preferences(void)
+{
+	CUcontext other;
+	int value = 9;
+
+	CHECK(sample_begin());
+	OK(cuCtxSetCacheConfig(2));
+	OK(cuCtxSetSharedMemConfig(1));
+	OK(cuCtxCreate_v2(&other, 0, 0));
+	OK(cuCtxGetCacheConfig(&value));
+	CHECK(value == 0);
+	OK(cuCtxDestroy_v2(other));
+	OK(cuCtxGetCacheConfig(&value));
+	CHECK(value == 2);
+	OK(cuCtxGetSharedMemConfig(&value));
+	CHECK(value == 1);
+	CHECK(cuCtxSetCacheConfig(4) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuCtxSetCacheConfig(-1) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuCtxSetSharedMemConfig(3) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuCtxGetCacheConfig(NULL) == CUDA_ERROR_INVALID_VALUE);
+	OK(cuCtxGetCacheConfig(&value));
+	CHECK(value == 2);
+	OK(cuProfilerStart());
+	OK(cuProfilerStop());
+	CHECK(sample_end());
+	CHECK(cuProfilerStart() == CUDA_ERROR_INVALID_CONTEXT);
+	CHECK(cuCtxGetLimit(&(size_t){0}, 0) == CUDA_ERROR_INVALID_CONTEXT);
+	return true;
+}
+
+/* The device is found by the address that it tells, in whatever form. */
+static bool address(void)
+{
+	int domain, bus, device, priorities;
+	char text[32], other[32];
+	CUdevice found = 7;
+
+	CHECK(sample_begin());
+	OK(cuDeviceGetAttribute(&domain, 50, 0));
+	OK(cuDeviceGetAttribute(&bus, 33, 0));
+	OK(cuDeviceGetAttribute(&device, 34, 0));
+	OK(cuDeviceGetPCIBusId(text, sizeof(text), 0));
+	snprintf(other, sizeof(other), "%04x:%02x:%02x.", (unsigned)domain, bus, device);
+	CHECK(strncmp(text, other, strlen(other)) == 0);
+	OK(cuDeviceGetByPCIBusId(&found, text));
+	CHECK(found == 0);
+	snprintf(other, sizeof(other), "%08x:%02x:%02x%s", (unsigned)domain, bus, device,
+		 strchr(text, '.'));
+	OK(cuDeviceGetByPCIBusId(&found, other));
+	snprintf(other, sizeof(other), "%04x:%02x:%02x.0", (unsigned)domain, bus + 1, device);
+	CHECK(cuDeviceGetByPCIBusId(&found, other) == CUDA_ERROR_INVALID_DEVICE);
+	CHECK(cuDeviceGetByPCIBusId(&found, "") == CUDA_ERROR_INVALID_DEVICE);
+	CHECK(cuDeviceGetByPCIBusId(&found, NULL) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuDeviceGetPCIBusId(text, 0, 0) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuDeviceGetPCIBusId(text, 32, 1) == CUDA_ERROR_INVALID_DEVICE);
+	OK(cuDeviceGetPCIBusId(text, 3, 0));
+	CHECK(strlen(text) == 2);
+	/* there is one priority, so they are not supported */
+	OK(cuDeviceGetAttribute(&priorities, 78, 0));
+	CHECK(priorities == 0);
+	return sample_end();
+}
+
+/* Programs that look for names by themselves ask for first versions of some. */
+static bool first_versions(void)
+{
+	CUcontext c, other;
+	CUstream s;
+	CUevent e;
+	CUgraph graph;
+	CUgraphExec exec;
+	uint32_t back = 0;
+	CUdeviceptr x;
+
+	CHECK(sample_begin());
+	OK(cuDevicePrimaryCtxRetain(&c, 0));
+	OK(cuDevicePrimaryCtxSetFlags(0, 4));
+	OK(cuDevicePrimaryCtxRelease(0));
+	OK(cuCtxCreate(&other, 0, 0));
+	OK(cuCtxPopCurrent(&c));
+	CHECK(c == other);
+	OK(cuCtxPushCurrent(other));
+	OK(cuStreamCreate(&s, 1));
+	OK(cuEventCreate(&e, 0));
+	OK(cuMemAlloc_v2(&x, 8));
+	OK(cuStreamBeginCapture(s));
+	OK(cuMemsetD32Async(x, 77, 1, s));
+	OK(cuStreamEndCapture(s, &graph));
+	OK(cuGraphInstantiate(&exec, graph, NULL, NULL, 0));
+	OK(cuGraphLaunch(exec, s));
+	OK(cuMemcpyDtoH_v2(&back, x, 4));
+	CHECK(back == 77);
+	OK(cuStreamWriteValue32(s, x, 5, 0));
+	OK(cuMemcpyDtoH_v2(&back, x, 4));
+	CHECK(back == 5);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuEventDestroy(e));
+	OK(cuStreamDestroy(s));
+	OK(cuCtxDestroy(other));
+	return sample_end();
+}
+
 const struct sample_check contexts_checks[] = {
 	{"a primary context that was reset", reset_while_retained},
 	{"streams of other contexts", streams_of_others},
 	{"a context that another thread has destroyed", destroyed},
 	{"contexts one above the other", nested},
+	{"limits of a context", limits},
+	{"preferences of a context", preferences},
+	{"the device's address", address},
+	{"first versions of calls", first_versions},
 	{NULL, NULL},
 };

@@ -289,10 +289,50 @@ static void any_call_fails(void)
 	CU_ASSERT_EQUAL(descriptors(), before);
 }
 
+/* Where a VF is, by its name; and what may be the text of such a place. */
+static void places(void)
+{
+	static const struct {
+		const char *text;
+		struct find_pci place; /* all 0: it is none */
+	} texts[] = {
+		{"0000:00:05.0", {0, 0, 5, 0}},
+		{"00000001:0a:1f.7", {1, 10, 31, 7}},
+		{"0001:0A:1f", {1, 10, 31, 0}},
+		{"0a:1f.3", {0, 10, 31, 3}},
+		{"ffffffff:00:05.0", {UINT32_MAX, 0, 5, 0}},
+		{"", {0}},
+		{"0000:00:05.0x", {0}},
+		{"-1:00:05.0", {0}},
+		{"0x1:00:05.0", {0}},
+		{"00:05", {0}},
+		{"0000:00:05.0.1", {0}},
+		{"0000:00:05.", {0}},
+	};
+	struct find_pci p;
+	size_t i;
+
+	find_pci(SHARED, &p);
+	CU_ASSERT(p.domain == 0 && p.bus == 0 && p.device == 5 && p.function == 0);
+	find_pci("vfio:0002:81:10.4", &p);
+	CU_ASSERT(p.domain == 2 && p.bus == 0x81 && p.device == 16 && p.function == 4);
+	find_pci("vfio-user:/run/vf0.sock", &p);
+	CU_ASSERT(p.domain == FIND_NO_DOMAIN && p.bus == 0 && p.device == 0 && p.function == 0);
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		p = (struct find_pci){0};
+		if (find_parse(texts[i].text, &p) != (texts[i].place.device > 0) ||
+		    (texts[i].place.device > 0 && memcmp(&p, &texts[i].place, sizeof(p)) != 0)) {
+			puts(texts[i].text);
+			CU_FAIL("a place is not what its text says");
+		}
+	}
+}
+
 static const struct test tests[] = {
 	{"the VF that is named, or the first one", finds},
 	{"a VF is opened as it is, by one at a time", opens},
 	{"several share a VF", shares},
+	{"places on the PCI bus", places},
 	{"marks last as long as their descriptors", marks},
 	{"what is wrong is said, with the cure", refuses},
 	{"any call fails", any_call_fails},

@@ -46,7 +46,7 @@ static void all(void)
  * that take a stream, and copies and sets that take none. NULL: it has none. */
 static const char *ending(const char *symbol, const char *signature)
 {
-	if (strcmp(symbol, "cuStreamDestroy_v2") == 0)
+	if (strncmp(symbol, "cuStreamDestroy", 15) == 0)
 		return NULL;
 	if (strstr(signature, "CUstream s") || strcmp(symbol, "cuLaunchKernelEx") == 0)
 		return "_ptsz";

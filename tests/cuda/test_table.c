@@ -21,7 +21,8 @@ static const struct {
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-static char *header, *errors; /* the texts of cudaTypedefs.h and cuda.h */
+/* the texts of cudaTypedefs.h, cudaProfilerTypedefs.h and cuda.h */
+static char *header, *profiler, *errors;
 
 /* The number of arguments in TEXT, which begins with (. Commas inside of a further pair are those
  * of a function's type. */
@@ -49,6 +50,7 @@ static const char *find(const char *name, int version)
 
 	snprintf(type, sizeof(type), "PFN_%s_v%d)(", name, version);
 	at = strstr(header, type);
+	at = at ? at : strstr(profiler, type);
 	return at ? at + strlen(type) - 1 : NULL;
 }
 
@@ -179,12 +181,14 @@ int main(int argc, char **argv)
 	int r = 77;
 
 	header = read_header("cudaTypedefs.h");
+	profiler = read_header("cudaProfilerTypedefs.h");
 	errors = read_header("cuda.h");
-	if (header && errors)
+	if (header && profiler && errors)
 		r = suite_main("cuda_table", tables, argc, argv);
 	else
 		puts("skipped: NVIDIA's CUDA toolkit is not installed");
 	free(header);
+	free(profiler);
 	free(errors);
 	return r;
 }

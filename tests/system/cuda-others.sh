@@ -31,8 +31,12 @@ frames() { # FILTER OPTIONS...: prints the checksums of the frames
 }
 on_gpu=$(frames "[0]format=yuv420p,hwupload_cuda[a];[1]format=yuv420p,hwupload_cuda[b];[a][b]overlay_cuda=x=32:y=20,hwdownload,format=yuv420p" \
 	-init_hw_device cuda=cu -filter_hw_device cu) || fail "ffmpeg ended with $?"
+# The same with the device's primary context, for which ffmpeg asks by names of CUDA 7.
+on_primary=$(frames "[0]format=yuv420p,hwupload_cuda[a];[1]format=yuv420p,hwupload_cuda[b];[a][b]overlay_cuda=x=32:y=20,hwdownload,format=yuv420p" \
+	-init_hw_device cuda=cu,primary_ctx=1 -filter_hw_device cu) || fail "ffmpeg ended with $? with the primary context"
 on_cpu=$(frames "[0]format=yuv420p[a];[1]format=yuv420p[b];[a][b]overlay=x=32:y=20,format=yuv420p") || fail "ffmpeg ended with $?"
 [ "$(wc -l <<<"$on_gpu")" = 20 ] || fail "ffmpeg has not made 20 frames: $on_gpu"
+[ "$on_primary" = "$on_gpu" ] || fail "the GPU's frames differ with the primary context: $on_primary; $on_gpu"
 [ "$on_gpu" = "$on_cpu" ] || fail "the GPU's frames differ: $on_gpu; the CPU's: $on_cpu"
 
 # numba: the part of CUDA's toolkit that it needs is NVVM, and a library of functions for GPU kernels, of which there are none here.

@@ -22,43 +22,28 @@
 	X(cuCoredumpSetAttribute)                                                                  \
 	X(cuCoredumpSetAttributeGlobal)                                                            \
 	X(cuCtxAttach)                                                                             \
-	X(cuCtxCreate)                                                                             \
-	X(cuCtxDestroy)                                                                            \
 	X(cuCtxDetach)                                                                             \
 	X(cuCtxDisablePeerAccess)                                                                  \
 	X(cuCtxEnablePeerAccess)                                                                   \
 	X(cuCtxFromGreenCtx)                                                                       \
-	X(cuCtxGetCacheConfig)                                                                     \
 	X(cuCtxGetDevResource)                                                                     \
 	X(cuCtxGetExecAffinity)                                                                    \
-	X(cuCtxGetLimit)                                                                           \
-	X(cuCtxGetSharedMemConfig)                                                                 \
-	X(cuCtxPopCurrent)                                                                         \
-	X(cuCtxPushCurrent)                                                                        \
 	X(cuCtxRecordEvent)                                                                        \
 	X(cuCtxResetPersistingL2Cache)                                                             \
-	X(cuCtxSetCacheConfig)                                                                     \
-	X(cuCtxSetLimit)                                                                           \
-	X(cuCtxSetSharedMemConfig)                                                                 \
 	X(cuCtxWaitEvent)                                                                          \
 	X(cuDestroyExternalMemory)                                                                 \
 	X(cuDestroyExternalSemaphore)                                                              \
 	X(cuDevResourceGenerateDesc)                                                               \
 	X(cuDevSmResourceSplitByCount)                                                             \
-	X(cuDeviceGetByPCIBusId)                                                                   \
 	X(cuDeviceGetDevResource)                                                                  \
 	X(cuDeviceGetExecAffinitySupport)                                                          \
 	X(cuDeviceGetGraphMemAttribute)                                                            \
 	X(cuDeviceGetLuid)                                                                         \
 	X(cuDeviceGetNvSciSyncAttributes)                                                          \
 	X(cuDeviceGetP2PAttribute)                                                                 \
-	X(cuDeviceGetPCIBusId)                                                                     \
 	X(cuDeviceGetProperties)                                                                   \
 	X(cuDeviceGetTexture1DLinearMaxWidth)                                                      \
 	X(cuDeviceGraphMemTrim)                                                                    \
-	X(cuDevicePrimaryCtxRelease)                                                               \
-	X(cuDevicePrimaryCtxReset)                                                                 \
-	X(cuDevicePrimaryCtxSetFlags)                                                              \
 	X(cuDeviceRegisterAsyncNotification)                                                       \
 	X(cuDeviceSetGraphMemAttribute)                                                            \
 	X(cuDeviceTotalMem)                                                                        \
@@ -73,7 +58,6 @@
 	X(cuEGLStreamProducerPresentFrame)                                                         \
 	X(cuEGLStreamProducerReturnFrame)                                                          \
 	X(cuEventCreateFromEGLSync)                                                                \
-	X(cuEventDestroy)                                                                          \
 	X(cuExternalMemoryGetMappedBuffer)                                                         \
 	X(cuExternalMemoryGetMappedMipmappedArray)                                                 \
 	X(cuFlushGPUDirectRDMAWrites)                                                              \
@@ -94,7 +78,6 @@
 	X(cuGLUnmapBufferObject)                                                                   \
 	X(cuGLUnmapBufferObjectAsync)                                                              \
 	X(cuGLUnregisterBufferObject)                                                              \
-	X(cuGetExportTable)                                                                        \
 	X(cuGraphAddBatchMemOpNode)                                                                \
 	X(cuGraphAddExternalSemaphoresSignalNode)                                                  \
 	X(cuGraphAddExternalSemaphoresWaitNode)                                                    \
@@ -126,7 +109,6 @@
 	X(cuGraphExternalSemaphoresWaitNodeSetParams)                                              \
 	X(cuGraphHostNodeGetParams)                                                                \
 	X(cuGraphHostNodeSetParams)                                                                \
-	X(cuGraphInstantiate)                                                                      \
 	X(cuGraphKernelNodeCopyAttributes)                                                         \
 	X(cuGraphKernelNodeGetAttribute)                                                           \
 	X(cuGraphKernelNodeGetParams)                                                              \
@@ -179,9 +161,6 @@
 	X(cuLibraryGetKernelCount)                                                                 \
 	X(cuLibraryGetManaged)                                                                     \
 	X(cuLibraryGetUnifiedFunction)                                                             \
-	X(cuLinkAddData)                                                                           \
-	X(cuLinkAddFile)                                                                           \
-	X(cuLinkCreate)                                                                            \
 	X(cuMemAdvise)                                                                             \
 	X(cuMemAdvise_v2)                                                                          \
 	X(cuMemAlloc)                                                                              \
@@ -192,7 +171,6 @@
 	X(cuMemGetHandleForAddressRange)                                                           \
 	X(cuMemGetInfo)                                                                            \
 	X(cuMemHostGetDevicePointer)                                                               \
-	X(cuMemHostRegister)                                                                       \
 	X(cuMemMapArrayAsync)                                                                      \
 	X(cuMemPoolExportPointer)                                                                  \
 	X(cuMemPoolExportToShareableHandle)                                                        \
@@ -261,15 +239,11 @@
 	X(cuParamSeti)                                                                             \
 	X(cuParamSetv)                                                                             \
 	X(cuProfilerInitialize)                                                                    \
-	X(cuProfilerStart)                                                                         \
-	X(cuProfilerStop)                                                                          \
 	X(cuSignalExternalSemaphoresAsync)                                                         \
 	X(cuStreamBatchMemOp)                                                                      \
 	X(cuStreamBatchMemOp_v2)                                                                   \
-	X(cuStreamBeginCapture)                                                                    \
 	X(cuStreamBeginCaptureToGraph)                                                             \
 	X(cuStreamCopyAttributes)                                                                  \
-	X(cuStreamDestroy)                                                                         \
 	X(cuStreamGetAttribute)                                                                    \
 	X(cuStreamGetCtx_v2)                                                                       \
 	X(cuStreamGetGreenCtx)                                                                     \
@@ -278,8 +252,6 @@
 	X(cuStreamWaitValue32_v2)                                                                  \
 	X(cuStreamWaitValue64)                                                                     \
 	X(cuStreamWaitValue64_v2)                                                                  \
-	X(cuStreamWriteValue32)                                                                    \
-	X(cuStreamWriteValue64)                                                                    \
 	X(cuSurfObjectCreate)                                                                      \
 	X(cuSurfObjectDestroy)                                                                     \
 	X(cuSurfObjectGetResourceDesc)                                                             \

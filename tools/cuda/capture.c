@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 /* CUstreamCaptureMode: which calls of other threads spoil a capture; here none does. */
-#define MODES 3
+enum { MODE_GLOBAL, MODES = 3 };
 /* CUstreamCaptureStatus */
 enum { STATUS_NONE = 0, STATUS_ACTIVE, STATUS_BROKEN };
 
@@ -183,6 +183,11 @@ static CUresult begin_capture(CUstream h, int wanted)
 CUresult cuStreamBeginCapture_v2(CUstream h, int wanted)
 {
 	return CALL_END(begin_capture(h, wanted));
+}
+
+CUresult cuStreamBeginCapture(CUstream h)
+{
+	return CALL_END(begin_capture(h, MODE_GLOBAL));
 }
 
 static CUresult end_capture(CUstream h, CUgraph *out)

@@ -124,6 +124,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 		end(&primary);
 	return CALL_END(e);
 }
+CALL_FIRST(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2);
 
 /* Whoever has retained it still has to release it. */
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
@@ -134,6 +135,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 		end(&primary);
 	return CALL_END(e);
 }
+CALL_FIRST(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2);
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
 {
@@ -145,6 +147,7 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
 		primary.flags = flags;
 	return CALL_END(e);
 }
+CALL_FIRST(cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags_v2);
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
 {
@@ -194,6 +197,7 @@ CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice device)
 
 	return CALL_END(e == CUDA_SUCCESS ? create(out, flags) : e);
 }
+CALL_FIRST(cuCtxCreate, cuCtxCreate_v2);
 
 /* With SMs of its own: the VF has none. */
 CUresult cuCtxCreate_v3(CUcontext *out, void *affinity, int n, unsigned flags, CUdevice device)
@@ -221,6 +225,7 @@ CUresult cuCtxDestroy_v2(CUcontext context)
 	}
 	return CALL_END(e);
 }
+CALL_FIRST(cuCtxDestroy, cuCtxDestroy_v2);
 
 CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
@@ -230,6 +235,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext context)
 		e = CUDA_ERROR_INVALID_CONTEXT;
 	return CALL_END(e == CUDA_SUCCESS ? push(context) : e);
 }
+CALL_FIRST(cuCtxPushCurrent, cuCtxPushCurrent_v2);
 
 CUresult cuCtxPopCurrent_v2(CUcontext *out)
 {
@@ -243,6 +249,7 @@ CUresult cuCtxPopCurrent_v2(CUcontext *out)
 		pop();
 	return CALL_END(e);
 }
+CALL_FIRST(cuCtxPopCurrent, cuCtxPopCurrent_v2);
 
 CUresult cuCtxSetCurrent(CUcontext context)
 {

@@ -122,9 +122,11 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 enum {
 	MAPPED_HOST_MEMORY = 19,
 	COMPUTE_MODE = 20,
+	PCI_BUS = 33,
+	PCI_DEVICE = 34,
+	PCI_DOMAIN = 50,
 	UNIFIED_ADDRESSING = 41,
 	MANAGED_MEMORY = 83,
-	STREAM_PRIORITIES = 78,
 	VIRTUAL_MEMORY = 102,
 	SHARED_DESCRIPTORS = 103,
 	MEMORY_POOLS = 115,
@@ -133,6 +135,15 @@ enum {
 
 /* CUcomputemode */
 enum { COMPUTE_DEFAULT = 0, COMPUTE_EXCLUSIVE_PROCESS = 3 };
+static struct find_pci own_pci(void)
+{
+	char name[FIND_NAME_SIZE];
+	struct find_pci p = {.domain = FIND_NO_DOMAIN};
+
+	if (find_vf(name, NULL) == 0)
+		find_pci(name, &p);
+	return p;
+}
 
 static int attribute(int which)
 {
@@ -148,8 +159,14 @@ static int attribute(int which)
 		return shareable_is_there();
 	if (which == IPC_EVENTS)
 		return ipc_event_is_there();
-	if (which == STREAM_PRIORITIES || which == MEMORY_POOLS)
+	if (which == MEMORY_POOLS)
 		return 1;
+	if (which == PCI_BUS)
+		return (int)own_pci().bus;
+	if (which == PCI_DEVICE)
+		return (int)own_pci().device;
+	if (which == PCI_DOMAIN)
+		return (int)own_pci().domain;
 	return memchr(passed, which, sizeof(passed)) ? link_about.attributes[which] : 0;
 }
 
@@ -170,6 +187,30 @@ CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
 		*major = attribute(75);
 		*minor = attribute(76);
 	}
+	return CALL_END(e);
+}
+
+CUresult cuDeviceGetPCIBusId(char *address, int size, CUdevice device)
+{
+	CUresult e = begin(device, address && size > 0);
+	struct find_pci p = own_pci();
+
+	if (e == CUDA_SUCCESS)
+		snprintf(address, (size_t)size, "%04x:%02x:%02x.%x", p.domain, p.bus, p.device,
+			 p.function);
+	return CALL_END(e);
+}
+
+/* A domain or a function that ADDRESS does not have is 0. */
+CUresult cuDeviceGetByPCIBusId(CUdevice *out, const char *address)
+{
+	CUresult e = begin(0, out && address);
+	struct find_pci p = own_pci(), wanted;
+
+	if (e == CUDA_SUCCESS && (!find_parse(address, &wanted) || memcmp(&p, &wanted, sizeof(p))))
+		e = CUDA_ERROR_INVALID_DEVICE;
+	if (e == CUDA_SUCCESS)
+		*out = 0;
 	return CALL_END(e);
 }
 

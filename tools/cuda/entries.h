@@ -8,6 +8,7 @@
 #ifndef CUDA_ENTRIES_H
 #define CUDA_ENTRIES_H
 
+#include "entries_first.h"
 #include "entries_function.h"
 #include "entries_graph.h"
 #include "entries_memory.h"
@@ -17,7 +18,7 @@
 /* The version of the interface that the library shows. */
 #define CUDA_SHOWN 12040
 
-#define CUDA_FIRST_ENTRIES(X)                                                                      \
+#define CUDA_BASIC_ENTRIES(X)                                                                      \
 	X(cuInit, "cuInit", 2000, (unsigned flags))                                                \
 	X(cuDriverGetVersion, "cuDriverGetVersion", 2020, (int *version))                          \
 	X(cuGetProcAddress, "cuGetProcAddress", 11030,                                             \
@@ -34,6 +35,11 @@
 	X(cuDeviceTotalMem_v2, "cuDeviceTotalMem", 3020, (size_t * bytes, CUdevice device))        \
 	X(cuDeviceGetAttribute, "cuDeviceGetAttribute", 2000,                                      \
 	  (int *value, int which, CUdevice device))                                                \
+	X(cuDeviceGetPCIBusId, "cuDeviceGetPCIBusId", 4010,                                        \
+	  (char *address, int size, CUdevice device))                                              \
+	X(cuDeviceGetByPCIBusId, "cuDeviceGetByPCIBusId", 4010,                                    \
+	  (CUdevice * out, const char *address))                                                   \
+	X(cuGetExportTable, "cuGetExportTable", 3000, (const void **table, const void *uuid))      \
 	X(cuDeviceComputeCapability, "cuDeviceComputeCapability", 2000,                            \
 	  (int *major, int *minor, CUdevice device))                                               \
 	X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000,                              \
@@ -55,6 +61,14 @@
 	X(cuCtxGetApiVersion, "cuCtxGetApiVersion", 3020, (CUcontext context, unsigned *version))  \
 	X(cuCtxGetStreamPriorityRange, "cuCtxGetStreamPriorityRange", 5050,                        \
 	  (int *least, int *greatest))                                                             \
+	X(cuCtxGetLimit, "cuCtxGetLimit", 3010, (size_t * value, int limit))                       \
+	X(cuCtxSetLimit, "cuCtxSetLimit", 3010, (int limit, size_t value))                         \
+	X(cuCtxGetCacheConfig, "cuCtxGetCacheConfig", 3020, (int *config))                         \
+	X(cuCtxSetCacheConfig, "cuCtxSetCacheConfig", 3020, (int config))                          \
+	X(cuCtxGetSharedMemConfig, "cuCtxGetSharedMemConfig", 4020, (int *config))                 \
+	X(cuCtxSetSharedMemConfig, "cuCtxSetSharedMemConfig", 4020, (int config))                  \
+	X(cuProfilerStart, "cuProfilerStart", 4000, (void))                                        \
+	X(cuProfilerStop, "cuProfilerStop", 4000, (void))                                          \
 	X(cuCtxSynchronize, "cuCtxSynchronize", 2000, (void))                                      \
 	X(cuModuleLoad, "cuModuleLoad", 2000, (CUmodule * out, const char *path))                  \
 	X(cuModuleLoadData, "cuModuleLoadData", 2000, (CUmodule * out, const void *image))         \
@@ -108,6 +122,7 @@
 	  (float *milliseconds, CUevent start, CUevent end))
 
 #define CUDA_ENTRIES(X)                                                                            \
+	CUDA_BASIC_ENTRIES(X)                                                                      \
 	CUDA_FIRST_ENTRIES(X)                                                                      \
 	CUDA_FUNCTION_ENTRIES(X)                                                                   \
 	CUDA_MEMORY_ENTRIES(X)                                                                     \

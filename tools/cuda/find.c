@@ -70,6 +70,33 @@ int find_vf(char out[FIND_NAME_SIZE], struct vgpu_error *err)
 	return 0;
 }
 
+void find_pci(const char *name, struct find_pci *out)
+{
+	const char *place = strchr(name, ':') + 1; /* each name has a prefix */
+
+	*out = (struct find_pci){.domain = FIND_NO_DOMAIN};
+	if (pci_is_address(place))
+		sscanf(place, "%x:%x:%x.%x", &out->domain, &out->bus, &out->device, &out->function);
+}
+
+bool find_parse(const char *text, struct find_pci *out)
+{
+	struct find_pci p = {0};
+	int end = 0;
+
+	/* sscanf() takes signs and "0x". */
+	if (text[strspn(text, "0123456789abcdefABCDEF:.")])
+		return false;
+	if (sscanf(text, "%x:%x:%x%n.%x%n", &p.domain, &p.bus, &p.device, &end, &p.function, &end) <
+	    3) {
+		p.domain = 0;
+		if (sscanf(text, "%x:%x.%x%n", &p.bus, &p.device, &p.function, &end) < 3)
+			return false;
+	}
+	*out = p;
+	return !text[end];
+}
+
 /* FNV-1a, 64 bit, twice. */
 void find_uuid(const char *name, uint8_t uuid[16])
 {

@@ -16,6 +16,16 @@
  * names nothing that could be one; with the reason in ERR. */
 int find_vf(char out[FIND_NAME_SIZE], struct vgpu_error *err);
 
+/* A VF's place on this machine's PCI bus. A VF without one has a domain that no machine has. */
+struct find_pci {
+	uint32_t domain, bus, device, function;
+};
+#define FIND_NO_DOMAIN UINT32_MAX
+void find_pci(const char *name, struct find_pci *out);
+/* Whether TEXT is such a place: "0000:00:05.0", of which the domain or the function may be missing,
+ * with any number of leading zeros. */
+bool find_parse(const char *text, struct find_pci *out);
+
 /* Writes 16 bytes to UUID, which tell VFs of one machine apart, by their names. */
 void find_uuid(const char *name, uint8_t uuid[16]);
 /* Writes what all programs of this machine find the same VF by: its name, and of a socket its file,

@@ -128,6 +128,7 @@ CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphNode *wro
 		*log = 0;
 	return CALL_END(instantiate(out, graph, 0));
 }
+CALL_FIRST(cuGraphInstantiate, cuGraphInstantiate_v2);
 
 CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph graph, struct cuda_instantiate *p)
 {

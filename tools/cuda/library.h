@@ -3,11 +3,10 @@
  * The parts of the library, in an order in which each uses only those after it:
  *
  *   capture.c, graph.c, instance.c: graphs
- *   device.c, context.c, module.c, kernel.c, occupancy.c, launch.c, copies.c, sets.c, memory.c,
- *   pinned.c, pool.c, pointer.c, stream.c, host_call.c, linker.c: the other calls
- *   arena.c    addresses, and what is mapped at them
- *   physical.c memory without an address; shareable.c: such memory of several processes
- *   table.c    the table of entries, and calls that are not carried
+ *   device.c, context.c, settings.c, module.c, kernel.c, occupancy.c, launch.c, copies.c, sets.c,
+ * memory.c, pinned.c, pool.c, pointer.c, stream.c, host_call.c, linker.c: the other calls arena.c
+ * addresses, and what is mapped at them physical.c memory without an address; shareable.c: such
+ * memory of several processes table.c    the table of entries, and calls that are not carried
  *   work.c     what a stream executes: copies (copy.c, rows.c), sets (set.c), launches
  *   image.c    how long images are
  *   symbol.c   variables of modules
@@ -37,12 +36,17 @@
 
 /* call.c */
 
+/* What a context keeps for whoever asks: a preference for cache or shared memory, and for the width
+ * of banks. */
+enum setting { SETTING_CACHE, SETTING_BANKS, SETTINGS };
+
 struct context {
 	void *handle; /* NULL: the primary one, which is not active */
 	bool primary;
 	uint64_t number;
 	uint32_t retained; /* the primary one: how often */
 	unsigned flags;
+	int settings[SETTINGS];
 };
 
 /* OWNER if it is a context, NULL if it is not: context.c. */
@@ -59,6 +63,9 @@ struct context *call_current(void);
 /* Gives the lock back, and logs E if it is an error. Returns E. */
 CUresult call_end(const char *name, CUresult e);
 #define CALL_END(e) call_end(__func__, e)
+/* The first version of FUNCTION, which is in the same file and has the same signature. */
+#define CALL_FIRST(first, function)                                                                \
+	extern __typeof__(function) first __attribute__((alias(#function)))
 /* Writes one line to standard error if VGPU_CUDA_LOG is 1. */
 __attribute__((format(printf, 1, 2))) void call_log(const char *format, ...);
 /* The library's start; called with the lock. CUDA_SUCCESS, or an error. */

@@ -57,6 +57,7 @@ CUresult cuLinkCreate_v2(unsigned n, int *options, void **values, CUlinkState *o
 {
 	return CALL_END(create(n, options, values, out));
 }
+CALL_FIRST(cuLinkCreate, cuLinkCreate_v2);
 
 /* Loads the image, and unloads it again. */
 static CUresult try_image(struct linker *l)
@@ -104,6 +105,7 @@ CUresult cuLinkAddData_v2(CUlinkState h, int type, void *data, size_t bytes, con
 	(void)values;
 	return CALL_END(add(h, type, data, bytes, n));
 }
+CALL_FIRST(cuLinkAddData, cuLinkAddData_v2);
 
 CUresult cuLinkAddFile_v2(CUlinkState h, int type, const char *path, unsigned n, int *options,
 			  void **values)
@@ -117,6 +119,7 @@ CUresult cuLinkAddFile_v2(CUlinkState h, int type, const char *path, unsigned n,
 	free(text);
 	return e;
 }
+CALL_FIRST(cuLinkAddFile, cuLinkAddFile_v2);
 
 /* The image is the linker's, and goes with it. */
 CUresult cuLinkComplete(CUlinkState h, void **out, size_t *bytes)

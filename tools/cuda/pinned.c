@@ -323,6 +323,7 @@ CUresult cuMemHostRegister_v2(void *at, size_t bytes, unsigned flags)
 	}
 	return CALL_END(e);
 }
+CALL_FIRST(cuMemHostRegister, cuMemHostRegister_v2);
 
 CUresult cuMemHostUnregister(void *at)
 {

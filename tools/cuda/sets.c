@@ -64,8 +64,10 @@ CUresult cuStreamWriteValue32_v2(CUstream s, CUdeviceptr at, uint32_t value, uns
 {
 	return CALL_END(write_value(s, at, value, 4, flags));
 }
+CALL_FIRST(cuStreamWriteValue32, cuStreamWriteValue32_v2);
 
 CUresult cuStreamWriteValue64_v2(CUstream s, CUdeviceptr at, uint64_t value, unsigned flags)
 {
 	return CALL_END(write_value(s, at, value, 8, flags));
 }
+CALL_FIRST(cuStreamWriteValue64, cuStreamWriteValue64_v2);

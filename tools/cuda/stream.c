@@ -144,6 +144,7 @@ CUresult cuStreamDestroy_v2(CUstream s)
 		end_stream(stream);
 	return CALL_END(e);
 }
+CALL_FIRST(cuStreamDestroy, cuStreamDestroy_v2);
 
 static CUresult query_stream(struct stream *stream)
 {
@@ -267,6 +268,7 @@ CUresult cuEventDestroy_v2(CUevent h)
 		end_event(event);
 	return CALL_END(e);
 }
+CALL_FIRST(cuEventDestroy, cuEventDestroy_v2);
 
 CUresult event_run(CUevent h)
 {

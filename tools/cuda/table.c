@@ -37,6 +37,17 @@ CUresult table_absent(const char *name)
 	}
 CUDA_ABSENT(DEFINE)
 
+CUresult cuGetExportTable(const void **table, const void *uuid)
+{
+	(void)table;
+	(void)uuid;
+	call_log(
+		"cuGetExportTable: NVIDIA's runtime library (cudart) asks for tables that only "
+		"NVIDIA's "
+		"own driver has: a program that was linked with it does not run with this library");
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 /* CUdriverProcAddressQueryResult */
 enum { QUERY_FOUND = 0, QUERY_NOT_FOUND, QUERY_TOO_OLD };
 

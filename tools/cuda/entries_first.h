@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of entries.h: first versions of calls that have later ones, with the same signature; but for
+ * cuStreamBeginCapture(), which had no mode. Programs that look for symbols by name still ask for
+ * some. Where sizes and addresses had 32 bits then (cuMemAlloc()), the first version is absent. */
+#ifndef CUDA_ENTRIES_FIRST_H
+#define CUDA_ENTRIES_FIRST_H
+
+#define CUDA_FIRST_ENTRIES(X)                                                                      \
+	X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 7000, (CUdevice device))         \
+	X(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, (CUdevice device))             \
+	X(cuDevicePrimaryCtxSetFlags, "cuDevicePrimaryCtxSetFlags", 7000,                          \
+	  (CUdevice device, unsigned flags))                                                       \
+	X(cuCtxCreate, "cuCtxCreate", 2000, (CUcontext * out, unsigned flags, CUdevice device))    \
+	X(cuCtxDestroy, "cuCtxDestroy", 2000, (CUcontext context))                                 \
+	X(cuCtxPushCurrent, "cuCtxPushCurrent", 2000, (CUcontext context))                         \
+	X(cuCtxPopCurrent, "cuCtxPopCurrent", 2000, (CUcontext * out))                             \
+	X(cuStreamDestroy, "cuStreamDestroy", 2000, (CUstream stream))                             \
+	X(cuEventDestroy, "cuEventDestroy", 2000, (CUevent event))                                 \
+	X(cuLinkCreate, "cuLinkCreate", 5050,                                                      \
+	  (unsigned n, int *options, void **values, CUlinkState *out))                             \
+	X(cuLinkAddData, "cuLinkAddData", 5050,                                                    \
+	  (CUlinkState h, int type, void *data, size_t bytes, const char *name, unsigned n,        \
+	   int *options, void **values))                                                           \
+	X(cuLinkAddFile, "cuLinkAddFile", 5050,                                                    \
+	  (CUlinkState h, int type, const char *path, unsigned n, int *options, void **values))    \
+	X(cuMemHostRegister, "cuMemHostRegister", 4000, (void *at, size_t bytes, unsigned flags))  \
+	X(cuStreamWriteValue32, "cuStreamWriteValue32", 8000,                                      \
+	  (CUstream s, CUdeviceptr at, uint32_t value, unsigned flags))                            \
+	X(cuStreamWriteValue64, "cuStreamWriteValue64", 9000,                                      \
+	  (CUstream s, CUdeviceptr at, uint64_t value, unsigned flags))                            \
+	X(cuStreamBeginCapture, "cuStreamBeginCapture", 10000, (CUstream h))                       \
+	X(cuGraphInstantiate, "cuGraphInstantiate", 10000,                                         \
+	  (CUgraphExec * out, CUgraph graph, CUgraphNode * wrong, char *log, size_t log_size))
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* What a program may ask a context for: limits, and preferences that change nothing here. */
+#include "library.h"
+
+/* CUlimit; how much of it GPU kernels have, which is what the worker asks the host's driver for, or
+ * leaves as it is. */
+static const size_t limits[] = {
+	[0] = 1024, /* stack of a thread, bytes: NVIDIA's default. A kernel that needs more has it */
+	[1] = 0,    /* buffer of printf() */
+	[2] = 0,    /* heap of malloc() */
+};
+#define LIMITS (sizeof(limits) / sizeof(limits[0]))
+#define LIMITS_OF_CUDA 7 /* in CUDA 12.4 */
+
+static CUresult begin(bool ok, struct context **c)
+{
+	CUresult e = call_begin(NEEDS_CONTEXT, c);
+
+	return e == CUDA_SUCCESS && !ok ? CUDA_ERROR_INVALID_VALUE : e;
+}
+
+static CUresult find_limit(int limit)
+{
+	return limit < (int)LIMITS ? CUDA_SUCCESS : CUDA_ERROR_UNSUPPORTED_LIMIT;
+}
+
+static bool is_limit(int limit)
+{
+	return limit >= 0 && limit < LIMITS_OF_CUDA;
+}
+
+CUresult cuCtxGetLimit(size_t *value, int limit)
+{
+	struct context *c;
+	CUresult e = begin(value && is_limit(limit), &c);
+
+	if (e == CUDA_SUCCESS)
+		e = find_limit(limit);
+	if (e == CUDA_SUCCESS)
+		*value = limits[limit];
+	return CALL_END(e);
+}
+
+/* The memory for more would be outside of the VF's partition. */
+CUresult cuCtxSetLimit(int limit, size_t value)
+{
+	struct context *c;
+	CUresult e = begin(is_limit(limit), &c);
+
+	if (e == CUDA_SUCCESS)
+		e = find_limit(limit);
+	if (e == CUDA_SUCCESS && value > limits[limit])
+		e = CUDA_ERROR_UNSUPPORTED_LIMIT;
+	return CALL_END(e);
+}
+
+static CUresult get(int *value, enum setting which)
+{
+	struct context *c;
+	CUresult e = begin(value, &c);
+
+	if (e == CUDA_SUCCESS)
+		*value = c->settings[which];
+	return e;
+}
+
+/* MOST: the largest value that CUDA has for it. */
+static CUresult set(int value, enum setting which, int most)
+{
+	struct context *c;
+	CUresult e = begin(value >= 0 && value <= most, &c);
+
+	if (e == CUDA_SUCCESS)
+		c->settings[which] = value;
+	return e;
+}
+
+CUresult cuCtxGetCacheConfig(int *config)
+{
+	return CALL_END(get(config, SETTING_CACHE));
+}
+
+CUresult cuCtxSetCacheConfig(int config)
+{
+	return CALL_END(set(config, SETTING_CACHE, 3));
+}
+
+CUresult cuCtxGetSharedMemConfig(int *config)
+{
+	return CALL_END(get(config, SETTING_BANKS));
+}
+
+CUresult cuCtxSetSharedMemConfig(int config)
+{
+	return CALL_END(set(config, SETTING_BANKS, 2));
+}
+
+/* They are for a profiler, of which there is none. */
+CUresult cuProfilerStart(void)
+{
+	struct context *c;
+
+	return CALL_END(begin(true, &c));
+}
+
+CUresult cuProfilerStop(void)
+{
+	struct context *c;
+
+	return CALL_END(begin(true, &c));
+}
