@@ -118,8 +118,9 @@ static bool functions(void)
 
 static bool launches(void)
 {
-	struct cuda_attribute a[2] = {{.id = 8}, {.id = 4, .cluster = {1, 1, 1}}};
+	struct cuda_attribute a[2] = {{.id = 8}, {.id = 4, .of.cluster = {1, 1, 1}}};
 	struct cuda_launch_config c = {.grid = {1, 1, 1}, .block = {64, 1, 1}, .attributes = a};
+	int n, blocks, processors;
 	CUdeviceptr x;
 	CUmodule module;
 	CUfunction f;
@@ -132,12 +133,34 @@ static bool launches(void)
 	OK(cuLaunchKernelEx(&c, f, params, NULL));
 	c.n_attributes = 2;
 	OK(cuLaunchKernelEx(&c, f, params, NULL));
-	a[1].cluster[0] = 2;
+	a[1].of.cluster[0] = 2;
 	CHECK(cuLaunchKernelEx(&c, f, params, NULL) == CUDA_ERROR_NOT_SUPPORTED);
 	a[1] = (struct cuda_attribute){.id = 12};
 	CHECK(cuLaunchKernelEx(&c, f, params, NULL) == CUDA_ERROR_NOT_SUPPORTED);
 	CHECK(cuLaunchKernelEx(NULL, f, params, NULL) == CUDA_ERROR_INVALID_VALUE);
 	OK(cuCtxSynchronize());
+	/* As many clusters of a block are active as blocks, and none of more blocks. */
+	a[1] = (struct cuda_attribute){.id = 4, .of.cluster = {1, 1, 1}};
+	OK(cuDeviceGetAttribute(&processors, 16, 0));
+	OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 64, 0));
+	OK(cuOccupancyMaxActiveClusters(&n, f, &c));
+	CHECK(n == blocks * processors && n > 0);
+	OK(cuOccupancyMaxPotentialClusterSize(&n, f, &c));
+	CHECK(n == 1);
+	a[1].of.cluster[2] = 2;
+	OK(cuOccupancyMaxActiveClusters(&n, f, &c));
+	CHECK(n == 0);
+	a[1].of.cluster[1] = 0;
+	CHECK(cuOccupancyMaxActiveClusters(&n, f, &c) == CUDA_ERROR_INVALID_VALUE);
+	c.n_attributes = 0;
+	OK(cuOccupancyMaxActiveClusters(&n, f, &c));
+	CHECK(n == blocks * processors);
+	CHECK(cuOccupancyMaxActiveClusters(NULL, f, &c) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuOccupancyMaxActiveClusters(&n, f, NULL) == CUDA_ERROR_INVALID_VALUE);
+	c.block[0] = 1 << 20;
+	CHECK(cuOccupancyMaxActiveClusters(&n, f, &c) == CUDA_ERROR_INVALID_VALUE);
+	c.block[1] = 0;
+	CHECK(cuOccupancyMaxPotentialClusterSize(&n, f, &c) == CUDA_ERROR_INVALID_VALUE);
 	return sample_end();
 }
 
@@ -147,7 +170,7 @@ static bool launches(void)
 
 static bool meet(CUfunction f, CUdeviceptr x, uint32_t grid, uint32_t threads, bool attribute)
 {
-	struct cuda_attribute a = {.id = 2, .value = 1};
+	struct cuda_attribute a = {.id = 2, .of.value = 1};
 	struct cuda_launch_config c = {.grid = {grid, 1, 1},
 				       .block = {threads, 1, 1},
 				       .attributes = &a,
@@ -573,6 +596,44 @@ static bool host_functions(void)
 	return sample_end();
 }
 
+/* Each stream has its own, which another one may copy. */
+static bool stream_attributes(void)
+{
+	union cuda_value window = {.all = {1, 2, 3}}, seen = {.value = 9};
+	CUstream s, other;
+
+	CHECK(sample_begin());
+	OK(cuStreamCreate(&s, 1));
+	OK(cuStreamCreate(&other, 1));
+	OK(cuStreamGetAttribute(s, 3, &seen));
+	CHECK(seen.value == 1);
+	OK(cuStreamSetAttribute(s, 3, &(union cuda_value){.value = 4}));
+	OK(cuStreamSetAttribute(s, 1, &window));
+	OK(cuStreamGetAttribute(other, 3, &seen));
+	CHECK(seen.value == 1);
+	OK(cuStreamCopyAttributes(other, s));
+	OK(cuStreamGetAttribute(other, 3, &seen));
+	CHECK(seen.value == 4);
+	OK(cuStreamGetAttribute(other, 1, &seen));
+	CHECK(memcmp(&seen, &window, sizeof(seen)) == 0);
+	OK(cuStreamGetAttribute(s, 8, &seen));
+	CHECK(seen.value == 0);
+	OK(cuStreamSetAttribute(s, 8, &seen));
+	CHECK(cuStreamSetAttribute(s, 8, &(union cuda_value){.value = -1}) ==
+	      CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuStreamSetAttribute(s, 3, &(union cuda_value){.value = 5}) ==
+	      CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuStreamSetAttribute(s, 2, &window) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuStreamGetAttribute(s, 0, &seen) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuStreamGetAttribute(s, 3, NULL) == CUDA_ERROR_INVALID_VALUE);
+	OK(cuStreamGetAttribute(s, 3, &seen));
+	CHECK(seen.value == 4);
+	OK(cuStreamDestroy_v2(other));
+	CHECK(cuStreamCopyAttributes(s, other) == CUDA_ERROR_INVALID_HANDLE);
+	CHECK(cuStreamCopyAttributes(other, s) == CUDA_ERROR_INVALID_HANDLE);
+	return sample_end();
+}
+
 static bool linker(void)
 {
 	char log[200] = "";
@@ -614,6 +675,7 @@ const struct sample_check calls_checks[] = {
 	{"boxes", boxes},
 	{"pitched memory", pitched},
 	{"functions of the host", host_functions},
+	{"attributes of streams", stream_attributes},
 	{"the linker", linker},
 	{NULL, NULL},
 };

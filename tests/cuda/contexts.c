@@ -255,9 +255,18 @@ static bool first_versions(void)
 	CUgraph graph;
 	CUgraphExec exec;
 	uint32_t back = 0;
+	unsigned some = 1;
 	CUdeviceptr x;
+	void *pinned;
+	size_t all;
 
 	CHECK(sample_begin());
+	OK(cuDeviceTotalMem_v2(&all, 0));
+	OK(cuDeviceTotalMem(&some, 0));
+	CHECK(some == (all < UINT32_MAX ? all : UINT32_MAX));
+	OK(cuMemAllocHost(&pinned, 4096));
+	memset(pinned, 1, 4096);
+	OK(cuMemFreeHost(pinned));
 	OK(cuDevicePrimaryCtxRetain(&c, 0));
 	OK(cuDevicePrimaryCtxSetFlags(0, 4));
 	OK(cuDevicePrimaryCtxRelease(0));

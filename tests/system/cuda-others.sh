@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# CUDA programs that others have written, unmodified, on a VF: ffmpeg, whose filter's GPU kernel clang has compiled, and numba, which
-# compiles Python with NVIDIA's NVVM. They are those of Debian 12, and are fetched.
+# CUDA programs that others have written, unmodified, on a VF: ffmpeg, whose filter's GPU kernel clang has compiled, numba, which
+# compiles Python with NVIDIA's NVVM, and the part of LLVM's OpenMP that finds GPUs. They are those of Debian 12, and are fetched.
 . "$(dirname "$0")/lib.sh"
 skip() { echo "skipped: $*"; exit 77; }
 [ "$(. /etc/os-release && echo "$VERSION_CODENAME")" = bookworm ] || skip "ffmpeg and numba of Debian 12 are not for this machine"
-"$(dirname "$0")/../fetch" "$run/fetched" --depends ffmpeg python3-numba libnvvm4 2>"$run/fetch.txt"
+"$(dirname "$0")/../fetch" "$run/fetched" --depends ffmpeg python3-numba libnvvm4 libomp-14-dev 2>"$run/fetch.txt"
 case $? in
 0) ;;
 77) skip "$(cat "$run/fetch.txt")" ;;
@@ -47,6 +47,11 @@ CUDA_HOME=$run/cuda NUMBA_FORCE_CUDA_CC=7.0 NUMBA_CACHE_DIR=$run/numba LD_LIBRAR
 	/usr/bin/python3 "$(dirname "$0")/../cuda/numba_sample.py" >"$run/numba.txt" 2>"$run/numba.log" || fail "numba ended with $?: $(cat "$run/numba.txt"; tail -5 "$run/numba.log")"
 [ "$(grep -c " right$" "$run/numba.txt")" = 9 ] || fail "numba's results: $(cat "$run/numba.txt")"
 cat "$run/numba.txt"
+
+# What clang compiles for OpenMP are cubins, which no driver in software executes: this asks the device about itself.
+LD_LIBRARY_PATH=$libraries "$root/usr/lib/llvm-14/bin/llvm-omp-device-info" >"$run/openmp.txt" 2>"$run/openmp.log" || fail "llvm-omp-device-info ended with $?"
+grep -q "Device Name:.*in software" "$run/openmp.txt" && grep -q "Compute Capabilities:[[:space:]]*70" "$run/openmp.txt" || fail "OpenMP finds no GPU: $(cat "$run/openmp.txt")"
+! grep -q "CUDA error" "$run/openmp.txt" "$run/openmp.log" || fail "OpenMP: $(cat "$run/openmp.txt" "$run/openmp.log")"
 await 60 is 0 state available
 [ "$(vf 0 hangs)" = 0 ] || fail "a GPU kernel had to be stopped"
 kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"

@@ -46,7 +46,6 @@
 	X(cuDeviceGraphMemTrim)                                                                    \
 	X(cuDeviceRegisterAsyncNotification)                                                       \
 	X(cuDeviceSetGraphMemAttribute)                                                            \
-	X(cuDeviceTotalMem)                                                                        \
 	X(cuDeviceUnregisterAsyncNotification)                                                     \
 	X(cuEGLStreamConsumerAcquireFrame)                                                         \
 	X(cuEGLStreamConsumerConnect)                                                              \
@@ -164,7 +163,6 @@
 	X(cuMemAdvise)                                                                             \
 	X(cuMemAdvise_v2)                                                                          \
 	X(cuMemAlloc)                                                                              \
-	X(cuMemAllocHost)                                                                          \
 	X(cuMemAllocPitch)                                                                         \
 	X(cuMemFree)                                                                               \
 	X(cuMemGetAddressRange)                                                                    \
@@ -231,8 +229,6 @@
 	X(cuMulticastCreate)                                                                       \
 	X(cuMulticastGetGranularity)                                                               \
 	X(cuMulticastUnbind)                                                                       \
-	X(cuOccupancyMaxActiveClusters)                                                            \
-	X(cuOccupancyMaxPotentialClusterSize)                                                      \
 	X(cuParamSetSize)                                                                          \
 	X(cuParamSetTexRef)                                                                        \
 	X(cuParamSetf)                                                                             \
@@ -243,11 +239,8 @@
 	X(cuStreamBatchMemOp)                                                                      \
 	X(cuStreamBatchMemOp_v2)                                                                   \
 	X(cuStreamBeginCaptureToGraph)                                                             \
-	X(cuStreamCopyAttributes)                                                                  \
-	X(cuStreamGetAttribute)                                                                    \
 	X(cuStreamGetCtx_v2)                                                                       \
 	X(cuStreamGetGreenCtx)                                                                     \
-	X(cuStreamSetAttribute)                                                                    \
 	X(cuStreamWaitValue32)                                                                     \
 	X(cuStreamWaitValue32_v2)                                                                  \
 	X(cuStreamWaitValue64)                                                                     \

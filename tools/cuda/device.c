@@ -118,6 +118,17 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 	return CALL_END(e);
 }
 
+/* As much as 32 bits can say. */
+CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice device)
+{
+	CUresult e = begin(device, bytes);
+	uint64_t all = link_parts.memory_size;
+
+	if (e == CUDA_SUCCESS)
+		*bytes = all < UINT32_MAX ? (unsigned)all : UINT32_MAX;
+	return CALL_END(e);
+}
+
 /* CUdevice_attribute, of what this library does itself */
 enum {
 	MAPPED_HOST_MEMORY = 19,

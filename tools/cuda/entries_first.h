@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of entries.h: first versions of calls that have later ones, with the same signature; but for
- * cuStreamBeginCapture(), which had no mode. Programs that look for symbols by name still ask for
- * some. Where sizes and addresses had 32 bits then (cuMemAlloc()), the first version is absent. */
+/* Rows of entries.h: first versions of calls that have later ones. Most have the same signature;
+ * cuStreamBeginCapture() had no mode, and sizes had 32 bits. Programs that look for symbols by name
+ * still ask for some. Where addresses on the device had 32 bits (cuMemAlloc()), the first version
+ * is absent. */
 #ifndef CUDA_ENTRIES_FIRST_H
 #define CUDA_ENTRIES_FIRST_H
 
@@ -10,6 +11,8 @@
 	X(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, (CUdevice device))             \
 	X(cuDevicePrimaryCtxSetFlags, "cuDevicePrimaryCtxSetFlags", 7000,                          \
 	  (CUdevice device, unsigned flags))                                                       \
+	X(cuDeviceTotalMem, "cuDeviceTotalMem", 2000, (unsigned *bytes, CUdevice device))          \
+	X(cuMemAllocHost, "cuMemAllocHost", 2000, (void **out, unsigned bytes))                    \
 	X(cuCtxCreate, "cuCtxCreate", 2000, (CUcontext * out, unsigned flags, CUdevice device))    \
 	X(cuCtxDestroy, "cuCtxDestroy", 2000, (CUcontext context))                                 \
 	X(cuCtxPushCurrent, "cuCtxPushCurrent", 2000, (CUcontext context))                         \

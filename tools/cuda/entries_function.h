@@ -51,6 +51,10 @@
 	   int limit, unsigned flags))                                                             \
 	X(cuOccupancyAvailableDynamicSMemPerBlock, "cuOccupancyAvailableDynamicSMemPerBlock",      \
 	  10020, (size_t * bytes, CUfunction function, int blocks, int threads))                   \
+	X(cuOccupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters", 11070,                     \
+	  (int *n, CUfunction function, const struct cuda_launch_config *c))                       \
+	X(cuOccupancyMaxPotentialClusterSize, "cuOccupancyMaxPotentialClusterSize", 11070,         \
+	  (int *size, CUfunction function, const struct cuda_launch_config *c))                    \
 	X(cuLaunchKernelEx, "cuLaunchKernelEx", 11060,                                             \
 	  (const struct cuda_launch_config *c, CUfunction function, void **params, void **extra))  \
 	X(cuLaunchCooperativeKernel, "cuLaunchCooperativeKernel", 9000,                            \
@@ -77,6 +81,11 @@
 	X(cuStreamGetFlags, "cuStreamGetFlags", 5050, (CUstream s, unsigned *flags))               \
 	X(cuStreamGetId, "cuStreamGetId", 12000, (CUstream s, uint64_t * id))                      \
 	X(cuStreamGetCtx, "cuStreamGetCtx", 9020, (CUstream s, CUcontext * out))                   \
+	X(cuStreamGetAttribute, "cuStreamGetAttribute", 11000,                                     \
+	  (CUstream s, int which, union cuda_value *value))                                        \
+	X(cuStreamSetAttribute, "cuStreamSetAttribute", 11000,                                     \
+	  (CUstream s, int which, const union cuda_value *value))                                  \
+	X(cuStreamCopyAttributes, "cuStreamCopyAttributes", 11000, (CUstream s, CUstream from))    \
 	X(cuEventRecordWithFlags, "cuEventRecordWithFlags", 11010,                                 \
 	  (CUevent h, CUstream s, unsigned flags))                                                 \
 	X(cuCtxCreate_v3, "cuCtxCreate", 11040,                                                    \

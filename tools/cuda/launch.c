@@ -318,6 +318,25 @@ enum {
 	LAUNCH_CARVEOUT = 14,
 };
 
+/* Blocks of a cluster; 0: no such cluster. */
+static uint64_t cluster_size(const struct cuda_attribute *a)
+{
+	uint64_t plane = (uint64_t)a->of.cluster[0] * a->of.cluster[1], all;
+
+	return __builtin_mul_overflow(plane, a->of.cluster[2], &all) ? UINT64_MAX : all;
+}
+
+uint64_t launch_cluster(const struct cuda_launch_config *c)
+{
+	uint64_t size = 1;
+	unsigned i;
+
+	for (i = 0; i < c->n_attributes; i++)
+		if (c->attributes[i].id == LAUNCH_CLUSTER)
+			size = cluster_size(&c->attributes[i]);
+	return size;
+}
+
 /* Whether the launch can be as A says. Most are hints, or allow an overlap that need not be. */
 static bool is_honoured(const struct cuda_attribute *a)
 {
@@ -334,7 +353,7 @@ static bool is_honoured(const struct cuda_attribute *a)
 	case LAUNCH_CARVEOUT:
 		return true;
 	case LAUNCH_CLUSTER:
-		return a->cluster[0] == 1 && a->cluster[1] == 1 && a->cluster[2] == 1;
+		return cluster_size(a) == 1;
 	default:
 		return false;
 	}
@@ -356,7 +375,7 @@ CUresult cuLaunchKernelEx(const struct cuda_launch_config *c, CUfunction functio
 			return CUDA_ERROR_NOT_SUPPORTED;
 		}
 		if (c->attributes[i].id == LAUNCH_COOPERATIVE)
-			l->together = c->attributes[i].value;
+			l->together = c->attributes[i].of.value;
 	}
 	memcpy(l->grid, c->grid, sizeof(l->grid));
 	memcpy(l->block, c->block, sizeof(l->block));

@@ -131,6 +131,8 @@ CUresult work_put(struct stream *s, const struct work *w);
 CUresult work_check(const struct work *w);
 /* Executes W now, in the order of all streams. */
 CUresult work_run(const struct work *w);
+/* launch.c: blocks of a cluster of such a launch; 0: no such cluster. */
+uint64_t launch_cluster(const struct cuda_launch_config *c);
 /* copies.c: what C means, for whoever checks *W. */
 CUresult copies_rows(const struct cuda_copy_3d *c, struct work_copy *w);
 /* How W is checked, and executed; called with the lock. WORK_HOST lets go of it meanwhile. */
@@ -157,10 +159,15 @@ struct node_list {
 	uint32_t n;
 };
 
+/* Attributes of a stream that change nothing here: how the L2 cache treats addresses, and how a
+ * thread waits. */
+enum stream_hint { HINT_WINDOW, HINT_WAIT, STREAM_HINTS };
+
 struct stream {
 	void *handle;
 	const struct context *context;
 	unsigned flags;
+	union cuda_value hints[STREAM_HINTS];
 	uint64_t number;
 	struct capture *capture; /* NULL: its calls are executed */
 	struct node_list tips;	 /* of the capture: what the next call comes after */

@@ -149,3 +149,49 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction funct
 {
 	return CALL_END(shared_left(bytes, function, blocks, threads));
 }
+
+/* C: of a launch. *BLOCKS: of its size, at a time. */
+static CUresult at_a_time(CUfunction function, const struct cuda_launch_config *c, uint64_t *blocks)
+{
+	struct function *f;
+	CUresult e = begin(function, &f, c && (c->n_attributes == 0 || c->attributes));
+	uint64_t threads;
+	int each = 0;
+
+	if (e != CUDA_SUCCESS)
+		return e;
+	threads = (uint64_t)c->block[0] * c->block[1];
+	if (__builtin_mul_overflow(threads, c->block[2], &threads) || threads == 0 ||
+	    threads > (uint64_t)link_about.attributes[BLOCK_THREADS])
+		return CUDA_ERROR_INVALID_VALUE;
+	e = occupancy_ask(f, (uint32_t)threads, c->shared, &each);
+	*blocks = (uint64_t)each * (uint64_t)link_about.attributes[PROCESSORS];
+	return e;
+}
+
+/* Clusters of more than a block are not carried: none is active. */
+CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction function,
+				      const struct cuda_launch_config *c)
+{
+	uint64_t blocks = 0;
+	CUresult e = at_a_time(function, c, &blocks);
+
+	if (e == CUDA_SUCCESS && (!n || launch_cluster(c) == 0))
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS)
+		*n = launch_cluster(c) == 1 ? (int)blocks : 0;
+	return CALL_END(e);
+}
+
+CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction function,
+					    const struct cuda_launch_config *c)
+{
+	uint64_t blocks = 0;
+	CUresult e = at_a_time(function, c, &blocks);
+
+	if (e == CUDA_SUCCESS && !size)
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS)
+		*size = blocks > 0;
+	return CALL_END(e);
+}

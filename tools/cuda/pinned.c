@@ -237,6 +237,11 @@ CUresult cuMemAllocHost_v2(void **out, size_t bytes)
 	return CALL_END(allocate(out, bytes, 0));
 }
 
+CUresult cuMemAllocHost(void **out, unsigned bytes)
+{
+	return CALL_END(allocate(out, bytes, 0));
+}
+
 /* Removes the entry that begins at AT. */
 static bool end(const struct pinned *p, const void *at)
 {

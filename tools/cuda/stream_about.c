@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What streams tell of themselves. */
+#include <string.h>
+
 #include "library.h"
 
 /* Begins a call about the stream S. OK: whether its other arguments are right. */
@@ -48,5 +50,65 @@ CUresult cuStreamGetCtx(CUstream s, CUcontext *out)
 
 	if (e == CUDA_SUCCESS)
 		*out = stream->context ? stream->context->handle : call_current()->handle;
+	return CALL_END(e);
+}
+
+/* CUstreamAttrID */
+enum { ATTRIBUTE_WINDOW = 1, ATTRIBUTE_WAIT = 3, ATTRIBUTE_PRIORITY = 8 };
+#define WAITS 4 /* CUsynchronizationPolicy: from 1, which is for the driver to choose */
+
+/* The hint of the attribute WHICH; STREAM_HINTS: it is none. */
+static enum stream_hint hint_of(int which)
+{
+	if (which == ATTRIBUTE_WINDOW)
+		return HINT_WINDOW;
+	return which == ATTRIBUTE_WAIT ? HINT_WAIT : STREAM_HINTS;
+}
+
+static bool is_attribute(int which)
+{
+	return which == ATTRIBUTE_PRIORITY || hint_of(which) != STREAM_HINTS;
+}
+
+CUresult cuStreamGetAttribute(CUstream s, int which, union cuda_value *value)
+{
+	struct stream *stream;
+	CUresult e = begin(s, &stream, value && is_attribute(which));
+
+	if (e == CUDA_SUCCESS)
+		*value = which == ATTRIBUTE_PRIORITY ? (union cuda_value){.value = 0}
+						     : stream->hints[hint_of(which)];
+	if (e == CUDA_SUCCESS && which == ATTRIBUTE_WAIT && value->value == 0)
+		value->value = 1;
+	return CALL_END(e);
+}
+
+static bool may_be(int which, const union cuda_value *value)
+{
+	if (which == ATTRIBUTE_PRIORITY)
+		return value->value == 0;
+	return which != ATTRIBUTE_WAIT || (value->value >= 1 && value->value <= WAITS);
+}
+
+CUresult cuStreamSetAttribute(CUstream s, int which, const union cuda_value *value)
+{
+	struct stream *stream;
+	CUresult e = begin(s, &stream, value && is_attribute(which) && may_be(which, value));
+
+	if (e == CUDA_SUCCESS && which != ATTRIBUTE_PRIORITY)
+		stream->hints[hint_of(which)] = *value;
+	return CALL_END(e);
+}
+
+CUresult cuStreamCopyAttributes(CUstream s, CUstream from)
+{
+	struct stream *stream, *other;
+	CUresult e = begin(s, &stream, true);
+
+	other = e == CUDA_SUCCESS ? stream_find(from) : NULL;
+	if (e == CUDA_SUCCESS && !other)
+		e = CUDA_ERROR_INVALID_HANDLE;
+	if (e == CUDA_SUCCESS)
+		memcpy(stream->hints, other->hints, sizeof(stream->hints));
 	return CALL_END(e);
 }

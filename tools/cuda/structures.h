@@ -38,13 +38,14 @@ struct cuda_copy_3d {
 };
 
 /* CUlaunchConfig and its attributes */
+union cuda_value {
+	int value;
+	unsigned cluster[3];
+	uint64_t all[8];
+};
 struct cuda_attribute {
 	int id, pad;
-	union {
-		int value;
-		unsigned cluster[3];
-		uint64_t all[8];
-	};
+	union cuda_value of;
 };
 struct cuda_launch_config {
 	unsigned grid[3], block[3], shared;
