@@ -164,6 +164,59 @@ static bool launches(void)
 	return sample_end();
 }
 
+/* Launches in several calls: a function keeps what it was told, until it is told otherwise. */
+static bool launches_in_parts(void)
+{
+	float a[128], b[128], c[128];
+	uint32_t n = 100, i;
+	CUdeviceptr x[3];
+	CUmodule module;
+	CUfunction f;
+	int round;
+
+	CHECK(sample_begin());
+	OK(cuModuleLoadData(&module, sample_ptx));
+	OK(cuModuleGetFunction(&f, module, "vector_add"));
+	for (i = 0; i < 3; i++)
+		OK(cuMemAlloc_v2(&x[i], sizeof(a)));
+	for (i = 0; i < 128; i++) {
+		a[i] = (float)i;
+		b[i] = 1000.0f;
+	}
+	OK(cuMemcpyHtoD_v2(x[1], a, sizeof(a)));
+	OK(cuMemcpyHtoD_v2(x[2], b, sizeof(b)));
+	CHECK(cuLaunchGrid(f, 1, 1) == CUDA_ERROR_INVALID_VALUE); /* no shape yet */
+	OK(cuFuncSetBlockShape(f, 32, 1, 1));
+	OK(cuFuncSetSharedSize(f, 64));
+	OK(cuParamSetv(f, 0, x, 24));
+	OK(cuParamSeti(f, 24, n));
+	OK(cuParamSetSize(f, 28));
+	for (round = 0; round < 3; round++) {
+		OK(cuMemsetD8_v2(x[0], 0, sizeof(c)));
+		if (round == 0)
+			OK(cuLaunchGrid(f, 4, 1));
+		else if (round == 1)
+			OK(cuLaunchGridAsync(f, 2, 1, NULL));
+		else
+			OK(cuLaunch(f));
+		OK(cuMemcpyDtoH_v2(c, x[0], sizeof(c)));
+		n = round == 0 ? 100 : round == 1 ? 64 : 32;
+		for (i = 0; i < 128; i++)
+			CHECK(c[i] == (i < n ? a[i] + b[i] : 0));
+	}
+	CHECK(cuFuncSetBlockShape(f, 0, 1, 1) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuParamSetv(f, 4090, x, 24) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuParamSetv(f, -1, x, 8) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuParamSetv(f, 0, NULL, 8) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuParamSetSize(f, 4097) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuParamSetf((CUfunction)module, 0, 1) == CUDA_ERROR_INVALID_HANDLE);
+	CHECK(cuLaunchGrid(f, 0, 1) == CUDA_ERROR_INVALID_VALUE);
+	OK(cuLaunch(f));
+	OK(cuParamSetSize(f, 16)); /* fewer than the function has */
+	CHECK(cuLaunch(f) == CUDA_ERROR_INVALID_VALUE);
+	return sample_end();
+}
+
 /* Launches GRID blocks of THREADS threads that wait for each other, as an attribute says or a call,
  * and compares their sums. */
 #define MEET_BLOCKS 256u
@@ -667,6 +720,7 @@ const struct sample_check calls_checks[] = {
 	{"libraries", libraries},
 	{"functions", functions},
 	{"launches with attributes", launches},
+	{"launches in several calls", launches_in_parts},
 	{"launches whose blocks wait for each other", cooperative},
 	{"host memory", host_memory},
 	{"pools", pools},

@@ -295,11 +295,39 @@ static bool first_versions(void)
 	return sample_end();
 }
 
+/* A context ends when the last one detaches that made it or attached. */
+static bool attached(void)
+{
+	CUcontext c, again, primary;
+	CUdeviceptr x;
+
+	CHECK(sample_begin());
+	OK(cuCtxGetCurrent(&primary));
+	CHECK(cuCtxDetach(primary) == CUDA_ERROR_INVALID_CONTEXT);
+	OK(cuCtxCreate_v2(&c, 0, 0));
+	CHECK(cuCtxAttach(&again, 1) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuCtxAttach(NULL, 0) == CUDA_ERROR_INVALID_VALUE);
+	OK(cuCtxAttach(&again, 0));
+	OK(cuCtxAttach(&again, 0));
+	CHECK(again == c);
+	CHECK(cuCtxDetach(primary) == CUDA_ERROR_INVALID_CONTEXT);
+	OK(cuCtxDetach(c));
+	OK(cuMemAlloc_v2(&x, 64));
+	OK(cuCtxDetach(c));
+	OK(cuMemFree_v2(x));
+	OK(cuCtxDetach(c));
+	OK(cuCtxGetCurrent(&again));
+	CHECK(again == primary);
+	CHECK(cuCtxPushCurrent_v2(c) == CUDA_ERROR_INVALID_CONTEXT);
+	return sample_end();
+}
+
 const struct sample_check contexts_checks[] = {
 	{"a primary context that was reset", reset_while_retained},
 	{"streams of other contexts", streams_of_others},
 	{"a context that another thread has destroyed", destroyed},
 	{"contexts one above the other", nested},
+	{"contexts that are attached to", attached},
 	{"limits of a context", limits},
 	{"preferences of a context", preferences},
 	{"the device's address", address},

@@ -48,6 +48,8 @@ static const char *ending(const char *symbol, const char *signature)
 {
 	if (strncmp(symbol, "cuStreamDestroy", 15) == 0)
 		return NULL;
+	if (strcmp(symbol, "cuLaunchGridAsync") == 0)
+		return NULL;
 	if (strstr(signature, "CUstream s") || strcmp(symbol, "cuLaunchKernelEx") == 0)
 		return "_ptsz";
 	if (strncmp(symbol, "cuMemcpy", 8) == 0 || strncmp(symbol, "cuMemset", 8) == 0)

@@ -1,16 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # CUDA programs that others have written, unmodified, on a VF: ffmpeg, whose filter's GPU kernel clang has compiled, numba, which
-# compiles Python with NVIDIA's NVVM, and the part of LLVM's OpenMP that finds GPUs. They are those of Debian 12, and are fetched.
+# compiles Python with NVIDIA's NVVM, PyCUDA, and the part of LLVM's OpenMP that finds GPUs. They are those of Debian 12, and are fetched.
 . "$(dirname "$0")/lib.sh"
 skip() { echo "skipped: $*"; exit 77; }
 [ "$(. /etc/os-release && echo "$VERSION_CODENAME")" = bookworm ] || skip "ffmpeg and numba of Debian 12 are not for this machine"
-"$(dirname "$0")/../fetch" "$run/fetched" --depends ffmpeg python3-numba libnvvm4 libomp-14-dev 2>"$run/fetch.txt"
-case $? in
-0) ;;
-77) skip "$(cat "$run/fetch.txt")" ;;
-*) fail "tests/fetch: $(cat "$run/fetch.txt")" ;;
-esac
+get() { # ARGS...: of tests/fetch
+	"$(dirname "$0")/../fetch" "$run/fetched" "$@" 2>"$run/fetch.txt"
+	case $? in
+	0) ;;
+	77) skip "$(cat "$run/fetch.txt")" ;;
+	*) fail "tests/fetch: $(cat "$run/fetch.txt")" ;;
+	esac
+}
+get --depends ffmpeg python3-numba libnvvm4 libomp-14-dev
+# PyCUDA's package depends on NVIDIA's toolkit, of which it needs a library to start, and a compiler that is not used here.
+get python3-pycuda python3-pytools python3-decorator python3-appdirs python3-platformdirs python3-mako python3-markupsafe libboost-python1.74.0 \
+	libboost-thread1.74.0 libcurand10
 root=$run/fetched/root
 LD_LIBRARY_PATH=$VGPU_BUILD/tests/unit/driver start_softgpu --engine cuda --vfs 1 --window 32M --kill-after 2000
 config <<-CONF
@@ -47,6 +53,12 @@ CUDA_HOME=$run/cuda NUMBA_FORCE_CUDA_CC=7.0 NUMBA_CACHE_DIR=$run/numba LD_LIBRAR
 	/usr/bin/python3 "$(dirname "$0")/../cuda/numba_sample.py" >"$run/numba.txt" 2>"$run/numba.log" || fail "numba ended with $?: $(cat "$run/numba.txt"; tail -5 "$run/numba.log")"
 [ "$(grep -c " right$" "$run/numba.txt")" = 9 ] || fail "numba's results: $(cat "$run/numba.txt")"
 cat "$run/numba.txt"
+
+LD_LIBRARY_PATH=$libraries PYTHONPATH=$root/usr/lib/python3/dist-packages PYTHONDONTWRITEBYTECODE=1 \
+	/usr/bin/python3 "$(dirname "$0")/../cuda/pycuda_sample.py" "$(dirname "$0")/../cuda/sample.ptx" >"$run/pycuda.txt" 2>"$run/pycuda.log" ||
+	fail "PyCUDA ended with $?: $(cat "$run/pycuda.txt"; tail -5 "$run/pycuda.log")"
+[ "$(grep -c " right$" "$run/pycuda.txt")" = 11 ] || fail "PyCUDA's results: $(cat "$run/pycuda.txt")"
+cat "$run/pycuda.txt"
 
 # What clang compiles for OpenMP are cubins, which no driver in software executes: this asks the device about itself.
 LD_LIBRARY_PATH=$libraries "$root/usr/lib/llvm-14/bin/llvm-omp-device-info" >"$run/openmp.txt" 2>"$run/openmp.log" || fail "llvm-omp-device-info ended with $?"

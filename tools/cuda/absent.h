@@ -21,8 +21,6 @@
 	X(cuCoredumpGetAttributeGlobal)                                                            \
 	X(cuCoredumpSetAttribute)                                                                  \
 	X(cuCoredumpSetAttributeGlobal)                                                            \
-	X(cuCtxAttach)                                                                             \
-	X(cuCtxDetach)                                                                             \
 	X(cuCtxDisablePeerAccess)                                                                  \
 	X(cuCtxEnablePeerAccess)                                                                   \
 	X(cuCtxFromGreenCtx)                                                                       \
@@ -60,9 +58,7 @@
 	X(cuExternalMemoryGetMappedBuffer)                                                         \
 	X(cuExternalMemoryGetMappedMipmappedArray)                                                 \
 	X(cuFlushGPUDirectRDMAWrites)                                                              \
-	X(cuFuncSetBlockShape)                                                                     \
 	X(cuFuncSetSharedMemConfig)                                                                \
-	X(cuFuncSetSharedSize)                                                                     \
 	X(cuGLCtxCreate)                                                                           \
 	X(cuGLCtxCreate_v2)                                                                        \
 	X(cuGLGetDevices)                                                                          \
@@ -152,10 +148,7 @@
 	X(cuImportExternalMemory)                                                                  \
 	X(cuImportExternalSemaphore)                                                               \
 	X(cuKernelGetLibrary)                                                                      \
-	X(cuLaunch)                                                                                \
 	X(cuLaunchCooperativeKernelMultiDevice)                                                    \
-	X(cuLaunchGrid)                                                                            \
-	X(cuLaunchGridAsync)                                                                       \
 	X(cuLibraryEnumerateKernels)                                                               \
 	X(cuLibraryGetKernelCount)                                                                 \
 	X(cuLibraryGetManaged)                                                                     \
@@ -229,11 +222,7 @@
 	X(cuMulticastCreate)                                                                       \
 	X(cuMulticastGetGranularity)                                                               \
 	X(cuMulticastUnbind)                                                                       \
-	X(cuParamSetSize)                                                                          \
 	X(cuParamSetTexRef)                                                                        \
-	X(cuParamSetf)                                                                             \
-	X(cuParamSeti)                                                                             \
-	X(cuParamSetv)                                                                             \
 	X(cuProfilerInitialize)                                                                    \
 	X(cuSignalExternalSemaphoresAsync)                                                         \
 	X(cuStreamBatchMemOp)                                                                      \

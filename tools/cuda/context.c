@@ -210,6 +210,14 @@ CUresult cuCtxCreate_v3(CUcontext *out, void *affinity, int n, unsigned flags, C
 	return CALL_END(e == CUDA_SUCCESS ? create(out, flags) : e);
 }
 
+static void destroy(struct context *c)
+{
+	if (call_context == c->handle)
+		pop();
+	end(c);
+	free(c);
+}
+
 CUresult cuCtxDestroy_v2(CUcontext context)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
@@ -217,15 +225,43 @@ CUresult cuCtxDestroy_v2(CUcontext context)
 
 	if (e == CUDA_SUCCESS && (!c || c->primary))
 		e = CUDA_ERROR_INVALID_CONTEXT;
-	if (e == CUDA_SUCCESS) {
-		if (call_context == context)
-			pop();
-		end(c);
-		free(c);
-	}
+	if (e == CUDA_SUCCESS)
+		destroy(c);
 	return CALL_END(e);
 }
 CALL_FIRST(cuCtxDestroy, cuCtxDestroy_v2);
+
+/* CUDA's first way to end a context: whoever has made it or attached detaches, the last of them at
+ * last. Both are about the calling thread's current one. */
+CUresult cuCtxAttach(CUcontext *out, unsigned flags)
+{
+	struct context *c;
+	CUresult e = call_begin(NEEDS_CONTEXT, &c);
+
+	if (e == CUDA_SUCCESS && (!out || flags))
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS) {
+		c->attached++;
+		*out = c->handle;
+	}
+	return CALL_END(e);
+}
+
+CUresult cuCtxDetach(CUcontext context)
+{
+	struct context *c;
+	CUresult e = call_begin(NEEDS_CONTEXT, &c);
+
+	if (e == CUDA_SUCCESS && (c->handle != context || (c->primary && c->attached == 0)))
+		e = CUDA_ERROR_INVALID_CONTEXT;
+	if (e != CUDA_SUCCESS)
+		return CALL_END(e);
+	if (c->attached > 0)
+		c->attached--;
+	else
+		destroy(c);
+	return CALL_END(e);
+}
 
 CUresult cuCtxPushCurrent_v2(CUcontext context)
 {

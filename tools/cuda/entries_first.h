@@ -2,7 +2,8 @@
 /* Rows of entries.h: first versions of calls that have later ones. Most have the same signature;
  * cuStreamBeginCapture() had no mode, and sizes had 32 bits. Programs that look for symbols by name
  * still ask for some. Where addresses on the device had 32 bits (cuMemAlloc()), the first version
- * is absent. */
+ * is absent. Contexts that are attached to, and launches in several calls, have no later version.
+ */
 #ifndef CUDA_ENTRIES_FIRST_H
 #define CUDA_ENTRIES_FIRST_H
 
@@ -15,8 +16,22 @@
 	X(cuMemAllocHost, "cuMemAllocHost", 2000, (void **out, unsigned bytes))                    \
 	X(cuCtxCreate, "cuCtxCreate", 2000, (CUcontext * out, unsigned flags, CUdevice device))    \
 	X(cuCtxDestroy, "cuCtxDestroy", 2000, (CUcontext context))                                 \
+	X(cuCtxAttach, "cuCtxAttach", 2000, (CUcontext * out, unsigned flags))                     \
+	X(cuCtxDetach, "cuCtxDetach", 2000, (CUcontext context))                                   \
 	X(cuCtxPushCurrent, "cuCtxPushCurrent", 2000, (CUcontext context))                         \
 	X(cuCtxPopCurrent, "cuCtxPopCurrent", 2000, (CUcontext * out))                             \
+	X(cuFuncSetBlockShape, "cuFuncSetBlockShape", 2000,                                        \
+	  (CUfunction function, int x, int y, int z))                                              \
+	X(cuFuncSetSharedSize, "cuFuncSetSharedSize", 2000, (CUfunction function, unsigned bytes)) \
+	X(cuParamSetSize, "cuParamSetSize", 2000, (CUfunction function, unsigned bytes))           \
+	X(cuParamSeti, "cuParamSeti", 2000, (CUfunction function, int at, unsigned value))         \
+	X(cuParamSetf, "cuParamSetf", 2000, (CUfunction function, int at, float value))            \
+	X(cuParamSetv, "cuParamSetv", 2000,                                                        \
+	  (CUfunction function, int at, void *from, unsigned bytes))                               \
+	X(cuLaunch, "cuLaunch", 2000, (CUfunction function))                                       \
+	X(cuLaunchGrid, "cuLaunchGrid", 2000, (CUfunction function, int x, int y))                 \
+	X(cuLaunchGridAsync, "cuLaunchGridAsync", 2000,                                            \
+	  (CUfunction function, int x, int y, CUstream s))                                         \
 	X(cuStreamDestroy, "cuStreamDestroy", 2000, (CUstream stream))                             \
 	X(cuEventDestroy, "cuEventDestroy", 2000, (CUevent event))                                 \
 	X(cuLinkCreate, "cuLinkCreate", 5050,                                                      \

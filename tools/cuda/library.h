@@ -3,11 +3,11 @@
  * The parts of the library, in an order in which each uses only those after it:
  *
  *   capture.c, graph.c, instance.c: graphs
- *   device.c, context.c, settings.c, module.c, kernel.c, occupancy.c, launch.c, copies.c, sets.c,
- * memory.c, pinned.c, pool.c, pointer.c, stream.c, host_call.c, linker.c: the other calls arena.c
- * addresses, and what is mapped at them physical.c memory without an address; shareable.c: such
- * memory of several processes table.c    the table of entries, and calls that are not carried
- *   work.c     what a stream executes: copies (copy.c, rows.c), sets (set.c), launches
+ *   device.c, context.c, settings.c, module.c, kernel.c, occupancy.c, launch.c, launch_first.c,
+ * copies.c, sets.c, memory.c, pinned.c, pool.c, pointer.c, stream.c, host_call.c, linker.c: the
+ * other calls arena.c addresses, and what is mapped at them physical.c memory without an address;
+ * shareable.c: such memory of several processes table.c    the table of entries, and calls that are
+ * not carried work.c     what a stream executes: copies (copy.c, rows.c), sets (set.c), launches
  *   image.c    how long images are
  *   symbol.c   variables of modules
  *   call.c     begins and ends a call: the lock, the current context, the log
@@ -45,6 +45,7 @@ struct context {
 	bool primary;
 	uint64_t number;
 	uint32_t retained; /* the primary one: how often */
+	uint32_t attached; /* beside the one who made it */
 	unsigned flags;
 	int settings[SETTINGS];
 };
@@ -226,6 +227,7 @@ struct function {
 	/* Attributes as they were set; -1: they were not. */
 	int shared_most; /* MAX_DYNAMIC_SHARED_SIZE_BYTES */
 	int carveout;	 /* PREFERRED_SHARED_MEMORY_CARVEOUT, a hint, where -1 can be set, too */
+	struct launch_setup *setup; /* launch_first.c; NULL: there is none */
 };
 
 /* Unloads all modules of CONTEXT. */

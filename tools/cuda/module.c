@@ -199,6 +199,7 @@ CUresult module_unload(struct module *m)
 	while ((f = m->functions)) {
 		m->functions = f->next;
 		handle_drop(HANDLE_FUNCTION, f->handle);
+		free(f->setup);
 		free(f);
 	}
 	symbol_end_all(m);

@@ -5,7 +5,7 @@
 /* CUlimit; how much of it GPU kernels have, which is what the worker asks the host's driver for, or
  * leaves as it is. */
 static const size_t limits[] = {
-	[0] = 1024, /* stack of a thread, bytes: NVIDIA's default. A kernel that needs more has it */
+	[0] = 1024, /* stack of a thread: NVIDIA's default, or what a kernel needs */
 	[1] = 0,    /* buffer of printf() */
 	[2] = 0,    /* heap of malloc() */
 };
