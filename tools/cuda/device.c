@@ -146,6 +146,7 @@ enum {
 
 /* CUcomputemode */
 enum { COMPUTE_DEFAULT = 0, COMPUTE_EXCLUSIVE_PROCESS = 3 };
+
 static struct find_pci own_pci(void)
 {
 	char name[FIND_NAME_SIZE];

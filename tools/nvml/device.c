@@ -95,31 +95,12 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *out)
 	return CALL_END(e);
 }
 
-/* Whether TEXT is the address of P, with any number of leading zeros; the function may be missing.
- */
-static bool is_at(const struct nvml_pci *p, const char *text)
-{
-	unsigned domain = 0, bus = 0, device = 0, function = 0, own = 0;
-	int end = 0;
-
-	/* sscanf() takes signs and "0x". */
-	if (text[strspn(text, "0123456789abcdefABCDEF:.")] ||
-	    sscanf(text, "%x:%x:%x%n.%x%n", &domain, &bus, &device, &end, &function, &end) < 3 ||
-	    text[end])
-		return false;
-	sscanf(strchr(p->address, '.') + 1, "%x", &own);
-	return domain == p->domain && bus == p->bus && device == p->device && function == own;
-}
-
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *address, nvmlDevice_t *out)
 {
 	const struct vf *vf;
 	nvmlReturn_t e = call_begin_system(address && out, &vf);
-	struct nvml_pci p;
 
-	if (e == NVML_SUCCESS && vf)
-		vf_pci(vf, &p);
-	if (e == NVML_SUCCESS && (!vf || !is_at(&p, address)))
+	if (e == NVML_SUCCESS && (!vf || !vf_is_at(vf, address)))
 		e = NVML_ERROR_NOT_FOUND;
 	if (e == NVML_SUCCESS)
 		*out = call_device();

@@ -141,20 +141,30 @@ static uint32_t describe(const struct vf *vf, const char *what)
 
 void vf_pci(const struct vf *vf, struct nvml_pci *out)
 {
-	unsigned function = 0;
+	struct find_pci p;
 
-	*out = (struct nvml_pci){.domain = NVML_NO_DOMAIN,
+	find_pci(vf->name, &p);
+	*out = (struct nvml_pci){.domain = p.domain,
+				 .bus = p.bus,
+				 .device = p.device,
 				 .id = SOFTGPU_DEVICE_VF << 16 | SOFTGPU_VENDOR};
-	if (vf->address[0]) {
-		sscanf(vf->address, "%x:%x:%x.%x", &out->domain, &out->bus, &out->device,
-		       &function);
+	if (vf->address[0])
 		out->subsystem =
 			describe(vf, "subsystem_device") << 16 | describe(vf, "subsystem_vendor");
-	}
 	snprintf(out->legacy, sizeof(out->legacy), "%04x:%02x:%02x.%x", out->domain & 0xffff,
-		 out->bus, out->device, function);
+		 out->bus, out->device, p.function);
 	snprintf(out->address, sizeof(out->address), "%08x:%02x:%02x.%x", out->domain, out->bus,
-		 out->device, function);
+		 out->device, p.function);
+}
+
+bool vf_is_at(const struct vf *vf, const char *text)
+{
+	struct find_pci own, wanted;
+
+	find_pci(vf->name, &own);
+	/* NVML wants a domain */
+	return strchr(text, ':') != strrchr(text, ':') && find_parse(text, &wanted) &&
+	       memcmp(&own, &wanted, sizeof(own)) == 0;
 }
 
 void vf_holders(const struct vf *vf, void (*each)(void *data, pid_t pid), void *data)
