@@ -3,61 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
-
-#define N 300u
-
-/* y += x and x += y by turns: the result tells in which order they were executed. */
-struct bench {
-	CUmodule module;
-	CUfunction add;
-	CUdeviceptr x, y;
-	CUstream s, t;
-	uint32_t n, host_x[N], host_y[N], seen[N];
-};
-
-static bool open_bench(struct bench *b)
-{
-	uint32_t i;
-
-	CHECK(sample_begin());
-	OK(cuModuleLoadData(&b->module, programs_ptx));
-	OK(cuModuleGetFunction(&b->add, b->module, "add_to"));
-	OK(cuMemAlloc_v2(&b->x, N * 4));
-	OK(cuMemAlloc_v2(&b->y, N * 4));
-	OK(cuStreamCreate(&b->s, 1));
-	OK(cuStreamCreate(&b->t, 1));
-	b->n = N;
-	for (i = 0; i < N; i++) {
-		b->host_x[i] = sample_draw(1000);
-		b->host_y[i] = sample_draw(1000);
-	}
-	OK(cuMemcpyHtoD_v2(b->x, b->host_x, N * 4));
-	OK(cuMemcpyHtoD_v2(b->y, b->host_y, N * 4));
-	return true;
-}
-
-static CUresult launch_add(struct bench *b, CUdeviceptr *to, CUdeviceptr *from, CUstream s)
-{
-	return cuLaunchKernel(b->add, 3, 1, 1, 128, 1, 1, 0, s, (void *[]){to, from, &b->n}, NULL);
-}
-
-static void host_add(uint32_t *to, const uint32_t *from)
-{
-	uint32_t i;
-
-	for (i = 0; i < N; i++)
-		to[i] += from[i];
-}
-
-static bool is_as_on_host(struct bench *b)
-{
-	OK(cuMemcpyDtoH_v2(b->seen, b->x, N * 4));
-	CHECK(memcmp(b->seen, b->host_x, N * 4) == 0);
-	OK(cuMemcpyDtoH_v2(b->seen, b->y, N * 4));
-	CHECK(memcmp(b->seen, b->host_y, N * 4) == 0);
-	return true;
-}
+#include "graph_bench.h"
 
 static int calls;
 
@@ -78,7 +24,7 @@ static bool captured(void)
 	uint64_t id;
 	size_t n;
 
-	CHECK(open_bench(&b));
+	CHECK(bench_open(&b));
 	OK(cuEventCreate(&fork, 2));
 	OK(cuEventCreate(&join, 2));
 	OK(cuStreamIsCapturing(b.s, &status));
@@ -87,15 +33,15 @@ static bool captured(void)
 	CHECK(cuStreamEndCapture(b.s, &graph) == CUDA_ERROR_ILLEGAL_STATE);
 	OK(cuStreamBeginCapture_v2(b.s, 0));
 	CHECK(cuStreamBeginCapture_v2(b.s, 0) == CUDA_ERROR_ILLEGAL_STATE);
-	OK(launch_add(&b, &b.y, &b.x, b.s));
+	OK(bench_launch(&b, &b.y, &b.x, b.s));
 	OK(cuEventRecord(fork, b.s));
 	OK(cuStreamWaitEvent(b.t, fork, 0));
-	OK(launch_add(&b, &b.x, &b.y, b.t));
+	OK(bench_launch(&b, &b.x, &b.y, b.t));
 	OK(cuLaunchHostFunc(b.t, count_call, &three));
 	OK(cuEventRecord(join, b.t));
 	OK(cuStreamWaitEvent(b.s, join, 0));
 	OK(cuMemsetD32Async(b.y, 5, 10, b.s));
-	OK(launch_add(&b, &b.y, &b.x, b.s));
+	OK(bench_launch(&b, &b.y, &b.x, b.s));
 	OK(cuStreamGetCaptureInfo_v2(b.s, &status, &id, &info, &tips, &n));
 	CHECK(status == 1 && id > 0 && n == 1 && tips[0]);
 	CHECK(cuGraphDestroy(info) == CUDA_ERROR_ILLEGAL_STATE);
@@ -104,13 +50,13 @@ static bool captured(void)
 	OK(cuStreamIsCapturing(b.s, &status));
 	CHECK(status == 2); /* the other stream had not begun it */
 	CHECK(cuStreamEndCapture(b.s, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-	CHECK(is_as_on_host(&b)); /* nothing was executed */
+	CHECK(bench_is_right(&b)); /* nothing was executed */
 	for (i = 0; i < 2; i++) {
 		OK(cuStreamBeginCapture_v2(b.s, 2));
-		OK(launch_add(&b, &b.y, &b.x, b.s));
+		OK(bench_launch(&b, &b.y, &b.x, b.s));
 		OK(cuEventRecord(fork, b.s));
 		OK(cuStreamWaitEvent(b.t, fork, 0));
-		OK(launch_add(&b, &b.x, &b.y, b.t));
+		OK(bench_launch(&b, &b.x, &b.y, b.t));
 		OK(cuLaunchHostFunc(b.t, count_call, &three));
 		OK(cuEventRecord(join, b.t));
 		if (i == 0) {
@@ -119,7 +65,7 @@ static bool captured(void)
 			continue;
 		}
 		OK(cuStreamWaitEvent(b.s, join, 0));
-		OK(launch_add(&b, &b.y, &b.x, b.s));
+		OK(bench_launch(&b, &b.y, &b.x, b.s));
 		OK(cuStreamEndCapture(b.s, &graph));
 	}
 	OK(cuGraphGetNodes(graph, NULL, &n));
@@ -133,27 +79,14 @@ static bool captured(void)
 	calls = 0;
 	for (i = 0; i < 20; i++) {
 		OK(cuGraphLaunch(exec, i % 2 ? b.s : NULL));
-		host_add(b.host_y, b.host_x);
-		host_add(b.host_x, b.host_y);
-		host_add(b.host_y, b.host_x);
+		bench_host_add(b.host_y, b.host_x);
+		bench_host_add(b.host_x, b.host_y);
+		bench_host_add(b.host_y, b.host_x);
 	}
-	CHECK(is_as_on_host(&b) && calls == 60);
+	CHECK(bench_is_right(&b) && calls == 60);
 	OK(cuGraphExecDestroy(exec));
 	CHECK(cuGraphLaunch(exec, NULL) == CUDA_ERROR_INVALID_VALUE);
 	return sample_end();
-}
-
-static bool add_kernel(struct bench *b, CUgraph graph, CUgraphNode *out, CUgraphNode *after,
-		       size_t n, CUdeviceptr *to, CUdeviceptr *from)
-{
-	void *params[] = {to, from, &b->n};
-	const struct cuda_kernel_node p = {.function = b->add,
-					   .grid = {3, 1, 1},
-					   .block = {128, 1, 1},
-					   .params = params};
-
-	OK(cuGraphAddKernelNode(out, graph, after, n, &p));
-	return true;
 }
 
 /* Nodes in another order than that of their edges; children, clones, updates, a circle. */
@@ -162,22 +95,22 @@ static bool made_of_nodes(void)
 	struct bench b;
 	CUgraphNode node[6], kernel, wanted;
 	struct cuda_kernel_node changed = {.grid = {3, 1, 1}, .block = {128, 1, 1}};
-	struct cuda_set_node set = {.value = 9, .unit = 4, .width = N, .rows = 1};
-	struct cuda_copy_3d copy = {.width = N * 4, .rows = 1, .layers = 1};
+	struct cuda_set_node set = {.value = 9, .unit = 4, .width = BENCH_N, .rows = 1};
+	struct cuda_copy_3d copy = {.width = BENCH_N * 4, .rows = 1, .layers = 1};
 	CUgraph graph, parent, clone;
 	CUgraphExec exec;
 	CUcontext context;
 	struct cuda_update_result result;
-	uint32_t i, copied[N];
+	uint32_t i, copied[BENCH_N];
 	size_t n = 6;
 	int type;
 
-	CHECK(open_bench(&b));
+	CHECK(bench_open(&b));
 	OK(cuCtxGetCurrent(&context));
 	OK(cuGraphCreate(&graph, 0));
 	CHECK(cuGraphAddEmptyNode(&node[0], graph, &graph, 1) == CUDA_ERROR_INVALID_VALUE);
 	/* node 1 comes after node 2, which is made later */
-	CHECK(add_kernel(&b, graph, &node[1], NULL, 0, &b.x, &b.y));
+	CHECK(bench_add_node(&b, graph, &node[1], NULL, 0, &b.x, &b.y));
 	set.at = b.y;
 	OK(cuGraphAddMemsetNode(&node[2], graph, NULL, 0, &set, context));
 	OK(cuGraphAddDependencies(graph, &node[2], &node[1], 1));
@@ -196,10 +129,10 @@ static bool made_of_nodes(void)
 	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
 	OK(cuGraphLaunch(exec, b.s));
 	OK(cuStreamSynchronize(b.s));
-	for (i = 0; i < N; i++)
+	for (i = 0; i < BENCH_N; i++)
 		b.host_y[i] = 9;
-	host_add(b.host_x, b.host_y);
-	CHECK(is_as_on_host(&b) && memcmp(copied, b.host_x, N * 4) == 0);
+	bench_host_add(b.host_x, b.host_y);
+	CHECK(bench_is_right(&b) && memcmp(copied, b.host_x, BENCH_N * 4) == 0);
 	/* another value for the set, and other arguments for the kernel */
 	set.value = 100;
 	kernel = node[0];
@@ -211,18 +144,18 @@ static bool made_of_nodes(void)
 	changed.params = (void *[]){&b.y, &b.x, &b.n};
 	OK(cuGraphExecKernelNodeSetParams(exec, kernel, &changed));
 	OK(cuGraphLaunch(exec, NULL));
-	for (i = 0; i < N; i++)
+	for (i = 0; i < BENCH_N; i++)
 		b.host_y[i] = 100;
-	host_add(b.host_y, b.host_x);
-	CHECK(is_as_on_host(&b));
+	bench_host_add(b.host_y, b.host_x);
+	CHECK(bench_is_right(&b));
 	/* back to what the graph says */
 	OK(cuGraphExecUpdate_v2(exec, graph, &result));
 	CHECK(result.result == 0);
 	OK(cuGraphLaunch(exec, NULL));
-	for (i = 0; i < N; i++)
+	for (i = 0; i < BENCH_N; i++)
 		b.host_y[i] = 9;
-	host_add(b.host_x, b.host_y);
-	CHECK(is_as_on_host(&b));
+	bench_host_add(b.host_x, b.host_y);
+	CHECK(bench_is_right(&b));
 	OK(cuGraphExecDestroy(exec));
 	/* twice the graph in another one */
 	OK(cuGraphCreate(&parent, 0));
@@ -235,9 +168,9 @@ static bool made_of_nodes(void)
 	OK(cuGraphDestroy(parent));
 	OK(cuGraphInstantiateWithFlags(&exec, clone, 0));
 	OK(cuGraphLaunch(exec, NULL));
-	host_add(b.host_x, b.host_y);
-	host_add(b.host_x, b.host_y);
-	CHECK(is_as_on_host(&b));
+	bench_host_add(b.host_x, b.host_y);
+	bench_host_add(b.host_x, b.host_y);
+	CHECK(bench_is_right(&b));
 	OK(cuGraphExecDestroy(exec));
 	OK(cuGraphDestroy(clone));
 	/* a circle */
@@ -270,14 +203,14 @@ static bool not_captured(void)
 	CUgraph graph;
 	int i;
 
-	CHECK(open_bench(&b));
+	CHECK(bench_open(&b));
 	OK(cuGraphCreate(&graph, 0));
 	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
 	OK(cuGraphDestroy(graph));
 	OK(cuMemAllocAsync(&p, 16, b.s));
 	for (i = 0; i < 6; i++) {
 		OK(cuStreamBeginCapture_v2(b.s, 0));
-		OK(launch_add(&b, &b.x, &b.y, b.s));
+		OK(bench_launch(&b, &b.x, &b.y, b.s));
 		e = i == 0   ? cuMemAllocAsync(&q, 16, b.s)
 		    : i == 1 ? cuMemFreeAsync(p, b.s)
 		    : i == 2 ? cuStreamAddCallback(b.s, hear, &heard, 0)
@@ -285,13 +218,13 @@ static bool not_captured(void)
 		    : i == 4 ? cuStreamSynchronize(b.s)
 			     : cuStreamQuery(b.s);
 		CHECK(e == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-		CHECK(launch_add(&b, &b.x, &b.y, b.s) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+		CHECK(bench_launch(&b, &b.x, &b.y, b.s) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 		CHECK(cuStreamEndCapture(b.s, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 		CHECK(!graph);
 	}
 	OK(cuMemFreeAsync(p, b.s));
 	OK(cuGraphExecDestroy(exec));
-	CHECK(heard == -1 && is_as_on_host(&b));
+	CHECK(heard == -1 && bench_is_right(&b));
 	return sample_end();
 }
 
@@ -303,7 +236,7 @@ static bool broken_captures(void)
 	CUevent event;
 	CUstream u;
 
-	CHECK(open_bench(&b));
+	CHECK(bench_open(&b));
 	OK(cuEventCreate(&event, 0));
 	OK(cuStreamBeginCapture_v2(b.s, 0));
 	OK(cuEventRecord(event, b.s));
@@ -316,7 +249,7 @@ static bool broken_captures(void)
 	/* streams that end while they capture */
 	OK(cuStreamCreate(&u, 1));
 	OK(cuStreamBeginCapture_v2(u, 0));
-	OK(launch_add(&b, &b.x, &b.y, u));
+	OK(bench_launch(&b, &b.x, &b.y, u));
 	OK(cuEventRecord(event, u));
 	OK(cuStreamWaitEvent(b.t, event, 0));
 	OK(cuStreamDestroy_v2(u));
@@ -327,8 +260,8 @@ static bool broken_captures(void)
 	OK(cuStreamDestroy_v2(b.t));
 	CHECK(cuStreamEndCapture(b.s, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 	OK(cuStreamBeginCapture_v2(b.s, 0)); /* the context's end ends it */
-	OK(launch_add(&b, &b.x, &b.y, b.s));
-	CHECK(is_as_on_host(&b));
+	OK(bench_launch(&b, &b.x, &b.y, b.s));
+	CHECK(bench_is_right(&b));
 	return sample_end();
 }
 

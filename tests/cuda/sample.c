@@ -789,10 +789,22 @@ static const struct sample_check checks[] = {
 	{NULL, NULL},
 };
 
-static const struct sample_check *const tables[] = {
-	checks,		 arguments_checks, calls_checks,  captured_events_checks, contexts_checks,
-	programs_checks, graphs_checks,	   images_checks, mapped_checks,	  pinned_checks,
-	refused_checks,	 virtual_checks,   NULL};
+static const struct sample_check *const tables[] = {checks,
+						    arguments_checks,
+						    calls_checks,
+						    captured_events_checks,
+						    contexts_checks,
+						    programs_checks,
+						    graphs_checks,
+						    graph_edges_checks,
+						    graph_nodes_checks,
+						    graph_instances_checks,
+						    images_checks,
+						    mapped_checks,
+						    pinned_checks,
+						    refused_checks,
+						    virtual_checks,
+						    NULL};
 
 int sample_run(void)
 {

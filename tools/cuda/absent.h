@@ -83,47 +83,22 @@
 	X(cuGraphBatchMemOpNodeGetParams)                                                          \
 	X(cuGraphBatchMemOpNodeSetParams)                                                          \
 	X(cuGraphConditionalHandleCreate)                                                          \
-	X(cuGraphDebugDotPrint)                                                                    \
-	X(cuGraphEventRecordNodeGetEvent)                                                          \
-	X(cuGraphEventRecordNodeSetEvent)                                                          \
-	X(cuGraphEventWaitNodeGetEvent)                                                            \
-	X(cuGraphEventWaitNodeSetEvent)                                                            \
 	X(cuGraphExecBatchMemOpNodeSetParams)                                                      \
-	X(cuGraphExecChildGraphNodeSetParams)                                                      \
-	X(cuGraphExecEventRecordNodeSetEvent)                                                      \
-	X(cuGraphExecEventWaitNodeSetEvent)                                                        \
 	X(cuGraphExecExternalSemaphoresSignalNodeSetParams)                                        \
 	X(cuGraphExecExternalSemaphoresWaitNodeSetParams)                                          \
-	X(cuGraphExecGetFlags)                                                                     \
-	X(cuGraphExecHostNodeSetParams)                                                            \
 	X(cuGraphExecNodeSetParams)                                                                \
 	X(cuGraphExecUpdate)                                                                       \
 	X(cuGraphExternalSemaphoresSignalNodeGetParams)                                            \
 	X(cuGraphExternalSemaphoresSignalNodeSetParams)                                            \
 	X(cuGraphExternalSemaphoresWaitNodeGetParams)                                              \
 	X(cuGraphExternalSemaphoresWaitNodeSetParams)                                              \
-	X(cuGraphHostNodeGetParams)                                                                \
-	X(cuGraphHostNodeSetParams)                                                                \
 	X(cuGraphKernelNodeCopyAttributes)                                                         \
 	X(cuGraphKernelNodeGetAttribute)                                                           \
-	X(cuGraphKernelNodeGetParams)                                                              \
-	X(cuGraphKernelNodeGetParams_v2)                                                           \
 	X(cuGraphKernelNodeSetAttribute)                                                           \
-	X(cuGraphKernelNodeSetParams)                                                              \
-	X(cuGraphKernelNodeSetParams_v2)                                                           \
 	X(cuGraphMemAllocNodeGetParams)                                                            \
 	X(cuGraphMemFreeNodeGetParams)                                                             \
-	X(cuGraphMemcpyNodeGetParams)                                                              \
-	X(cuGraphMemcpyNodeSetParams)                                                              \
-	X(cuGraphMemsetNodeGetParams)                                                              \
-	X(cuGraphMemsetNodeSetParams)                                                              \
-	X(cuGraphNodeFindInClone)                                                                  \
-	X(cuGraphNodeGetEnabled)                                                                   \
-	X(cuGraphNodeSetEnabled)                                                                   \
 	X(cuGraphNodeSetParams)                                                                    \
 	X(cuGraphReleaseUserObject)                                                                \
-	X(cuGraphRemoveDependencies)                                                               \
-	X(cuGraphRemoveDependencies_v2)                                                            \
 	X(cuGraphRetainUserObject)                                                                 \
 	X(cuGraphicsEGLRegisterImage)                                                              \
 	X(cuGraphicsGLRegisterBuffer)                                                              \

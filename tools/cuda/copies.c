@@ -39,13 +39,13 @@ static struct work_side on_host(const void *memory)
 #define COPY(symbol, dst, to_side, src, from_side)                                                 \
 	CUresult symbol##_v2(dst to, src from, size_t bytes)                                       \
 	{                                                                                          \
-		const struct work_copy w = {to_side(to), from_side(from), bytes, 1, 1};            \
+		const struct work_copy w = {to_side(to), from_side(from), bytes, 1, 1, NULL};      \
                                                                                                    \
 		return CALL_END(end_now(put(NULL, &w), &w));                                       \
 	}                                                                                          \
 	CUresult symbol##Async_v2(dst to, src from, size_t bytes, CUstream s)                      \
 	{                                                                                          \
-		const struct work_copy w = {to_side(to), from_side(from), bytes, 1, 1};            \
+		const struct work_copy w = {to_side(to), from_side(from), bytes, 1, 1, NULL};      \
                                                                                                    \
 		return CALL_END(put(s, &w));                                                       \
 	}
@@ -76,7 +76,7 @@ static CUresult copy_either(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t
 		e = CUDA_ERROR_NOT_SUPPORTED;
 	if (e != CUDA_SUCCESS)
 		return e;
-	w.copy = (struct work_copy){on_either(to), on_either(from), bytes, 1, 1};
+	w.copy = (struct work_copy){on_either(to), on_either(from), bytes, 1, 1, NULL};
 	e = work_put(stream, &w);
 	return now ? end_now(e, &w.copy) : e;
 }
@@ -145,13 +145,27 @@ CUresult copies_rows(const struct cuda_copy_3d *c, struct work_copy *w)
 	    __builtin_add_overflow(skip_from, c->from.y, &skip_from) ||
 	    __builtin_add_overflow(skip_to, c->to.y, &skip_to))
 		return CUDA_ERROR_INVALID_VALUE;
-	*w = (struct work_copy){.width = c->width, .rows = c->rows, .layers = c->layers};
+	*w = (struct work_copy){.width = c->width, .rows = c->rows, .layers = c->layers, .said = c};
 	e = find_side(c->from.type, c->from.host, c->from.device, pitch_from, height_from,
 		      skip_from, c->from.x, &w->from);
 	if (e == CUDA_SUCCESS)
 		e = find_side(c->to.type, c->to.host, c->to.device, pitch_to, height_to, skip_to,
 			      c->to.x, &w->to);
 	return e;
+}
+
+static struct cuda_copy_side_3d said(const struct work_side *s)
+{
+	return (struct cuda_copy_side_3d){.type = s->host ? MEMORY_HOST : MEMORY_DEVICE,
+					  .host = s->host ? s->memory : NULL,
+					  .device = s->host ? 0 : s->at};
+}
+
+struct cuda_copy_3d copies_said(const struct work_copy *w)
+{
+	if (w->said)
+		return *w->said;
+	return (struct cuda_copy_3d){said(&w->from), said(&w->to), w->width, 1, 1};
 }
 
 static CUresult put_rows(CUstream s, const struct cuda_copy_3d *c, bool now)

@@ -45,6 +45,34 @@
 	  (CUgraphNode * out, CUgraph graph, const CUgraphNode *after, size_t n, CUevent event))   \
 	X(cuGraphAddEventWaitNode, "cuGraphAddEventWaitNode", 11010,                               \
 	  (CUgraphNode * out, CUgraph graph, const CUgraphNode *after, size_t n, CUevent event))   \
+	X(cuGraphKernelNodeGetParams, "cuGraphKernelNodeGetParams", 10000,                         \
+	  (CUgraphNode node, struct cuda_kernel_node * p))                                         \
+	X(cuGraphKernelNodeSetParams, "cuGraphKernelNodeSetParams", 10000,                         \
+	  (CUgraphNode node, const struct cuda_kernel_node *p))                                    \
+	X(cuGraphKernelNodeGetParams_v2, "cuGraphKernelNodeGetParams", 12000,                      \
+	  (CUgraphNode node, struct cuda_kernel_node_2 * p))                                       \
+	X(cuGraphKernelNodeSetParams_v2, "cuGraphKernelNodeSetParams", 12000,                      \
+	  (CUgraphNode node, const struct cuda_kernel_node_2 *p))                                  \
+	X(cuGraphMemcpyNodeGetParams, "cuGraphMemcpyNodeGetParams", 10000,                         \
+	  (CUgraphNode node, struct cuda_copy_3d * p))                                             \
+	X(cuGraphMemcpyNodeSetParams, "cuGraphMemcpyNodeSetParams", 10000,                         \
+	  (CUgraphNode node, const struct cuda_copy_3d *p))                                        \
+	X(cuGraphMemsetNodeGetParams, "cuGraphMemsetNodeGetParams", 10000,                         \
+	  (CUgraphNode node, struct cuda_set_node * p))                                            \
+	X(cuGraphMemsetNodeSetParams, "cuGraphMemsetNodeSetParams", 10000,                         \
+	  (CUgraphNode node, const struct cuda_set_node *p))                                       \
+	X(cuGraphHostNodeGetParams, "cuGraphHostNodeGetParams", 10000,                             \
+	  (CUgraphNode node, struct cuda_host_node * p))                                           \
+	X(cuGraphHostNodeSetParams, "cuGraphHostNodeSetParams", 10000,                             \
+	  (CUgraphNode node, const struct cuda_host_node *p))                                      \
+	X(cuGraphEventRecordNodeGetEvent, "cuGraphEventRecordNodeGetEvent", 11010,                 \
+	  (CUgraphNode node, CUevent * event))                                                     \
+	X(cuGraphEventRecordNodeSetEvent, "cuGraphEventRecordNodeSetEvent", 11010,                 \
+	  (CUgraphNode node, CUevent event))                                                       \
+	X(cuGraphEventWaitNodeGetEvent, "cuGraphEventWaitNodeGetEvent", 11010,                     \
+	  (CUgraphNode node, CUevent * event))                                                     \
+	X(cuGraphEventWaitNodeSetEvent, "cuGraphEventWaitNodeSetEvent", 11010,                     \
+	  (CUgraphNode node, CUevent event))                                                       \
 	X(cuGraphCreate, "cuGraphCreate", 10000, (CUgraph * out, unsigned flags))                  \
 	X(cuGraphDestroy, "cuGraphDestroy", 10000, (CUgraph graph))                                \
 	X(cuGraphClone, "cuGraphClone", 10000, (CUgraph * out, CUgraph graph))                     \
@@ -74,6 +102,15 @@
 	X(cuGraphAddDependencies_v2, "cuGraphAddDependencies", 12030,                              \
 	  (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,                          \
 	   const struct cuda_edge *data, size_t n))                                                \
+	X(cuGraphRemoveDependencies, "cuGraphRemoveDependencies", 10000,                           \
+	  (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n))               \
+	X(cuGraphRemoveDependencies_v2, "cuGraphRemoveDependencies", 12030,                        \
+	  (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,                          \
+	   const struct cuda_edge *data, size_t n))                                                \
+	X(cuGraphNodeFindInClone, "cuGraphNodeFindInClone", 10000,                                 \
+	  (CUgraphNode * out, CUgraphNode original, CUgraph clone))                                \
+	X(cuGraphDebugDotPrint, "cuGraphDebugDotPrint", 11030,                                     \
+	  (CUgraph graph, const char *path, unsigned flags))                                       \
 	X(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", 11040,                       \
 	  (CUgraphExec * out, CUgraph graph, uint64_t flags))                                      \
 	X(cuGraphInstantiateWithFlags, "cuGraphInstantiate", 12000,                                \
@@ -93,6 +130,19 @@
 	  (CUgraphExec h, CUgraphNode node, const struct cuda_copy_3d *p, CUcontext context))      \
 	X(cuGraphExecMemsetNodeSetParams, "cuGraphExecMemsetNodeSetParams", 10020,                 \
 	  (CUgraphExec h, CUgraphNode node, const struct cuda_set_node *p, CUcontext context))     \
+	X(cuGraphExecHostNodeSetParams, "cuGraphExecHostNodeSetParams", 10020,                     \
+	  (CUgraphExec h, CUgraphNode node, const struct cuda_host_node *p))                       \
+	X(cuGraphExecEventRecordNodeSetEvent, "cuGraphExecEventRecordNodeSetEvent", 11010,         \
+	  (CUgraphExec h, CUgraphNode node, CUevent event))                                        \
+	X(cuGraphExecEventWaitNodeSetEvent, "cuGraphExecEventWaitNodeSetEvent", 11010,             \
+	  (CUgraphExec h, CUgraphNode node, CUevent event))                                        \
+	X(cuGraphExecChildGraphNodeSetParams, "cuGraphExecChildGraphNodeSetParams", 11010,         \
+	  (CUgraphExec h, CUgraphNode node, CUgraph child))                                        \
+	X(cuGraphNodeSetEnabled, "cuGraphNodeSetEnabled", 11060,                                   \
+	  (CUgraphExec h, CUgraphNode node, unsigned enabled))                                     \
+	X(cuGraphNodeGetEnabled, "cuGraphNodeGetEnabled", 11060,                                   \
+	  (CUgraphExec h, CUgraphNode node, unsigned *enabled))                                    \
+	X(cuGraphExecGetFlags, "cuGraphExecGetFlags", 12000, (CUgraphExec h, uint64_t * flags))    \
 	X(cuGraphExecUpdate_v2, "cuGraphExecUpdate", 12000,                                        \
 	  (CUgraphExec h, CUgraph graph, struct cuda_update_result * result))
 

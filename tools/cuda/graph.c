@@ -33,7 +33,7 @@ void graph_list_clear(struct node_list *l)
 	*l = (struct node_list){0};
 }
 
-static void list_drop(struct node_list *l, const struct node *node)
+void graph_list_drop(struct node_list *l, const struct node *node)
 {
 	uint32_t i, kept = 0;
 
@@ -43,9 +43,22 @@ static void list_drop(struct node_list *l, const struct node *node)
 	l->n = kept;
 }
 
+static bool keep_copy(struct work_copy *w)
+{
+	struct cuda_copy_3d *said = w->said ? malloc(sizeof(*said)) : NULL;
+	const bool ok = said || !w->said;
+
+	if (said)
+		*said = *w->said;
+	w->said = said;
+	return ok;
+}
+
 bool graph_work_copy(struct work *to, const struct work *w)
 {
 	*to = *w;
+	if (w->kind == WORK_COPY)
+		return keep_copy(&to->copy);
 	return w->kind != WORK_LAUNCH || launch_keep(&to->launch);
 }
 
@@ -53,7 +66,27 @@ void graph_work_end(struct work *w)
 {
 	if (w->kind == WORK_LAUNCH)
 		free(w->launch.args);
+	if (w->kind == WORK_COPY)
+		free((void *)(uintptr_t)w->copy.said);
 	w->kind = WORK_NOTHING;
+}
+
+CUresult graph_work_replace(struct work *to, const struct work *w)
+{
+	struct work made;
+	CUresult e = work_check(w);
+
+	if (e != CUDA_SUCCESS)
+		return e;
+	/* first: what W points to may be what TO has */
+	if (!graph_work_copy(&made, w))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	/* an attribute of the node, which its parameters do not have */
+	if (w->kind == WORK_LAUNCH)
+		made.launch.together = to->launch.together;
+	graph_work_end(to);
+	*to = made;
+	return CUDA_SUCCESS;
 }
 
 struct graph *graph_make(void)
@@ -72,6 +105,7 @@ static void end_node(struct node *node)
 {
 	handle_drop(HANDLE_NODE, node->handle);
 	graph_work_end(&node->work);
+	free(node->list);
 	graph_list_clear(&node->after);
 	if (node->child)
 		graph_end(node->child);
@@ -95,7 +129,7 @@ void graph_remove(struct node *node)
 	uint32_t i, kept = 0;
 
 	for (i = 0; i < g->n; i++) {
-		list_drop(&g->nodes[i]->after, node);
+		graph_list_drop(&g->nodes[i]->after, node);
 		if (g->nodes[i] != node)
 			g->nodes[kept++] = g->nodes[i];
 	}
@@ -137,6 +171,7 @@ static struct node *copy_node(struct graph *to, const struct node *node)
 
 	if (!made)
 		return NULL;
+	made->origin = node->handle;
 	made->child = node->child ? graph_clone(node->child) : NULL;
 	if (made->child)
 		made->child->owned = true;
@@ -162,6 +197,39 @@ struct graph *graph_clone(const struct graph *g)
 	if (to)
 		graph_end(to);
 	return NULL;
+}
+
+/* Whether A comes after the same nodes as B does; marks: their places in the graphs. */
+static bool comes_after_the_same(const struct node *a, const struct node *b)
+{
+	uint32_t i, k;
+
+	if (a->after.n != b->after.n)
+		return false;
+	for (i = 0; i < a->after.n; i++) {
+		for (k = 0; k < b->after.n; k++)
+			if (b->after.nodes[k]->mark == a->after.nodes[i]->mark)
+				break;
+		if (k == b->after.n)
+			return false;
+	}
+	return true;
+}
+
+bool graph_is_like(const struct graph *a, const struct graph *b)
+{
+	bool like = a->n == b->n;
+	uint32_t i;
+
+	for (i = 0; i < a->n && like; i++)
+		a->nodes[i]->mark = b->nodes[i]->mark = i;
+	for (i = 0; i < a->n && like; i++) {
+		const struct node *x = a->nodes[i], *y = b->nodes[i];
+
+		like = x->type == y->type && comes_after_the_same(x, y) &&
+		       (!x->child || graph_is_like(x->child, y->child));
+	}
+	return like;
 }
 
 /* Takes the first node that nothing left comes before, again and again. Marks: 1 if taken. */

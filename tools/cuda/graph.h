@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Graphs: nodes, each of which comes after others. graph.c has their structure, nodes.c the calls
- * that add nodes, instance.c executes them, capture.c makes them out of calls. */
+ * that add nodes, parameters.c those that change them, instance.c executes them, update.c changes
+ * what is executed, capture.c makes them out of calls. */
 #ifndef CUDA_GRAPH_H
 #define CUDA_GRAPH_H
 
@@ -23,8 +24,10 @@ struct node {
 	struct graph *graph;
 	enum node_type type;
 	struct work work;	/* its arguments are its own */
+	void **list;		/* of them, once the program has asked; or NULL */
 	struct graph *child;	/* of NODE_GRAPH; its own */
 	struct node_list after; /* what it comes after */
+	void *origin;		/* the handle of what it is a clone of; or NULL */
 	uint32_t mark;		/* of whoever goes over the graph */
 };
 
@@ -41,6 +44,9 @@ struct graph *graph_make(void);
 /* Ends the graph and its nodes. */
 void graph_end(struct graph *g);
 struct graph *graph_clone(const struct graph *g);
+/* Whether A and B, and their children, have the same nodes and edges, in the order in which the
+ * nodes were made: all but what the nodes execute. */
+bool graph_is_like(const struct graph *a, const struct graph *b);
 /* Makes a node of WORK, whose arguments it copies, after the N nodes AFTER. NULL: out of memory. */
 struct node *graph_add(struct graph *g, enum node_type type, const struct work *work,
 		       struct node *const *after, uint32_t n);
@@ -49,17 +55,21 @@ void graph_remove(struct node *node);
 /* Sorts the nodes of G into OUT, of N pointers: each behind those that it comes after. False: there
  * is a circle. */
 bool graph_sort(const struct graph *g, struct node **out);
-/* Copies W with its arguments; graph_work_end() frees those. False: out of memory. */
+/* Copies W with what it points to; graph_work_end() frees that. False: out of memory. */
 bool graph_work_copy(struct work *to, const struct work *w);
 void graph_work_end(struct work *w);
+/* Ends TO, which becomes a copy of W if W can be executed. An error changes nothing. */
+CUresult graph_work_replace(struct work *to, const struct work *w);
 
 /* Lists: adding a node that is there does nothing. False: out of memory. */
 bool graph_list_add(struct node_list *l, struct node *node);
+void graph_list_drop(struct node_list *l, const struct node *node);
 void graph_list_clear(struct node_list *l);
 bool graph_list_has(const struct node_list *l, const struct node *node);
 
 /* nodes.c: the node that P describes; *W points to the program's arguments. */
 CUresult nodes_kernel(const struct cuda_kernel_node *p, CUkernel kernel, struct work *w);
 CUresult nodes_set(const struct cuda_set_node *p, struct work *w);
+CUresult nodes_host(const struct cuda_host_node *p, struct work *w);
 
 #endif

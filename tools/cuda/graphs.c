@@ -60,6 +60,23 @@ CUresult cuGraphClone(CUgraph *out, CUgraph graph)
 	return CALL_END(e);
 }
 
+/* The original may be gone; its handle is no other node's. */
+CUresult cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode original, CUgraph clone)
+{
+	struct graph *g;
+	CUresult e = begin(clone, &g, out && original);
+	uint32_t i;
+
+	if (e != CUDA_SUCCESS)
+		return CALL_END(e);
+	for (i = 0; i < g->n; i++)
+		if (g->nodes[i]->origin == original)
+			break;
+	if (i < g->n)
+		*out = g->nodes[i]->handle;
+	return CALL_END(i < g->n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+}
+
 CUresult cuGraphDestroyNode(CUgraphNode node)
 {
 	struct node *n;
@@ -264,6 +281,39 @@ static CUresult add_edges(CUgraph graph, const CUgraphNode *from, const CUgraphN
 	return e;
 }
 
+static bool is_edge_twice(const CUgraphNode *from, const CUgraphNode *to, size_t i)
+{
+	size_t k;
+
+	for (k = 0; k < i; k++)
+		if (from[k] == from[i] && to[k] == to[i])
+			return true;
+	return false;
+}
+
+/* All edges are there, or none is removed. */
+static CUresult remove_edges(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+			     size_t n, bool ok)
+{
+	struct node *a, *b;
+	struct graph *g;
+	CUresult e = begin(graph, &g, ok && (n == 0 || (from && to)));
+	size_t i;
+
+	for (i = 0; i < n && e == CUDA_SUCCESS; i++) {
+		a = handle_find(HANDLE_NODE, from[i]);
+		b = handle_find(HANDLE_NODE, to[i]);
+		if (!a || !b || b->graph != g || !graph_list_has(&b->after, a) ||
+		    is_edge_twice(from, to, i))
+			e = CUDA_ERROR_INVALID_VALUE;
+	}
+	for (i = 0; i < n && e == CUDA_SUCCESS; i++) {
+		b = handle_find(HANDLE_NODE, to[i]);
+		graph_list_drop(&b->after, handle_find(HANDLE_NODE, from[i]));
+	}
+	return e;
+}
+
 static CUresult has_plain_data(const struct cuda_edge *data, size_t n)
 {
 	static const struct cuda_edge plain;
@@ -287,4 +337,19 @@ CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from, const
 	CUresult e = has_plain_data(data, n);
 
 	return e == CUDA_SUCCESS ? cuGraphAddDependencies(graph, from, to, n) : e;
+}
+
+CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+				   size_t n)
+{
+	return CALL_END(remove_edges(graph, from, to, n, true));
+}
+
+/* There is no edge with data of its own. */
+CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+				      const struct cuda_edge *data, size_t n)
+{
+	const bool plain = has_plain_data(data, n) == CUDA_SUCCESS;
+
+	return CALL_END(remove_edges(graph, from, to, n, plain));
 }

@@ -99,6 +99,7 @@ static bool read_extra(void **extra, uint8_t **buffer, size_t *size)
 CUresult launch_take(struct work_launch *l, void **params, void **extra)
 {
 	l->params = params;
+	l->in_buffer = extra;
 	return extra && (params || !read_extra(extra, &l->args, &l->size))
 		       ? CUDA_ERROR_INVALID_VALUE
 		       : CUDA_SUCCESS;
@@ -151,6 +152,27 @@ bool launch_keep(struct work_launch *l)
 	l->args = args;
 	l->size = size;
 	return args;
+}
+
+CUresult launch_list(struct work_launch *l, void ***out)
+{
+	void *const extra[] = {(void *)EXTRA_BUFFER, l->args, (void *)EXTRA_SIZE, &l->size,
+			       (void *)EXTRA_END};
+	const struct function *f = handle_find(HANDLE_FUNCTION, l->function);
+	void **list;
+	uint32_t i;
+
+	if (!f)
+		return CUDA_ERROR_INVALID_HANDLE;
+	list = malloc(sizeof(extra) + f->known.n_params * sizeof(*list));
+	if (!list)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (l->in_buffer)
+		memcpy(list, extra, sizeof(extra));
+	for (i = 0; i < f->known.n_params && !l->in_buffer; i++)
+		list[i] = l->args + f->known.offset[i];
+	*out = list;
+	return CUDA_SUCCESS;
 }
 
 bool launch_has_value(uint32_t bytes)

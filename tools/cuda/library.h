@@ -2,12 +2,15 @@
 /*
  * The parts of the library, in an order in which each uses only those after it:
  *
- *   capture.c, graph.c, instance.c: graphs
+ *   capture.c, graph.c, parameters.c, dot.c, instance.c, update.c: graphs
  *   device.c, context.c, settings.c, module.c, kernel.c, occupancy.c, launch.c, launch_first.c,
- * copies.c, sets.c, memory.c, pinned.c, pool.c, pointer.c, stream.c, host_call.c, linker.c: the
- * other calls arena.c addresses, and what is mapped at them physical.c memory without an address;
- * shareable.c: such memory of several processes table.c    the table of entries, and calls that are
- * not carried work.c     what a stream executes: copies (copy.c, rows.c), sets (set.c), launches
+ *   copies.c, sets.c, memory.c, pinned.c, pool.c, pointer.c, stream.c, stream_about.c,
+ *   host_call.c, linker.c: the other calls
+ *
+ *   arena.c    addresses, and what is mapped at them
+ *   physical.c memory without an address; shareable.c: such memory of several processes
+ *   table.c    the table of entries, and calls that are not carried
+ *   work.c     what a stream executes: copies (copy.c, rows.c), sets (set.c), launches
  *   image.c    how long images are
  *   symbol.c   variables of modules
  *   call.c     begins and ends a call: the lock, the current context, the log
@@ -93,6 +96,8 @@ struct work_side {
 struct work_copy {
 	struct work_side to, from;
 	uint64_t width, rows, layers; /* bytes of a row, rows of a layer */
+	/* As the program has said it; NULL: with other words, and it is one row. */
+	const struct cuda_copy_3d *said;
 };
 struct work_set {
 	CUdeviceptr at;
@@ -103,7 +108,8 @@ struct work_set {
 struct work_launch {
 	CUfunction function;
 	uint32_t grid[3], block[3], shared;
-	bool together; /* a cooperative launch */
+	bool together;	/* a cooperative launch */
+	bool in_buffer; /* the program had the arguments in one buffer */
 	/* the arguments: where each is; or NULL: they are in SIZE bytes, as the parameters lie */
 	void **params;
 	uint8_t *args;
@@ -136,6 +142,8 @@ CUresult work_run(const struct work *w);
 uint64_t launch_cluster(const struct cuda_launch_config *c);
 /* copies.c: what C means, for whoever checks *W. */
 CUresult copies_rows(const struct cuda_copy_3d *c, struct work_copy *w);
+/* What W is, as the program has said it, or could have. */
+struct cuda_copy_3d copies_said(const struct work_copy *w);
 /* How W is checked, and executed; called with the lock. WORK_HOST lets go of it meanwhile. */
 CUresult copy_check(const struct work_copy *w);
 CUresult set_check(const struct work_set *w);
@@ -298,6 +306,9 @@ CUresult launch_take(struct work_launch *l, void **params, void **extra);
 /* Gives L, which launch_check() found right, arguments of its own, which free() ends. False: out of
  * memory. */
 bool launch_keep(struct work_launch *l);
+/* Where the arguments are that launch_keep() has given L: a list, which free() ends, as
+ * cuda_kernel_node has it in PARAMS; or in EXTRA, if the program had them in one buffer. */
+CUresult launch_list(struct work_launch *l, void ***list);
 /* occupancy.c: how many blocks of F a multiprocessor executes at a time, each of THREADS threads
  * and SHARED bytes of dynamic shared memory. Waits for the host. */
 CUresult occupancy_ask(const struct function *f, uint32_t threads, uint64_t shared, int *blocks);

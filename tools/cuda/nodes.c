@@ -141,16 +141,22 @@ CUresult cuGraphAddMemsetNode(CUgraphNode *out, CUgraph graph, const CUgraphNode
 	return CALL_END(e == CUDA_SUCCESS ? make_node(out, graph, after, n, &m) : e);
 }
 
+CUresult nodes_host(const struct cuda_host_node *p, struct work *w)
+{
+	if (!p || !p->run)
+		return CUDA_ERROR_INVALID_VALUE;
+	*w = (struct work){.kind = WORK_HOST, .host = {p->run, p->data}};
+	return CUDA_SUCCESS;
+}
+
 CUresult cuGraphAddHostNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *after, size_t n,
 			    const struct cuda_host_node *p)
 {
-	struct making m = {.type = NODE_HOST, .work = {.kind = WORK_HOST}};
+	struct making m = {.type = NODE_HOST};
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
 
-	if (e == CUDA_SUCCESS && (!p || !p->run))
-		e = CUDA_ERROR_INVALID_VALUE;
 	if (e == CUDA_SUCCESS)
-		m.work.host = (struct work_host){p->run, p->data};
+		e = nodes_host(p, &m.work);
 	return CALL_END(e == CUDA_SUCCESS ? make_node(out, graph, after, n, &m) : e);
 }
 

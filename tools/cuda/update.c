@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls that change what an instance of a graph executes: its next launches do so, and the graph
+ * stays as it is. */
+#include "instance.h"
+
+/* The step of NODE; NULL: X has none. */
+static struct step *find(const struct instance *x, CUgraphNode node)
+{
+	uint32_t i;
+
+	for (i = 0; i < x->n; i++)
+		if (x->steps[i].node == node)
+			return &x->steps[i];
+	return NULL;
+}
+
+/* Replaces what NODE executes in X. While a launch is in progress, nothing may be replaced. */
+static CUresult replace(struct instance *x, CUgraphNode node, enum node_type type,
+			const struct work *w)
+{
+	struct step *step = find(x, node);
+
+	if (x->running)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	return step && step->type == type ? graph_work_replace(&step->work, w)
+					  : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult set_kernel(CUgraphExec h, CUgraphNode node, const struct cuda_kernel_node *p,
+			   CUkernel kernel)
+{
+	struct instance *x;
+	struct work w;
+	CUresult e = instance_begin(h, &x, p);
+
+	if (e == CUDA_SUCCESS)
+		e = nodes_kernel(p, kernel, &w);
+	return e == CUDA_SUCCESS ? replace(x, node, NODE_KERNEL, &w) : e;
+}
+
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec h, CUgraphNode node,
+					const struct cuda_kernel_node *p)
+{
+	return CALL_END(set_kernel(h, node, p, NULL));
+}
+
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec h, CUgraphNode node,
+					   const struct cuda_kernel_node_2 *p)
+{
+	return CALL_END(set_kernel(h, node, p ? &p->base : NULL, p ? p->kernel : NULL));
+}
+
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec h, CUgraphNode node,
+					const struct cuda_copy_3d *p, CUcontext context)
+{
+	struct work w = {.kind = WORK_COPY};
+	struct instance *x;
+	CUresult e = instance_begin(h, &x, handle_find(HANDLE_CONTEXT, context));
+
+	if (e == CUDA_SUCCESS)
+		e = copies_rows(p, &w.copy);
+	return CALL_END(e == CUDA_SUCCESS ? replace(x, node, NODE_COPY, &w) : e);
+}
+
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec h, CUgraphNode node,
+					const struct cuda_set_node *p, CUcontext context)
+{
+	struct instance *x;
+	struct work w;
+	CUresult e = instance_begin(h, &x, handle_find(HANDLE_CONTEXT, context));
+
+	if (e == CUDA_SUCCESS)
+		e = nodes_set(p, &w);
+	return CALL_END(e == CUDA_SUCCESS ? replace(x, node, NODE_SET, &w) : e);
+}
+
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec h, CUgraphNode node,
+				      const struct cuda_host_node *p)
+{
+	struct instance *x;
+	struct work w;
+	CUresult e = instance_begin(h, &x, p);
+
+	if (e == CUDA_SUCCESS)
+		e = nodes_host(p, &w);
+	return CALL_END(e == CUDA_SUCCESS ? replace(x, node, NODE_HOST, &w) : e);
+}
+
+static CUresult set_event(CUgraphExec h, CUgraphNode node, enum node_type type,
+			  const struct work *w)
+{
+	struct instance *x;
+	CUresult e = instance_begin(h, &x, true);
+
+	if (e == CUDA_SUCCESS && !handle_find(HANDLE_EVENT, w->event))
+		e = CUDA_ERROR_INVALID_VALUE;
+	return e == CUDA_SUCCESS ? replace(x, node, type, w) : e;
+}
+
+CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec h, CUgraphNode node, CUevent event)
+{
+	const struct work w = {.kind = WORK_EVENT, .event = event};
+
+	return CALL_END(set_event(h, node, NODE_RECORD, &w));
+}
+
+CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec h, CUgraphNode node, CUevent event)
+{
+	const struct work w = {.kind = WORK_WAIT, .event = event};
+
+	return CALL_END(set_event(h, node, NODE_WAIT, &w));
+}
+
+/* Has the N steps at TO execute what those of GRAPH do, which has the same shape; if not, returns
+ * OTHER and changes nothing. They stay the steps of their nodes, and disabled if they are. */
+static CUresult take_over(struct step *to, uint32_t n, CUgraph graph, CUresult other)
+{
+	struct instance *made;
+	CUresult e = instance_make(&made, graph);
+	struct work w;
+	uint32_t i;
+
+	if (e != CUDA_SUCCESS)
+		return e;
+	for (i = 0; i < n && i < made->n; i++)
+		if (to[i].type != made->steps[i].type || to[i].inner != made->steps[i].inner)
+			break;
+	if (i < n || i < made->n) {
+		instance_end(made);
+		return other;
+	}
+	for (i = 0; i < n; i++) {
+		w = to[i].work;
+		to[i].work = made->steps[i].work;
+		made->steps[i].work = w;
+	}
+	instance_end(made);
+	return CUDA_SUCCESS;
+}
+
+/* The graph must be like NODE's own, in the order of its nodes, too. */
+static CUresult set_child(CUgraphExec h, CUgraphNode node, CUgraph graph)
+{
+	const struct graph *own, *other;
+	const struct node *of;
+	struct instance *x;
+	struct step *step;
+	CUresult e = instance_begin(h, &x, true);
+
+	if (e == CUDA_SUCCESS && x->running)
+		e = CUDA_ERROR_ILLEGAL_STATE;
+	if (e != CUDA_SUCCESS)
+		return e;
+	of = handle_find(HANDLE_NODE, node);
+	own = of ? of->child : NULL;
+	other = handle_find(HANDLE_GRAPH, graph);
+	step = find(x, node);
+	if (!step || !own || !other || !graph_is_like(own, other))
+		return CUDA_ERROR_INVALID_VALUE;
+	return take_over(step + 1, step->inner, graph, CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec h, CUgraphNode node, CUgraph child)
+{
+	return CALL_END(set_child(h, node, child));
+}
+
+/* Begins a call about whether NODE is disabled, which GPU kernels, copies and sets may be. */
+static CUresult begin_enabled(CUgraphExec h, CUgraphNode node, bool ok, struct instance **x,
+			      struct step **step)
+{
+	static const bool may_be[] = {
+		[NODE_KERNEL] = true, [NODE_COPY] = true, [NODE_SET] = true, [NODE_RECORD] = false};
+	CUresult e = instance_begin(h, x, ok);
+
+	*step = e == CUDA_SUCCESS ? find(*x, node) : NULL;
+	return e == CUDA_SUCCESS && (!*step || !may_be[(*step)->type]) ? CUDA_ERROR_INVALID_VALUE
+								       : e;
+}
+
+CUresult cuGraphNodeSetEnabled(CUgraphExec h, CUgraphNode node, unsigned enabled)
+{
+	struct instance *x;
+	struct step *step;
+	CUresult e = begin_enabled(h, node, true, &x, &step);
+
+	if (e == CUDA_SUCCESS && x->running)
+		e = CUDA_ERROR_ILLEGAL_STATE;
+	if (e == CUDA_SUCCESS)
+		step->disabled = !enabled;
+	return CALL_END(e);
+}
+
+CUresult cuGraphNodeGetEnabled(CUgraphExec h, CUgraphNode node, unsigned *enabled)
+{
+	struct instance *x;
+	struct step *step;
+	CUresult e = begin_enabled(h, node, enabled, &x, &step);
+
+	if (e == CUDA_SUCCESS)
+		*enabled = !step->disabled;
+	return CALL_END(e);
+}
+
+/* Takes over what another graph of the same shape executes. */
+static CUresult update(CUgraphExec h, CUgraph graph)
+{
+	struct instance *x;
+	CUresult e = instance_begin(h, &x, true);
+
+	if (e == CUDA_SUCCESS && x->running)
+		e = CUDA_ERROR_ILLEGAL_STATE;
+	return e == CUDA_SUCCESS
+		       ? take_over(x->steps, x->n, graph, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE)
+		       : e;
+}
+
+CUresult cuGraphExecUpdate_v2(CUgraphExec h, CUgraph graph, struct cuda_update_result *result)
+{
+	CUresult e = update(h, graph);
+
+	if (result)
+		*result = (struct cuda_update_result){
+			.result = e == CUDA_SUCCESS ? 0 : 1}; /* _SUCCESS, _ERROR */
+	return CALL_END(e);
+}
