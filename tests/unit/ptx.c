@@ -21,7 +21,8 @@ static const char *const how_names[] = {"",    "add",  "min", "max",	"and",	"or"
 					"xor", "exch", "cas", "up",	"down", "bfly",
 					"idx", "all",  "any", "ballot", "popc", "warp",
 					"rni", "rzi",  "rmi", "rpi"};
-static const char *const compare_names[] = {"lt", "le", "gt", "ge", "eq", "ne", "gtu"};
+static const char *const compare_names[] = {"lt",  "le",  "gt",	 "ge",	"eq",  "ne",
+					    "ltu", "leu", "gtu", "geu", "equ", "neu"};
 
 void ptx_stop(struct ptx *p, const char *what)
 {
@@ -312,11 +313,13 @@ static void opcode(struct ptx *p, struct instruction *i)
 	} roundings[] = {{"rz", FE_TOWARDZERO}, {"rm", FE_DOWNWARD}, {"rp", FE_UPWARD}};
 	const char *word = p->token;
 	size_t n = strcspn(word, "."), k;
-	/* An address is the same in all spaces that cvta converts between. */
-	bool known = n == 4 && memcmp(word, "cvta", n) == 0;
+	bool known = n == 4 && memcmp(word, "cvta", n) == 0, compares = false;
 
-	if (known)
-		i->op = OP_MOV;
+	/* An address in shared memory is an offset. All other addresses are the same everywhere. */
+	if (known && strncmp(word, "cvta.shared.", 12) == 0)
+		i->op = OP_ADD;
+	else if (known)
+		i->op = strncmp(word, "cvta.to.shared.", 15) == 0 ? OP_SUB : OP_MOV;
 	for (k = 0; k < sizeof(op_names) / sizeof(op_names[0]) && !known; k++)
 		if (strlen(op_names[k]) == n && memcmp(op_names[k], word, n) == 0) {
 			i->op = (enum op)k;
@@ -332,8 +335,10 @@ static void opcode(struct ptx *p, struct instruction *i)
 			if (strncmp(word, spaces[k].name, n) == 0 && !spaces[k].name[n])
 				i->space = spaces[k].space;
 		for (k = 0; k < sizeof(compare_names) / sizeof(compare_names[0]); k++)
-			if (strncmp(word, compare_names[k], n) == 0 && !compare_names[k][n])
+			if (strncmp(word, compare_names[k], n) == 0 && !compare_names[k][n]) {
 				i->compare = (enum compare)k;
+				compares = true;
+			}
 		for (k = 1; k < sizeof(how_names) / sizeof(how_names[0]); k++)
 			if (strncmp(word, how_names[k], n) == 0 && !how_names[k][n])
 				i->how = (enum how)k;
@@ -352,6 +357,8 @@ static void opcode(struct ptx *p, struct instruction *i)
 			i->type = type;
 		}
 	}
+	if (i->op == OP_SETP && !compares)
+		ptx_stop(p, "an unknown comparison");
 	if (i->saturates && i->type.kind != 'f')
 		ptx_stop(p, "an integer that saturates");
 }
@@ -388,6 +395,8 @@ static void instruction(struct ptx *p)
 		else
 			ptx_stop(p, "too many operands");
 	}
+	if (i->space == SPACE_SHARED && (i->op == OP_ADD || i->op == OP_SUB))
+		i->operands[i->n++] = (struct operand){.kind = SPECIAL, .value = SHARED_AT};
 	i->sources = i->n > 3 ? 3 : i->n > 0 ? i->n - 1 : 0;
 }
 

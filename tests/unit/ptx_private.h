@@ -61,7 +61,8 @@ enum op {
 	OP_FENCE,
 	OP_EXIT,
 };
-enum compare { LT, LE, GT, GE, EQ, NE, GTU };
+/* Those with a U are also true of what is not a number. */
+enum compare { LT, LE, GT, GE, EQ, NE, LTU, LEU, GTU, GEU, EQU, NEU };
 /* The word behind the opcode of atom, red, shfl, vote and bar, or of a rounding. */
 enum how {
 	HOW_NONE,
@@ -100,7 +101,8 @@ struct type {
 
 /* The kind of an operand or a name. DYNAMIC memory lies after all other shared memory. */
 enum kind { VALUE, REGISTER, SPECIAL, LOCAL, DYNAMIC, LABEL };
-enum special { TID, NTID = 3, CTAID = 6, NCTAID = 9, TIME = 12, LANE };
+/* SHARED_AT: where the block's shared memory begins, as a generic address. */
+enum special { TID, NTID = 3, CTAID = 6, NCTAID = 9, TIME = 12, LANE, SHARED_AT };
 #define WARP 32u
 
 struct operand {
@@ -234,21 +236,26 @@ static inline int ptx_order(const struct type *type, uint64_t x, uint64_t y)
 /* Whether two values that are in this order compare so. */
 static inline bool ptx_compares(enum compare compare, int order, bool unordered)
 {
+	if (unordered)
+		return compare >= LTU;
 	switch (compare) {
 	case LT:
-		return !unordered && order < 0;
+	case LTU:
+		return order < 0;
 	case LE:
-		return !unordered && order <= 0;
+	case LEU:
+		return order <= 0;
 	case GT:
-		return !unordered && order > 0;
+	case GTU:
+		return order > 0;
 	case GE:
-		return !unordered && order >= 0;
+	case GEU:
+		return order >= 0;
 	case EQ:
-		return !unordered && order == 0;
-	case NE:
-		return !unordered && order != 0;
-	default: /* GTU */
-		return unordered || order > 0;
+	case EQU:
+		return order == 0;
+	default: /* NE, NEU */
+		return order != 0;
 	}
 }
 

@@ -53,7 +53,7 @@ static enum does does_access(struct ptx *p, const struct instruction *i, struct 
 	const struct operand *at = &i->operands[loads ? 1 : 0], *what = &i->operands[loads ? 0 : 1];
 
 	if (i->n != 2 || i->space != SPACE_HERE || i->seen_by_others || at->kind != REGISTER ||
-	    (i->type.bits != 32 && i->type.bits != 64) ||
+	    (i->type.bits != 32 && i->type.bits != 64) || (i->type.kind == 's' && loads) ||
 	    (loads ? what->kind != REGISTER : !source(p, what, &q->from[2])))
 		return DOES_MORE;
 	q->from[0] = (uint16_t)at->value;

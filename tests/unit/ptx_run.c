@@ -15,6 +15,8 @@ static uint64_t special(const struct block *b, const struct thread *t, uint64_t 
 		return sets[which / 3][which % 3];
 	if (which == LANE)
 		return t->lane;
+	if (which == SHARED_AT)
+		return (uint64_t)(uintptr_t)b->shared;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
@@ -55,7 +57,7 @@ static uint64_t load(const struct instruction *i, const uint8_t *from)
 	if (i->seen_by_others && i->type.bits == 32)
 		return __atomic_load_n((const uint32_t *)from, __ATOMIC_RELAXED);
 	memcpy(&v, from, i->type.bits / 8);
-	return v;
+	return ptx_widen(&i->type, v); /* the register may have more bits */
 }
 
 static void store(const struct instruction *i, uint8_t *to, uint64_t v)

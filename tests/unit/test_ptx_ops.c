@@ -145,6 +145,8 @@ static float flush(float f)
 	  "L1: mov.u64 %O, %A; L2: add.u64 %O, %O, 1;",                                            \
 	  (a < b ? A : B) + 1)                                                                     \
 	X(ld_u32, "ld.global.u32 %o, [%x+20];" TO_64, C >> 32)                                     \
+	X(ld_s8, "ld.global.s8 %O, [%x+9];", (uint64_t)(int8_t)(B >> 8))                           \
+	X(ld_s32, "ld.global.s32 %O, [%x];", (uint64_t)(int32_t)a)                                 \
 	X(ld_s16, "ld.global.u16 %o, [%x+2];" TO_64, A >> 16 & 0xffff)                             \
 	X(st_u32, "st.global.u32 [%x+4], %b; ld.global.u64 %O, [%x];", (uint64_t)b << 32 | a)      \
 	X(st_u64, "st.global.u64 [%x+8], %C; st.global.u32 [%x+8], 77; ld.global.u64 %O, [%x+8];", \
@@ -161,6 +163,18 @@ static float flush(float f)
 	X(widened_f64, "cvt.ftz.f64.f32 %O, %a;", of64((double)flush(f32(A))))                     \
 	X(narrowed_f32, "cvt.rn.ftz.f32.f64 %o, %A;" TO_64, of32(flush((float)f64(A))))            \
 	X(counted_f32, "cvt.rn.ftz.f32.s32 %o, %a;" TO_64, of32((float)(int32_t)a))                \
+	X(ltu_f32, "setp.ltu.f32 %p1, %a, %b; selp.b64 %O, %A, %C, %p1;",                          \
+	  !(f32(A) >= f32(B)) ? A : C)                                                             \
+	X(leu_f32, "setp.leu.f32 %p1, %a, %b; selp.b64 %O, %A, %C, %p1;",                          \
+	  !(f32(A) > f32(B)) ? A : C)                                                              \
+	X(geu_f32, "setp.geu.f32 %p1, %a, %b; selp.b64 %O, %A, %C, %p1;",                          \
+	  !(f32(A) < f32(B)) ? A : C)                                                              \
+	X(equ_f32, "setp.equ.f32 %p1, %a, %b; selp.b64 %O, %A, %C, %p1;",                          \
+	  (f32(A) == f32(B) || f32(A) != f32(A) || f32(B) != f32(B)) ? A : C)                      \
+	X(neu_f32, "setp.neu.f32 %p1, %a, %b; selp.b64 %O, %A, %C, %p1;",                          \
+	  f32(A) != f32(B) ? A : C)                                                                \
+	X(ne_f32, "setp.ne.f32 %p1, %a, %b; selp.b64 %O, %A, %C, %p1;",                            \
+	  (f32(A) < f32(B) || f32(A) > f32(B)) ? A : C)                                            \
 	X(less_flushed, "setp.lt.ftz.f32 %p1, %a, %b; selp.b64 %O, %A, %C, %p1;",                  \
 	  flush(f32(A)) < flush(f32(B)) ? A : C)                                                   \
 	X(ceil_flushed, "cvt.rpi.ftz.s32.f32 %o, %a;" TO_64,                                       \
@@ -204,7 +218,12 @@ static float flush(float f)
 	X(vector_st,                                                                               \
 	  "mul.lo.u32 %t, %t, 8; mov.u32 %o, s; add.u32 %t, %t, %o;"                               \
 	  "st.shared.v2.b32 [%t], {%b, %a}; ld.shared.u64 %O, [%t]; mov.u32 %t, %tid.x;",          \
-	  (uint64_t)a << 32 | b)
+	  (uint64_t)a << 32 | b)                                                                   \
+	X(generic_shared,                                                                          \
+	  "mul.wide.u32 %C, %t, 8; mov.u64 %x, s; add.u64 %x, %x, %C; cvta.shared.u64 %y, %x;"     \
+	  "st.shared.u64 [%x], %A; st.u32 [%y], %b; cvta.to.shared.u64 %y, %y;"                    \
+	  "ld.shared.u64 %O, [%y];",                                                               \
+	  (A >> 32 << 32) | b)
 
 /* The one with the sign of SIGN of the difference, a number rather than none; -0 is less than 0. */
 static double picked(double a, double b, int sign)
