@@ -60,6 +60,15 @@ LD_LIBRARY_PATH=$VGPU_BUILD/tools/cuda:$VGPU_BUILD/tools/nvml VGPU_CUDA_VF=$run/
 	>"$run/check.txt" 2>&1 && grep -q '^managed  *yes' "$run/check.txt" || fail "$(cat "$run/check.txt")"
 await 60 is 0 state available
 
+# GPU kernels in CUDA C++, which clang compiles here: each level of optimization makes other PTX of them.
+sources=$(dirname "$0")/../cuda
+for level in 0 1 2 3 s; do
+	"$sources/make-ptx" "$sources/compiled.cu" -O$level >"$run/compiled-O$level.ptx" 2>"$run/clang.log" || fail "clang makes no PTX of compiled.cu with -O$level"
+done
+VGPU_CUDA_LOG=1 VGPU_CUDA_VF="$run/gpu/vf0.sock" "$VGPU_BUILD/tests/cuda/cuda-compiled" "$run"/compiled-O*.ptx >"$run/compiled.txt" 2>&1 &&
+	grep -q '^5 files: 0 wrong' "$run/compiled.txt" || fail "GPU kernels that clang has compiled: $(cat "$run/compiled.txt")"
+await 60 is 0 state available
+
 # A program that closes the library can load it again.
 VGPU_CUDA_LOG=1 VGPU_CUDA_VF="$run/gpu/vf0.sock" "$VGPU_BUILD/tests/cuda/cuda-reload" "$library" >"$run/reload.txt" 2>&1 || fail "$(cat "$run/reload.txt")"
 await 60 is 0 state available
