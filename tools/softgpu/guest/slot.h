@@ -8,14 +8,26 @@
 
 #include "vfio/gpuiov.h"
 
+/* What was written is seen by the host before anything is read after it. gcc makes a locked access
+ * to the stack of C's fence: QEMU's TCG, which emulates locked accesses of a machine that can only
+ * have one CPU by plain ones, orders nothing by that. */
+static inline void slot_fence(void)
+{
+#ifdef __x86_64__
+	__asm__ volatile("mfence" ::: "memory");
+#else
+	atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
 /* Shows the packets of S up to WPTR, which the slot's owner alone may do. Whether the host looks
  * for them by itself: else the owner must ring. Either the host sees them before it ends its run,
- * or it is seen here that the run ends. (A locked access instead of the fence could be one to
- * uncached memory.) */
+ * or it is seen here that the run ends. (A locked access to the slot instead of the fence could be
+ * one to uncached memory.) */
 static inline bool slot_show(struct softgpu_slot *s, uint64_t wptr)
 {
 	__atomic_store_n(&s->wptr, wptr, __ATOMIC_RELEASE);
-	atomic_thread_fence(memory_order_seq_cst);
+	slot_fence();
 	return __atomic_load_n(&s->awake, __ATOMIC_RELAXED);
 }
 
