@@ -707,6 +707,8 @@ static bool table(void)
 	CHECK(!entry && status == 1);
 	CHECK(cuGetProcAddress("cuMemAdvise", &entry, 12040, 0) == CUDA_ERROR_NOT_FOUND);
 	CHECK(cuMemAdvise(0, 0, 0, 0) == CUDA_ERROR_NOT_SUPPORTED);
+	CHECK(cuGetExportTable(&(const void *){NULL}, "16 bytes of UUID") ==
+	      CUDA_ERROR_NOT_SUPPORTED);
 	OK(cuGetErrorName(CUDA_ERROR_NOT_READY, &text));
 	CHECK(strcmp(text, "CUDA_ERROR_NOT_READY") == 0);
 	OK(cuGetErrorString(CUDA_ERROR_NOT_SUPPORTED, &text));
