@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "guest.h"
 #include "library.h"
@@ -157,11 +158,12 @@ static CUresult begin(struct vgpu_error *err)
 	return CUDA_SUCCESS;
 }
 
-CUresult link_up(const char *name, struct vgpu_error *err)
+/* *REFUSED: whether the host does not let the VF have the engine. */
+static CUresult try_up(const char *name, bool *refused, struct vgpu_error *err)
 {
 	int r = guest_open(&guest, name, err);
-	CUresult e = CUDA_ERROR_NO_DEVICE;
 
+	*refused = false;
 	if (r < 0)
 		return r == -EBUSY ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_NO_DEVICE;
 	guest_use_slot(guest);
@@ -169,10 +171,39 @@ CUresult link_up(const char *name, struct vgpu_error *err)
 	packets = launch_used = stage_used = done = unrung = 0;
 	rung_at = 0;
 	r = guest_bring_up(guest, UP_TIMEOUT, err);
-	if (r < 0) {
-		link_abandon();
-		return CUDA_ERROR_DEVICE_UNAVAILABLE;
+	if (r == 0)
+		return CUDA_SUCCESS;
+	*refused = r == -EACCES;
+	link_abandon();
+	return CUDA_ERROR_DEVICE_UNAVAILABLE;
+}
+
+/* vgpud lets a VF be brought up or down so often in a minute, and no more: of programs that come
+ * one after the other, one has to wait. */
+static CUresult wait_up(const char *name, struct vgpu_error *err)
+{
+	const struct timespec pause = {.tv_sec = 1};
+	vgpu_nsec deadline = vgpu_now() + UP_TIMEOUT;
+	bool refused, said = false;
+	CUresult e;
+
+	while ((e = try_up(name, &refused, err)) != CUDA_SUCCESS && refused &&
+	       vgpu_now() < deadline) {
+		if (!said)
+			call_log("%s: %s: it is asked again for a minute", name, err->text);
+		said = true;
+		nanosleep(&pause, NULL);
 	}
+	return e;
+}
+
+CUresult link_up(const char *name, struct vgpu_error *err)
+{
+	CUresult e = wait_up(name, err);
+
+	if (e != CUDA_SUCCESS)
+		return e;
+	e = CUDA_ERROR_NO_DEVICE;
 	if (guest_has_old_modules(guest))
 		vgpu_error_set(err, -EOPNOTSUPP,
 			       "the softgpu of this VF is older than this library: update it");

@@ -10,13 +10,8 @@ chmod 1777 /tmp /run
 cp /bin/libcuda.so.1 /bin/libnvidia-ml.so.1 /lib/x86_64-linux-gnu/
 export VGPU_CUDA_LOG=1
 # as USER NAME COMMAND: runs a command, with its output in /run/NAME.log
-# The host lets a VF have nine windows a minute, and a program that is alone takes two: one that is refused for that is started again.
-as() {
-	until su -s /bin/sh "$1" -c "$3" >/run/"$2".log 2>&1; do
-		says "$2" "refuses this VF the engine" || return 1
-		sleep 1
-	done
-}
+# The host lets a VF have nine windows a minute, and a program that is alone takes two: one that is refused for that waits.
+as() { su -s /bin/sh "$1" -c "$3" >/run/"$2".log 2>&1; }
 says() { grep -q "$2" /run/"$1".log; }
 refused() { ! as "$1" "$2" "$3" && says "$2" "$4"; }
 starts() { # NAME: starts a program that goes on; sets $program
@@ -76,16 +71,12 @@ wait $program
 
 # NVML looks at the VF, also while a program has it, and tells what each user may know.
 holds() { # USER: starts a program that has 5 MiB and goes on
-	until says hold ^ok; do
-		exec 5>&-
-		wait
-		rm -f /run/hold.*
-		mkfifo -m 666 /run/hold.in
-		su -s /bin/sh "$1" -c "exec nvml-hold" </run/hold.in >/run/hold.log 2>&1 &
-		exec 5>/run/hold.in
-		echo +5242880 >&5
-		await 60 says hold "^ok\|refuses this VF the engine"
-	done
+	rm -f /run/hold.*
+	mkfifo -m 666 /run/hold.in
+	su -s /bin/sh "$1" -c "exec nvml-hold" </run/hold.in >/run/hold.log 2>&1 &
+	exec 5>/run/hold.in
+	echo +5242880 >&5
+	await 90 says hold ^ok
 }
 ends() {
 	exec 5>&-
