@@ -19,8 +19,8 @@ vm() {
 	mkfifo "$run/$name.orders"
 	exec {fd}<>"$run/$name.orders"
 	orders[$name]=$fd
-	# The VM's memory is shared with softgpu, as vfio-user needs it. QEMU emulates locked accesses of a machine that can only have one
-	# CPU by plain ones, which the host's are not atomic with.
+	# The VM's memory is shared with softgpu, as vfio-user needs it. For a machine that can only have one CPU, QEMU makes plain
+	# accesses of locked ones, and a write of the host's in between is lost.
 	"${on[@]}" "$qemu" -nodefaults -no-user-config -no-reboot -display none -monitor none -serial stdio \
 		-machine q35,memory-backend=m -m "$mib" -object "memory-backend-memfd,id=m,size=${mib}M,share=on" -accel tcg -cpu max -smp 1,maxcpus=2 \
 		-kernel "$VGPU_LAB/vmlinuz" -initrd "$run/image.gz" -append "console=ttyS0 quiet panic=-1 lab.test=$test $*" \

@@ -8,9 +8,9 @@
 
 #include "vfio/gpuiov.h"
 
-/* What was written is seen by the host before anything is read after it. gcc makes a locked access
- * to the stack of C's fence: QEMU's TCG, which emulates locked accesses of a machine that can only
- * have one CPU by plain ones, orders nothing by that. */
+/* The host sees what was written before this reads anything. For C's fence gcc emits a locked
+ * access to the stack. If a machine can only have one CPU, QEMU's TCG makes a plain access of that,
+ * which orders nothing. */
 static inline void slot_fence(void)
 {
 #ifdef __x86_64__
