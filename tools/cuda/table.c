@@ -41,9 +41,10 @@ CUresult cuGetExportTable(const void **table, const void *uuid)
 {
 	(void)table;
 	(void)uuid;
-	call_log("cuGetExportTable: NVIDIA's runtime library (cudart) asks for tables that NVIDIA's "
-		 "driver alone has: a program that was linked with it does not run with this "
-		 "library");
+	call_log(
+		"cuGetExportTable: NVIDIA's runtime library (cudart) asks for tables that NVIDIA's "
+		"driver alone has: a program that was linked with it does not run with this "
+		"library");
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
