@@ -3,6 +3,7 @@
  * Images of GPU kernels that a guest hands over. No byte outside of the image is read. A binary
  * that is accepted needs at least as much memory as its largest section that is not shared memory.
  * What is found in a fat binary lies inside it, and is unpacked to what its header says, or not.
+ * Each of several images lies inside of them, behind the one before it, and is not several.
  */
 #include <elf.h>
 #include <errno.h>
@@ -30,6 +31,27 @@ static uint64_t largest(const uint8_t *image, uint64_t shared_most)
 	return most;
 }
 
+static void read_several(const uint8_t *data, size_t size)
+{
+	const uint32_t n = image_count(data, size);
+	const uint8_t *at, *end = data;
+	struct vgpu_error err = {.text = ""};
+	uint64_t bytes;
+	uint32_t i;
+	int r;
+
+	for (i = 0; i < n; i++) {
+		r = image_one(data, size, i, &at, &bytes, &err);
+		HOLDS(r == 0 || (r == -EINVAL && err.text[0]));
+		if (r < 0)
+			continue;
+		HOLDS(at >= end && at <= data + size && bytes <= (size_t)(data + size - at));
+		HOLDS(image_kind(at, bytes) != IMAGE_SEVERAL);
+		HOLDS(image_kind(at, bytes) != IMAGE_PTX || memchr(at, 0, bytes));
+		end = at + bytes;
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct vgpu_error err = {.text = ""};
@@ -54,6 +76,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		r = image_unpack(&m, 1 << 20, &out, &err);
 		HOLDS(r == 0 ? out && out[m.unpacked] == 0 : r == -EINVAL && err.text[0] && !out);
 		free(out);
+		break;
+	case IMAGE_SEVERAL:
+		read_several(data, size);
 		break;
 	default:
 		break;

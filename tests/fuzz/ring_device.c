@@ -488,7 +488,7 @@ static void model_gate(struct device *d, bool shut)
 /* What the compiler makes: the text of a module, with the gate if it is GATED. */
 struct compiled {
 	uint32_t module;
-	bool is_code, gated;
+	bool is_code, gated, checks;
 	char *text;
 };
 
@@ -503,18 +503,20 @@ static void model_drop(void *compiled)
 
 /* Stands in for the compiler, of whose work only the gate is tested here. */
 static int model_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes,
-			 bool gated, void **compiled, char *log, uint32_t log_size)
+			 uint32_t flags, void **compiled, char *log, uint32_t log_size)
 {
 	struct vgpu_error err = {.text = ""};
 	struct compiled *c = calloc(1, sizeof(*c));
 	int r = 0;
 
 	HOLDS(c && module < DEVICE_MODULES && image[bytes] == 0);
-	*c = (struct compiled){.module = module, .gated = gated};
+	*c = (struct compiled){.module = module,
+			       .gated = flags & SOFTGPU_MODULE_GATED,
+			       .checks = flags & SOFTGPU_MODULE_CHECK};
 	c->is_code = bytes == strlen(code_text) && memcmp(image, code_text, bytes) == 0;
 	if (image[0] == '?')
 		r = -EINVAL;
-	else if (gate_is_ptx(image, bytes) && gated)
+	else if (gate_is_ptx(image, bytes) && c->gated)
 		r = gate_ptx((char *)image, bytes, &c->text, &err);
 	snprintf(log, log_size, "%s", err.text);
 	free(image);
@@ -533,7 +535,7 @@ static int model_load(struct device *d, uint32_t module, void *compiled)
 	bool loads = module % SOFTGPU_MAX_MODULES != SOFTGPU_MAX_MODULES - 1;
 
 	HOLDS(module < DEVICE_MODULES && !d->loaded[module] && !d->rests);
-	HOLDS(c->module == module && d->n == 0);
+	HOLDS(c->module == module && !c->checks && d->n == 0);
 	d->loaded[module] = loads;
 	if (loads && c->is_code)
 		d->code[module] = code_create(c->text ? c->text : code_text, c->gated);

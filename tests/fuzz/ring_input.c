@@ -99,7 +99,7 @@ static struct softgpu_packet packet(struct input *in)
 {
 	uint32_t shape = (uint32_t)input_number(in, 1) % N_SHAPES, i;
 	uint64_t how = input_number(in, 1);
-	struct softgpu_packet p = {.opcode = shapes[shape].opcode, .flags = how & 3};
+	struct softgpu_packet p = {.opcode = shapes[shape].opcode, .flags = how & 7};
 
 	if (p.opcode == 0xff)
 		p.opcode = (uint32_t)input_number(in, how & 4 ? 4 : 1);

@@ -11,6 +11,7 @@
 #include "fat.h"
 #include "image.h"
 #include "suite.h"
+#include "vfio/gpuiov.h"
 
 #define CUDA 190
 
@@ -374,6 +375,64 @@ static void frames(void)
 	}
 }
 
+/* Whether image I of the BYTES at IMAGE is the N bytes at WANTED, read with nothing behind IMAGE.
+ */
+static bool has_one(const void *image, uint64_t bytes, uint32_t i, const char *wanted, uint64_t n)
+{
+	struct vgpu_error err = {""};
+	uint8_t *copy = malloc(bytes);
+	const uint8_t *at;
+	uint64_t found;
+	bool is;
+
+	memcpy(copy, image, bytes);
+	is = image_kind(copy, bytes) == IMAGE_SEVERAL && i < image_count(copy, bytes);
+	if (is && image_one(copy, bytes, i, &at, &found, &err) == 0) {
+		is = found == n && memcmp(at, wanted, n) == 0;
+	} else {
+		CU_ASSERT(!is || err.text[0]);
+		is = false;
+	}
+	free(copy);
+	return is;
+}
+
+static void several(void)
+{
+	static const char one[] = ".version 7.0", two[] = "\177ELF, not PTX";
+	struct {
+		struct softgpu_images head;
+		char at[64];
+	} s = {.head = {.magic = SOFTGPU_IMAGES, .n = 3, .bytes = {sizeof(one), 12, 0}}};
+	const uint64_t whole = sizeof(s.head) + 28;
+	uint64_t bytes;
+
+	memcpy(s.at, one, sizeof(one));
+	memcpy(s.at + 16, two, 12);
+	CU_ASSERT_EQUAL(image_count((uint8_t *)&s, whole), 3);
+	CU_ASSERT(has_one(&s, whole, 0, one, sizeof(one)));
+	CU_ASSERT(has_one(&s, whole, 1, two, 12));
+	CU_ASSERT(!has_one(&s, whole, 2, "", 0)); /* the last one's end is padded */
+	CU_ASSERT(has_one(&s, whole + 4, 2, "", 0));
+	/* cut off at each byte */
+	for (bytes = 4; bytes < whole; bytes++)
+		CU_ASSERT(!has_one(&s, bytes, 1, two, 12));
+	CU_ASSERT_EQUAL(image_count((uint8_t *)&s, sizeof(s.head) - 1), 0);
+	/* longer than anything */
+	s.head.bytes[0] = UINT64_MAX;
+	CU_ASSERT(!has_one(&s, whole, 0, one, sizeof(one)));
+	CU_ASSERT(!has_one(&s, whole, 1, two, 12));
+	/* PTX without an end, and several in several */
+	s.head.bytes[0] = sizeof(one) - 1;
+	CU_ASSERT(!has_one(&s, whole, 0, one, sizeof(one) - 1));
+	CU_ASSERT(has_one(&s, whole, 1, two, 12));
+	memcpy(s.at + 16, &s.head.magic, 4);
+	CU_ASSERT(!has_one(&s, whole, 1, s.at + 16, 12));
+	/* too many */
+	s.head.n = SOFTGPU_MAX_IMAGES + 1;
+	CU_ASSERT_EQUAL(image_count((uint8_t *)&s, whole), 0);
+}
+
 static void kinds(void)
 {
 	static const char ptx[] = "// made by hand\n.version 7.0\n.target sm_70\n\0\0\0";
@@ -393,6 +452,7 @@ static const struct test tests[] = {
 	{"a changed fat binary is never read outside of it", hostile_fat},
 	{"a member is what its header says, or is refused", lies},
 	{"a compressed member is one frame of the format of today", frames},
+	{"several images in one are found, and only whole ones", several},
 	{"images are known by their beginning", kinds},
 	{NULL, NULL},
 };

@@ -164,12 +164,12 @@ static int load_nothing(struct device *d, uint32_t module, void *compiled)
 }
 
 static int compile_nothing(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes,
-			   bool gated, void **compiled, char *log, uint32_t log_size)
+			   uint32_t flags, void **compiled, char *log, uint32_t log_size)
 {
 	(void)d;
 	(void)module;
 	(void)bytes;
-	(void)gated;
+	(void)flags;
 	(void)log;
 	(void)log_size;
 	*compiled = NULL;

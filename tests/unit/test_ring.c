@@ -28,12 +28,12 @@ static _Atomic uint32_t compiler_may_end, woken;
 static const char *complaint;
 
 static int slow_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes,
-			bool gated, void **compiled, char *log, uint32_t log_size)
+			uint32_t flags, void **compiled, char *log, uint32_t log_size)
 {
 	(void)d;
 	(void)module;
 	(void)bytes;
-	(void)gated;
+	(void)flags;
 	while (!atomic_load(&compiler_may_end))
 		sched_yield();
 	snprintf(log, log_size, "%s", complaint ? complaint : (char *)image);
@@ -1583,6 +1583,41 @@ static void awake_beside_a_compiler(void)
 	sched_setaffinity(0, sizeof(all), &all);
 }
 
+/* A CHECK has an image compiled, and leaves the module in its place as it is. */
+static void checked(void)
+{
+	struct softgpu_packet check = load_packet;
+	struct bench b;
+	uint32_t i;
+
+	complaint = NULL;
+	loads = unloads = drops = 0;
+	bench_open(&b);
+	b.ops.load = count_load;
+	b.ops.unload = count_unload;
+	b.ops.drop = count_drop;
+	memcpy(b.window + 8192, "image", 5);
+	check.flags = SOFTGPU_MODULE_CHECK | SOFTGPU_REPORT;
+	check.arg[6] = 32768;
+	bench_load(&b);
+	CU_ASSERT(loads == 1 && drops == 0);
+	for (i = 0; i < 2; i++) {
+		bench_put(&b, check);
+		while (bench_run(&b) == WORKER_IDLE && b.ended.ended.active)
+			while (atomic_load(&b.shared.waits))
+				sched_yield();
+		CU_ASSERT_EQUAL(b.ended.ended.end, WORKER_IDLE);
+		CU_ASSERT_EQUAL(*(uint64_t *)(b.window + 32768), i ? SOFTGPU_BAD_MODULE : 0);
+		complaint = "no";
+	}
+	CU_ASSERT_STRING_EQUAL((char *)b.window + 12288, "no");
+	CU_ASSERT(loads == 1 && unloads == 0 && drops == 1);
+	complaint = NULL;
+	put_launch(&b, "fill", 256, to_memory(), 3);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	bench_close(&b);
+}
+
 static const struct test tests[] = {
 	{"modules are loaded, launched and unloaded", modules},
 	{"hostile launches fail with an error", hostile_launches},
@@ -1609,6 +1644,7 @@ static const struct test tests[] = {
 	{"a wait goes on after a stop, and ends with the context", awaits_across_stops},
 	{"a wait goes on after a hard stop, and after a drain", awaits_across_hard_stops},
 	{"a module that is refused when it is loaded has a sentence", refused_late},
+	{"an image that is only checked replaces nothing", checked},
 	{NULL, NULL},
 };
 

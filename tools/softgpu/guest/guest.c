@@ -402,6 +402,11 @@ bool guest_has_arena(struct guest *g)
 	return g->features & SOFTGPU_HAS_ARENA;
 }
 
+bool guest_has_images(struct guest *g)
+{
+	return g->features & SOFTGPU_HAS_IMAGES;
+}
+
 bool guest_has_events(struct guest *g)
 {
 	return g->features & SOFTGPU_HAS_AWAIT && g->share.n_events > 0;

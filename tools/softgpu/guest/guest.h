@@ -47,6 +47,8 @@ bool guest_is_fresh(struct guest *g);
  * are not known any more. */
 bool guest_has_modules(struct guest *g);
 bool guest_has_old_modules(struct guest *g);
+/* Whether it links images, and compiles one alone. */
+bool guest_has_images(struct guest *g);
 /* Whether it takes the packets ARENA, MAP and UNMAP; ARENA may say that there is none. */
 bool guest_has_arena(struct guest *g);
 /* Whether it takes the packet AWAIT, and processes of the VF can have events together. */

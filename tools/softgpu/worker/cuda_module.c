@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Compiles and loads modules, of guests and softgpu's own, on an NVIDIA GPU, and checks their
- * functions before they are launched. */
+/* Loads guests' modules on an NVIDIA GPU, counts what they take, and checks their functions before
+ * they are launched. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cuda_private.h"
 #include "gate.h"
@@ -13,131 +12,12 @@
 /* A module's sections lie in pages of the driver's of this size. */
 #define MODULE_GRAIN (UINT64_C(2) << 20)
 
-/* The result of a compilation: a binary for this GPU. */
+/* The result of a compilation: a binary for this GPU, or nothing if it was a CHECK. */
 struct compiled {
 	uint8_t *image;
 	uint64_t memory; /* bytes that it takes when it is loaded */
 	bool gated;
 };
-
-CUresult cuda_assemble(struct device *d, char *text, uint8_t **out, size_t *size, char *log,
-		       uint32_t log_size)
-{
-	int options[] = {CU_JIT_ERROR_LOG, CU_JIT_ERROR_LOG_SIZE};
-	void *values[] = {log, (void *)(uintptr_t)log_size}, *made;
-	CUresult e, ended;
-	CUlink link;
-
-	e = d->api.cuLinkCreate(2, options, values, &link);
-	if (e != CUDA_SUCCESS)
-		return e;
-	e = d->api.cuLinkAddData(link, CU_JIT_INPUT_PTX, text, strlen(text) + 1, "module", 0, NULL,
-				 NULL);
-	if (e == CUDA_SUCCESS)
-		e = d->api.cuLinkComplete(link, &made, size);
-	if (e == CUDA_SUCCESS) {
-		*out = malloc(*size);
-		if (*out)
-			memcpy(*out, made, *size);
-		else
-			e = CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	ended = d->api.cuLinkDestroy(link);
-	return e == CUDA_SUCCESS ? ended : e;
-}
-
-/* An image on its way to a binary for this GPU. */
-struct job {
-	struct device *d;
-	uint8_t *image, *out;
-	uint64_t bytes, size;
-	char *log;
-	uint32_t log_size;
-};
-
-/* Compiles PTX. 0; or -EINVAL with *ERR, which is empty if the log has the compiler's messages. */
-static int assemble(struct job *j, char *text, struct vgpu_error *err)
-{
-	CUresult e = j->d->api.cuCtxSetCurrent(j->d->context);
-	size_t size = 0;
-
-	if (e == CUDA_SUCCESS)
-		e = cuda_assemble(j->d, text, &j->out, &size, j->log, j->log_size);
-	j->size = size;
-	if (e == CUDA_SUCCESS)
-		return 0;
-	return vgpu_error_set(err, -EINVAL, "%s", j->log[0] ? "" : cuda_error_name(j->d, e));
-}
-
-static int compile_ptx(struct job *j, char *text, bool gated, struct vgpu_error *err)
-{
-	char *gated_text = NULL;
-	int r = 0;
-
-	if (gated)
-		r = gate_ptx(text, strlen(text), &gated_text, err);
-	if (gated_text)
-		text = gated_text;
-	if (r == 0)
-		r = assemble(j, text, err);
-	free(gated_text);
-	return r;
-}
-
-static int copy_cubin(struct job *j, struct vgpu_error *err)
-{
-	j->out = malloc(j->bytes);
-	if (!j->out)
-		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	memcpy(j->out, j->image, j->bytes);
-	j->size = j->bytes;
-	return 0;
-}
-
-/* Takes this GPU's binary out of a fat one, or compiles the PTX in it. Nothing that is larger than
- * the VF's allowance for modules would be loaded, so nothing larger is unpacked. */
-static int unpack(struct job *j, struct vgpu_error *err)
-{
-	struct image_member m;
-	uint8_t *image = NULL;
-	int r = image_find(j->image, j->bytes, j->d->major, j->d->minor, &m, err);
-
-	if (r == 0 && m.kind == IMAGE_UNKNOWN)
-		r = vgpu_error_set(err, -EINVAL,
-				   "the fat binary has no binary and no PTX for this GPU, compute "
-				   "capability %d.%d",
-				   j->d->major, j->d->minor);
-	if (r == 0)
-		r = image_unpack(&m, j->d->extra.most, &image, err);
-	if (r < 0)
-		return r;
-	if (m.kind == IMAGE_CUBIN) {
-		j->out = image;
-		j->size = m.unpacked;
-		return 0;
-	}
-	r = compile_ptx(j, (char *)image, false, err);
-	free(image);
-	return r;
-}
-
-static int make_binary(struct job *j, bool gated, struct vgpu_error *err)
-{
-	enum image_kind kind = image_kind(j->image, j->bytes);
-
-	if (kind == IMAGE_PTX)
-		return compile_ptx(j, (char *)j->image, gated, err);
-	if (gated)
-		return vgpu_error_set(err, -EINVAL,
-				      "the image is not PTX; only PTX can be loaded as gated");
-	if (kind == IMAGE_CUBIN)
-		return copy_cubin(j, err);
-	if (kind == IMAGE_FAT)
-		return unpack(j, err);
-	return vgpu_error_set(err, -EINVAL,
-			      "the image is no PTX, no cubin and no fat binary: compile it with "
-			      "--ptx, --cubin or --fatbin");
-}
 
 /* What is left of the VF's allowance if MODULE, and LOCAL instead of its local memory, are left
  * out. */
@@ -151,13 +31,13 @@ static uint64_t left_of(const struct cuda_extra *x, uint32_t module, uint64_t lo
 	return x->most > used ? x->most - used : 0;
 }
 
-/* Counts the binary against the VF's allowance. 0 with *MEMORY, or -EINVAL with one sentence. */
-static int check_memory(const struct job *j, uint32_t module, uint64_t *memory,
-			struct vgpu_error *err)
+/* Counts the binary, of SIZE bytes, against the VF's allowance. 0, or -EINVAL with one sentence. */
+static int check_memory(const struct cuda_extra *x, uint32_t module, struct compiled *c,
+			uint64_t size, struct vgpu_error *err)
 {
-	uint64_t left = left_of(&j->d->extra, module, j->d->extra.local);
+	uint64_t left = left_of(x, module, x->local);
 	struct image_needs needs;
-	int r = image_needs(j->out, j->size, &needs, err);
+	int r = image_needs(c->image, size, &needs, err);
 
 	if (r < 0)
 		return r;
@@ -170,34 +50,32 @@ static int check_memory(const struct job *j, uint32_t module, uint64_t *memory,
 			"the module takes %llu MiB, and %llu MiB of the VF's %llu MiB for "
 			"modules (softgpu's --module-memory) are left",
 			(unsigned long long)(needs.memory >> 20) + 1,
-			(unsigned long long)(left >> 20),
-			(unsigned long long)(j->d->extra.most >> 20));
-	*memory = (needs.memory + MODULE_GRAIN - 1) / MODULE_GRAIN * MODULE_GRAIN;
+			(unsigned long long)(left >> 20), (unsigned long long)(x->most >> 20));
+	c->memory = (needs.memory + MODULE_GRAIN - 1) / MODULE_GRAIN * MODULE_GRAIN;
 	return 0;
 }
 
-int cuda_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes, bool gated,
+int cuda_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes, uint32_t flags,
 		 void **compiled, char *log, uint32_t log_size)
 {
-	struct job j = {d, image, NULL, bytes, 0, log, log_size};
 	struct compiled *c = calloc(1, sizeof(*c));
 	struct vgpu_error err = {""};
+	uint64_t size;
 	int r = c ? 0 : vgpu_error_set(&err, -ENOMEM, "out of memory");
 
 	if (r == 0)
-		r = make_binary(&j, gated, &err);
-	if (r == 0)
-		r = check_memory(&j, module, &c->memory, &err);
+		r = cuda_make_binary(d, image, bytes, flags, &c->image, &size, log, log_size, &err);
+	if (r == 0 && c->image)
+		r = check_memory(&d->extra, module, c, size, &err);
 	free(image);
 	if (r < 0) {
 		if (err.text[0])
 			snprintf(log, log_size, "%s", err.text);
-		free(j.out);
-		free(c);
+		if (c)
+			cuda_drop(c);
 		return r;
 	}
-	c->image = j.out;
-	c->gated = gated;
+	c->gated = flags & SOFTGPU_MODULE_GATED;
 	*compiled = c;
 	return 0;
 }

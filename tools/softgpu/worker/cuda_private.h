@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What cuda.c, which executes pieces, cuda_memory.c and cuda_module.c, which compiles modules,
- * share.
- */
+/* What the files of this device share: cuda.c, which executes pieces, and those named below. */
 #ifndef WORKER_CUDA_PRIVATE_H
 #define WORKER_CUDA_PRIVATE_H
 
@@ -92,11 +90,19 @@ int cuda_copy(struct device *d, uint64_t at, uint64_t bytes, bool out);
 int cuda_leave(struct device *d);
 int cuda_enter(struct device *d);
 
-/* cuda_module.c: compiles PTX to a binary for this GPU, *OUT of *SIZE bytes, which the caller
+/* cuda_link.c: compiles PTX to a binary for this GPU, *OUT of *SIZE bytes, which the caller
  * frees. LOG gets the compiler's messages. */
 CUresult cuda_assemble(struct device *d, char *text, uint8_t **out, size_t *size, char *log,
 		       uint32_t log_size);
-int cuda_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes, bool gated,
+/* Makes such a binary of the image of MODULE_LOAD, behind which is a zero byte, as its FLAGS say;
+ * *OUT is NULL after a CHECK. 0; or -errno with *ERR, which is empty if LOG has the compiler's
+ * messages. */
+int cuda_make_binary(struct device *d, uint8_t *image, uint64_t bytes, uint32_t flags,
+		     uint8_t **out, uint64_t *size, char *log, uint32_t log_size,
+		     struct vgpu_error *err);
+
+/* cuda_module.c: as in struct device_ops. */
+int cuda_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes, uint32_t flags,
 		 void **compiled, char *log, uint32_t log_size);
 int cuda_load_module(struct device *d, uint32_t module, void *compiled);
 void cuda_drop(void *compiled);

@@ -146,10 +146,10 @@ struct device_ops {
 	int (*stop)(struct device *d, uint32_t method);
 	int (*resume)(struct device *d);
 	/* Compiles IMAGE, which ends in a 0 byte and belongs to the device from now on, for the
-	 * place of MODULE. LOG gets the compiler's messages, or why the device refuses the image. 0
-	 * or -errno. */
+	 * place of MODULE. FLAGS of MODULE_LOAD; what a CHECK has made can only be dropped. LOG
+	 * gets the compiler's messages, or why the device refuses the image. 0 or -errno. */
 	int (*compile)(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes,
-		       bool gated, void **compiled, char *log, uint32_t log_size);
+		       uint32_t flags, void **compiled, char *log, uint32_t log_size);
 	/* Makes the compiled module usable; called in the VF's own slice, after the unloading of
 	 * the module that it replaces. 0 or -errno. */
 	int (*load)(struct device *d, uint32_t module, void *compiled);

@@ -297,12 +297,12 @@ static int host_resume(struct device *d)
 }
 
 static int host_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes,
-			bool gated, void **compiled, char *log, uint32_t log_size)
+			uint32_t flags, void **compiled, char *log, uint32_t log_size)
 {
 	(void)d;
 	(void)module;
 	(void)bytes;
-	(void)gated;
+	(void)flags;
 	(void)compiled;
 	free(image);
 	snprintf(log, log_size, "the engine \"host\" has no compiler for modules");

@@ -6,6 +6,7 @@
 
 #include "gate.h"
 #include "image.h"
+#include "vfio/gpuiov.h"
 
 #ifndef EM_CUDA
 #define EM_CUDA 190
@@ -48,6 +49,8 @@ enum image_kind image_kind(const uint8_t *image, uint64_t bytes)
 		memcpy(&magic, image, sizeof(magic));
 	if (magic == FAT_MAGIC)
 		return IMAGE_FAT;
+	if (magic == SOFTGPU_IMAGES)
+		return IMAGE_SEVERAL;
 	if (bytes >= SELFMAG && memcmp(image, ELFMAG, SELFMAG) == 0)
 		return IMAGE_CUBIN;
 	return gate_is_ptx(image, strnlen((const char *)image, bytes)) ? IMAGE_PTX : IMAGE_UNKNOWN;
@@ -258,5 +261,40 @@ int image_find(const uint8_t *fat, uint64_t bytes, int major, int minor, struct 
 		best = m.capability;
 		*out = member;
 	}
+	return 0;
+}
+
+uint32_t image_count(const uint8_t *image, uint64_t bytes)
+{
+	struct softgpu_images head;
+
+	if (bytes < sizeof(head))
+		return 0;
+	memcpy(&head, image, sizeof(head));
+	return head.n <= SOFTGPU_MAX_IMAGES ? head.n : 0;
+}
+
+int image_one(const uint8_t *image, uint64_t bytes, uint32_t i, const uint8_t **at, uint64_t *n,
+	      struct vgpu_error *err)
+{
+	uint64_t begin = sizeof(struct softgpu_images), size = 0;
+	struct softgpu_images head;
+	enum image_kind kind;
+	uint32_t k;
+
+	memcpy(&head, image, sizeof(head));
+	for (k = 0; k <= i; k++) {
+		begin += (size + 7) / 8 * 8;
+		size = head.bytes[k];
+		if (begin > bytes || size > bytes - begin)
+			return vgpu_error_set(err, -EINVAL, "image %u of %u is cut off", k + 1,
+					      head.n);
+	}
+	*at = image + begin;
+	*n = size;
+	kind = image_kind(*at, *n);
+	if (kind == IMAGE_SEVERAL || (kind == IMAGE_PTX && strnlen((const char *)*at, *n) == *n))
+		return vgpu_error_set(err, -EINVAL, "image %u of %u %s", i + 1, head.n,
+				      kind == IMAGE_PTX ? "has no end" : "is several");
 	return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The images of GPU kernels that guests bring: PTX, binaries for one kind of GPU (cubins, which are
- * ELF files), and fat binaries, which contain several of both. Pure; every byte is hostile input.
+ * ELF files), fat binaries, which contain several of both for one to be chosen, and several images
+ * that are to be linked. Pure; every byte is hostile input.
  */
 #ifndef WORKER_IMAGE_H
 #define WORKER_IMAGE_H
@@ -11,7 +12,7 @@
 
 #include "vgpu/types.h"
 
-enum image_kind { IMAGE_UNKNOWN = 0, IMAGE_PTX, IMAGE_CUBIN, IMAGE_FAT };
+enum image_kind { IMAGE_UNKNOWN = 0, IMAGE_PTX, IMAGE_CUBIN, IMAGE_FAT, IMAGE_SEVERAL };
 
 /* What an image is, by its beginning. PTX may have zero bytes behind its text. */
 enum image_kind image_kind(const uint8_t *image, uint64_t bytes);
@@ -48,5 +49,13 @@ int image_find(const uint8_t *fat, uint64_t bytes, int major, int minor, struct 
  * is unpacked, or it is not what its header says; -ENOMEM. */
 int image_unpack(const struct image_member *m, uint64_t most, uint8_t **out,
 		 struct vgpu_error *err);
+
+/* How many images IMAGE has, which is IMAGE_SEVERAL: SOFTGPU_MAX_IMAGES at most. 0: it is cut
+ * off. */
+uint32_t image_count(const uint8_t *image, uint64_t bytes);
+/* Finds image I of those: *N bytes at *AT, and if it is PTX, the zero byte is one of them. 0;
+ * -EINVAL with one sentence: it is cut off, or has several images itself. */
+int image_one(const uint8_t *image, uint64_t bytes, uint32_t i, const uint8_t **at, uint64_t *n,
+	      struct vgpu_error *err);
 
 #endif

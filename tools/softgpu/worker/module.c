@@ -27,8 +27,8 @@ struct module_table {
 	uint8_t *image;
 	uint64_t bytes;
 	uint32_t number;
-	bool orphan; /* its ring was closed meanwhile */
-	bool gated;
+	bool orphan;	/* its ring was closed meanwhile */
+	uint32_t flags; /* of MODULE_LOAD */
 	void *compiled;
 	int result;
 	char log[LOG_SIZE];
@@ -59,7 +59,7 @@ static void *compile(void *arg)
 {
 	struct module_table *t = arg;
 
-	t->result = t->ops->compile(t->device, t->number, t->image, t->bytes, t->gated,
+	t->result = t->ops->compile(t->device, t->number, t->image, t->bytes, t->flags,
 				    &t->compiled, t->log, sizeof(t->log));
 	atomic_store(&t->compiling, COMPILING_DONE);
 	atomic_store(&t->shared->waits, 0);
@@ -90,7 +90,7 @@ static int begin_to_compile(struct module_table *t, uint32_t module, const struc
 	t->bytes = a[2];
 	t->number = module;
 	t->orphan = false;
-	t->gated = p->flags & SOFTGPU_MODULE_GATED;
+	t->flags = p->flags;
 	memset(t->log, 0, sizeof(t->log));
 	atomic_store(&t->compiling, COMPILING_BUSY);
 	if (pthread_create(&t->thread, NULL, compile, t) != 0) {
@@ -162,7 +162,9 @@ static int load(struct module_table *t, uint32_t module, const struct softgpu_pa
 	if (atomic_load(&t->compiling) == COMPILING_BUSY || t->number != module || t->orphan)
 		return MODULE_COMPILES;
 	end_compiling(t);
-	if (t->result == 0) {
+	if (t->result == 0 && t->flags & SOFTGPU_MODULE_CHECK) {
+		t->ops->drop(t->compiled);
+	} else if (t->result == 0) {
 		unload(t, module);
 		t->result = t->ops->load(t->device, module, t->compiled);
 		t->loaded[module] = t->result == 0;

@@ -307,6 +307,7 @@ enum softgpu_feature {
 	SOFTGPU_HAS_AWAIT = 32,	 /* AWAIT */
 	/* MODULE_LOAD, MODULE_UNLOAD, LAUNCH, what is asked of modules, and the flag REPORT */
 	SOFTGPU_HAS_MODULES = 64,
+	SOFTGPU_HAS_IMAGES = 128, /* MODULE_LOAD of several images, and its flag CHECK */
 };
 
 /* One packet of the command ring: 64 bytes */
@@ -328,7 +329,7 @@ enum softgpu_opcode {
 	SOFTGPU_DMA_OUT = 9,	    /* src, iova, bytes */
 	SOFTGPU_UPLOAD = 10,	    /* dst, src in the window, bytes */
 	SOFTGPU_DOWNLOAD = 11,	    /* dst in the window, src, bytes */
-	SOFTGPU_MODULE_LOAD = 12,   /* module, image, bytes, log, bytes; flag: GATED */
+	SOFTGPU_MODULE_LOAD = 12,   /* module, image, bytes, log, bytes; flags: GATED, CHECK */
 	SOFTGPU_MODULE_UNLOAD = 13, /* module */
 	SOFTGPU_LAUNCH = 14,	    /* module, struct softgpu_launch, bytes; flag: TOGETHER */
 	SOFTGPU_EVENT = 15,	    /* dst in the window: nanoseconds, when all before it is done */
@@ -352,6 +353,17 @@ enum softgpu_opcode {
 /* Flag of MODULE_LOAD: the image is PTX whose blocks do not wait for each other, so that a grid can
  * be stopped between blocks and resumed later. */
 #define SOFTGPU_MODULE_GATED 1u
+/* Flag of MODULE_LOAD: the image is compiled by itself, for what is wrong with it, and nothing is
+ * loaded. What it lacks may be in another image. */
+#define SOFTGPU_MODULE_CHECK 4u
+/* The image of MODULE_LOAD may be several, which are linked to one module: this, then each of them,
+ * at a multiple of 8 bytes. PTX ends with a zero byte. */
+#define SOFTGPU_IMAGES 0x67616d69u
+#define SOFTGPU_MAX_IMAGES 256u
+struct softgpu_images {
+	uint32_t magic, n;
+	uint64_t bytes[SOFTGPU_MAX_IMAGES];
+};
 #define SOFTGPU_MAX_MODULES 16u
 /* Flag of LAUNCH: the blocks wait for each other. All of them run at a time, or the launch is
  * wrong. */
