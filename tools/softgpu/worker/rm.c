@@ -133,13 +133,37 @@ static bool read_call(unsigned long request, const void *argument, struct call *
 	return out->argument != NULL;
 }
 
-/* Whether C puts channels on a runlist, frees some, or sets a time slice: a stop or its end must
- * not come between what RM does and what the table knows. Called with the lock held. */
+/* Whether C makes an object; which one, whatever the call looks like. */
+static bool read_alloc(const struct call *c, struct nv_alloc *out)
+{
+	struct nv_alloc_rights wide;
+
+	if (c->number != NV_ESC_ALLOC || (c->size != sizeof(wide) && c->size != sizeof(*out)))
+		return false;
+	if (c->size == sizeof(*out)) {
+		memcpy(out, c->argument, sizeof(*out));
+		return true;
+	}
+	memcpy(&wide, c->argument, sizeof(wide));
+	*out = (struct nv_alloc){.client = wide.client,
+				 .parent = wide.parent,
+				 .object = wide.object,
+				 .class = wide.class,
+				 .status = wide.status};
+	return true;
+}
+
+/* Whether C makes channels or groups, frees some, puts them on a runlist, or sets a time slice: a
+ * stop or its end must not come between what RM does and what the table knows. Called with the
+ * lock held. */
 static bool changes(const struct call *c)
 {
 	struct nv_control control;
+	struct nv_alloc made;
 	struct nv_free gone;
 
+	if (read_alloc(c, &made))
+		return rm_kind(made.class) != RM_OTHER;
 	if (c->number == NV_ESC_FREE && c->size == sizeof(gone)) {
 		memcpy(&gone, c->argument, sizeof(gone));
 		return rm_objects_hold(gone.client, gone.object);
@@ -154,36 +178,14 @@ static bool changes(const struct call *c)
 	       control.params_size > 0 && *(const uint8_t *)(uintptr_t)control.params;
 }
 
-/* A new channel has no work before libcuda knows its handle. So while channels are stopped, the
- * thread that has made one waits here. Called with the lock held. */
-static void wait_until_resumed(void)
-{
-	while (stopped_by)
-		pthread_cond_wait(&cond, &lock);
-}
-
-static void note_alloc(int fd, uint32_t client, uint32_t parent, uint32_t handle, uint32_t class)
-{
-	rm_objects_add(fd, client, parent, handle, class);
-	if (rm_kind(class) != RM_OTHER)
-		wait_until_resumed();
-}
-
 static void note(int fd, const struct call *c)
 {
-	struct nv_alloc_rights wide;
-	struct nv_alloc narrow;
+	struct nv_alloc made;
 	struct nv_free gone;
 
-	if (c->number == NV_ESC_ALLOC && c->size == sizeof(wide)) {
-		memcpy(&wide, c->argument, sizeof(wide));
-		if (wide.status == 0)
-			note_alloc(fd, wide.client, wide.parent, wide.object, wide.class);
-	} else if (c->number == NV_ESC_ALLOC && c->size == sizeof(narrow)) {
-		memcpy(&narrow, c->argument, sizeof(narrow));
-		if (narrow.status == 0)
-			note_alloc(fd, narrow.client, narrow.parent, narrow.object, narrow.class);
-	} else if (c->number == NV_ESC_FREE && c->size == sizeof(gone)) {
+	if (read_alloc(c, &made) && made.status == 0)
+		rm_objects_add(fd, made.client, made.parent, made.object, made.class);
+	if (c->number == NV_ESC_FREE && c->size == sizeof(gone)) {
 		memcpy(&gone, c->argument, sizeof(gone));
 		if (gone.status == 0)
 			rm_objects_remove(gone.client, gone.object);
@@ -209,7 +211,8 @@ static bool begin_change(const struct call *c)
 	pthread_mutex_lock(&lock);
 	does = changes(c);
 	if (does) {
-		wait_until_resumed();
+		while (stopped_by)
+			pthread_cond_wait(&cond, &lock);
 		changing++;
 	}
 	pthread_mutex_unlock(&lock);

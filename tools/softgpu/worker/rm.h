@@ -29,10 +29,10 @@ bool rm_offers(uint32_t method);
 /* Takes all channels of this process off the GPU, those of copy engines too, by the method of that
  * number (enum worker_stop); WORKER_STOP_SOFT gives their groups the shortest time slice instead.
  * 0: none of them runs any more, or all have that time slice; or -errno; -EOPNOTSUPP: RM refuses,
- * or rm_offers() is false; -EBUSY: a thread has been scheduling or freeing a channel for too long;
- * -EIO: some groups have the shortest time slice now, and RM refuses to give them their own again;
- * or the kernel's driver fails.
- * RM's refusals are reported on standard error. Not for a thread that makes channels. */
+ * or rm_offers() is false; -EBUSY: a thread has been making, scheduling or freeing a channel for
+ * too long; -EIO: some groups have the shortest time slice now, and RM refuses to give them their
+ * own again; or the kernel's driver fails. RM's refusals are reported on standard error. Not for a
+ * thread that makes channels. */
 int rm_stop(uint32_t number);
 /* Puts back what rm_stop() took off. 0 or -errno. */
 int rm_resume(void);
