@@ -10,6 +10,8 @@
  * Other drivers, by the environment: SOFT_CUDA_VERSION is the version that the driver tells, or if
  * it is negative, the error with which it tells none; it has no entries that are newer.
  * SOFT_CUDA_LACKS names an entry that it lacks; NAME=ERROR: the error with which it says so.
+ * SOFT_CUDA_GPUS has the UUIDs of several GPUs, which are the same in all else; a program that
+ * says so in CUDA_VISIBLE_DEVICES sees one of them.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -241,22 +243,46 @@ CUresult cuDriverGetVersion(int *version)
 	return CUDA_SUCCESS;
 }
 
+/* Counts the GPUs that the program sees. UUID: that of number INDEX, if there is such a one. */
+static int see_gpus(int index, char uuid[64])
+{
+	const char *all = getenv("SOFT_CUDA_GPUS"), *seen = getenv("CUDA_VISIBLE_DEVICES");
+	int n = 0, used;
+	char one[64];
+
+	uuid[0] = 0;
+	if (!all)
+		return 1;
+	for (; sscanf(all, "%63s%n", one, &used) == 1; all += used)
+		if ((!seen || strcmp(one, seen) == 0) && n++ == index)
+			strcpy(uuid, one);
+	return n;
+}
+
 CUresult cuDeviceGetCount(int *n)
 {
-	*n = 1;
+	*n = see_gpus(0, (char[64]){0});
 	return is_up ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 
 CUresult cuDeviceGet(CUdevice *device, int index)
 {
-	*device = 0;
-	return !is_up ? CUDA_ERROR_NOT_INITIALIZED : index ? CUDA_ERROR_INVALID_VALUE : 0;
+	*device = index;
+	if (!is_up)
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return index < 0 || index >= see_gpus(0, (char[64]){0}) ? CUDA_ERROR_INVALID_VALUE : 0;
 }
 
 CUresult cuDeviceGetName(char *name, int size, CUdevice device)
 {
-	(void)device;
-	snprintf(name, (size_t)size, "no GPU, but its interface in software");
+	char uuid[64];
+	int n = see_gpus(device, uuid);
+
+	if (*uuid)
+		snprintf(name, (size_t)size, "software, %s%s", uuid,
+			 n > 1 ? ", beside others" : "");
+	else
+		snprintf(name, (size_t)size, "no GPU, but its interface in software");
 	return CUDA_SUCCESS;
 }
 
