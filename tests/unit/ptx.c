@@ -126,13 +126,18 @@ static struct type type_of(char kind, uint32_t bits)
 /* Reads the type in WORD, without its dot: pred, b8 to b64, u8 ..., s8 ..., f32, f64. */
 static bool read_type(const char *word, size_t n, struct type *out)
 {
+	uint32_t bits;
+
 	if (n == 4 && memcmp(word, "pred", 4) == 0) {
 		*out = type_of('b', 1);
 		return true;
 	}
-	if (n < 2 || n > 3 || !strchr("usfb", word[0]) || !isdigit((unsigned char)word[1]))
+	if (n < 2 || n > 3 || !strchr("usfb", word[0]))
 		return false;
-	*out = type_of(word[0], (uint32_t)atoi(word + 1));
+	bits = (uint32_t)atoi(word + 1);
+	if (bits != 8 && bits != 16 && bits != 32 && bits != 64)
+		return false;
+	*out = type_of(word[0], bits);
 	return true;
 }
 
@@ -140,6 +145,16 @@ struct variable {
 	char name[PTX_NAME];
 	uint32_t align, size, count;
 };
+
+/* One that is no more than the bytes of the largest array. */
+static uint32_t small_number(struct ptx *p)
+{
+	uint64_t n = number(p);
+
+	if (n > MAX_GLOBALS)
+		ptx_stop(p, "too large a number");
+	return (uint32_t)n;
+}
 
 /* Reads a declaration after the word for its space: [.align N] .TYPE [.ptr ...] NAME [[N]]. */
 static struct variable declaration(struct ptx *p)
@@ -153,7 +168,7 @@ static struct variable declaration(struct ptx *p)
 			pointer = true;
 		} else if (is(p, ".align")) {
 			next(p);
-			v.align = pointer ? v.align : (uint32_t)number(p);
+			v.align = pointer ? v.align : small_number(p);
 		} else if (read_type(p->token + 1, strlen(p->token + 1), &type)) {
 			v.size = type.bits / 8;
 			v.align = v.size > v.align ? v.size : v.align;
@@ -163,7 +178,7 @@ static struct variable declaration(struct ptx *p)
 	if (*p->at == '[') {
 		next(p);
 		next(p);
-		v.count = is(p, "]") ? 0 : (uint32_t)number(p);
+		v.count = is(p, "]") ? 0 : small_number(p);
 		v.size *= v.count;
 		if (!is(p, "]"))
 			want(p, "]");
@@ -172,27 +187,32 @@ static struct variable declaration(struct ptx *p)
 }
 
 /* Places a variable after all others of a space. Returns its offset. */
-static uint32_t place(uint32_t *end, const struct variable *v)
+static uint32_t place(struct ptx *p, uint32_t *end, const struct variable *v)
 {
-	uint32_t at = (*end + v->align - 1) / v->align * v->align;
+	uint64_t at;
 
-	*end = at + v->size;
-	return at;
+	if (v->align == 0)
+		ptx_stop(p, "no alignment");
+	at = ((uint64_t)*end + v->align - 1) / v->align * v->align;
+	if (at + v->size > MAX_GLOBALS)
+		ptx_stop(p, "too much memory");
+	*end = (uint32_t)at + v->size;
+	return (uint32_t)at;
 }
 
 static void global(struct ptx *p)
 {
 	struct variable v = declaration(p);
-	uint32_t at = place(&p->n_globals, &v), each;
+	uint32_t at = place(p, &p->n_globals, &v), each;
 	uint64_t n;
 
-	if (p->n_globals > MAX_GLOBALS)
-		ptx_stop(p, "too much memory");
 	add(p, v.name, VALUE, (uint64_t)(uintptr_t)&p->globals[at])->bytes = v.size;
 	each = v.count ? v.size / v.count : 0;
 	while (!is(p, ";"))
 		if (isdigit((unsigned char)*next(p)) || is(p, "-")) {
 			n = number(p);
+			if (at + each > p->n_globals)
+				ptx_stop(p, "too many values");
 			if (!p->borrows)
 				memcpy(&p->globals[at], &n, each);
 			at += each;
@@ -203,7 +223,7 @@ static void shared(struct ptx *p)
 {
 	struct variable v = declaration(p);
 
-	add(p, v.name, v.size ? VALUE : DYNAMIC, place(&p->shared, &v));
+	add(p, v.name, v.size ? VALUE : DYNAMIC, place(p, &p->shared, &v));
 	want(p, ";");
 }
 
@@ -223,6 +243,13 @@ static void skip(struct ptx *p)
 	}
 }
 
+static void add_register(struct ptx *p, const char *name)
+{
+	if (p->n_registers == MAX_REGISTERS)
+		ptx_stop(p, "too many registers");
+	add(p, name, REGISTER, p->n_registers++);
+}
+
 /* Reads .reg .TYPE NAME[<N>]; or several names without numbers. */
 static void registers(struct ptx *p)
 {
@@ -233,19 +260,19 @@ static void registers(struct ptx *p)
 	snprintf(name, sizeof(name), "%s", next(p));
 	next(p);
 	while (is(p, ",")) {
-		add(p, name, REGISTER, p->n_registers++);
+		add_register(p, name);
 		snprintf(name, sizeof(name), "%s", next(p));
 		next(p);
 	}
 	if (is(p, ";")) {
-		add(p, name, REGISTER, p->n_registers++);
+		add_register(p, name);
 		return;
 	}
 	next(p);
 	n = number(p);
 	for (i = 0; i < n; i++) {
 		snprintf(each, sizeof(each), "%s%llu", name, (unsigned long long)i);
-		add(p, each, REGISTER, p->n_registers++);
+		add_register(p, each);
 	}
 	want(p, ">");
 	want(p, ";");
@@ -404,7 +431,7 @@ static void local(struct ptx *p)
 {
 	struct variable v = declaration(p);
 
-	add(p, v.name, LOCAL, place(&p->local, &v));
+	add(p, v.name, LOCAL, place(p, &p->local, &v));
 	want(p, ";");
 }
 
@@ -471,7 +498,7 @@ static void parameters(struct ptx *p)
 		v = declaration(p);
 		if (p->n_params == MAX_PARAMS)
 			ptx_stop(p, "too many parameters");
-		at = place(&p->params_end, &v);
+		at = place(p, &p->params_end, &v);
 		p->params[p->n_params++] = (struct place){at, v.size};
 		add(p, v.name, VALUE, at);
 		if (more(p) && *p->at == ',')

@@ -12,6 +12,7 @@
 #define PTX_NAME 1100u /* a function has at most 1023, its parameters have more */
 #define MAX_CODE 1024u
 #define MAX_SYMBOLS 1024u
+#define MAX_REGISTERS (UINT16_MAX - MAX_CODE * 3) /* with all constants, numbers of 16 bits */
 #define MAX_GLOBALS (64u << 20) /* of address space; memory is taken when it is used */
 #define MAX_OPERANDS 6u
 #define MAX_PARAMS 98u /* those of a launch, the gate, and one too many */

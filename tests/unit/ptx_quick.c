@@ -85,8 +85,6 @@ void ptx_prepare(struct ptx *p)
 {
 	uint32_t k;
 
-	if (p->n_registers + sizeof(p->constants) / sizeof(p->constants[0]) > UINT16_MAX)
-		return; /* all instructions do more */
 	for (k = 0; k < p->n_code; k++) {
 		const struct instruction *i = &p->code[k];
 		struct quick *q = &p->quick[k];
