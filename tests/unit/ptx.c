@@ -95,27 +95,6 @@ static uint64_t number(struct ptx *p)
 	return negative ? -v : v;
 }
 
-static struct symbol *add(struct ptx *p, const char *name, enum kind kind, uint64_t value)
-{
-	struct symbol *s = &p->symbols[p->n_symbols++];
-
-	if (p->n_symbols == MAX_SYMBOLS)
-		ptx_stop(p, "too many names");
-	*s = (struct symbol){.kind = kind, .value = value, .scope = p->scope};
-	snprintf(s->name, sizeof(s->name), "%s", name);
-	return s;
-}
-
-static struct symbol *find(struct ptx *p, const char *name)
-{
-	uint32_t i;
-
-	for (i = p->n_symbols; i-- > 0;)
-		if (!p->symbols[i].gone && strcmp(p->symbols[i].name, name) == 0)
-			return &p->symbols[i];
-	return NULL;
-}
-
 static struct type type_of(char kind, uint32_t bits)
 {
 	const uint64_t top = bits ? UINT64_C(1) << (bits - 1) : 0;
@@ -203,10 +182,16 @@ static uint32_t place(struct ptx *p, uint32_t *end, const struct variable *v)
 static void global(struct ptx *p)
 {
 	struct variable v = declaration(p);
-	uint32_t at = place(p, &p->n_globals, &v), each;
+	uint32_t at, each;
 	uint64_t n;
 
-	add(p, v.name, VALUE, (uint64_t)(uintptr_t)&p->globals[at])->bytes = v.size;
+	if (p->linkage == EXTERN) {
+		ptx_declare(p, v.name);
+		want(p, ";");
+		return;
+	}
+	at = place(p, &p->n_globals, &v);
+	ptx_define(p, v.name, VALUE, (uint64_t)(uintptr_t)&p->globals[at], v.size);
 	each = v.count ? v.size / v.count : 0;
 	while (!is(p, ";"))
 		if (isdigit((unsigned char)*next(p)) || is(p, "-")) {
@@ -223,31 +208,31 @@ static void shared(struct ptx *p)
 {
 	struct variable v = declaration(p);
 
-	add(p, v.name, v.size ? VALUE : DYNAMIC, place(p, &p->shared, &v));
+	ptx_add(p, v.name, v.size ? VALUE : DYNAMIC, place(p, &p->shared, &v));
 	want(p, ";");
 }
 
+/* Goes on to the end of a statement or a body. What it names is used. */
 static void skip(struct ptx *p)
 {
+	struct symbol *s;
 	uint32_t depth = 0;
 
 	do {
 		next(p);
 		depth += is(p, "{");
 		depth -= is(p, "}");
-	} while (!is(p, ";") && !(is(p, "}") && depth == 0));
-	while (depth > 0) {
-		next(p);
-		depth += is(p, "{");
-		depth -= is(p, "}");
-	}
+		s = p->declares ? ptx_find(p, p->token) : NULL;
+		if (s)
+			s->used = true;
+	} while (depth > 0 || !(is(p, ";") || is(p, "}")));
 }
 
 static void add_register(struct ptx *p, const char *name)
 {
 	if (p->n_registers == MAX_REGISTERS)
 		ptx_stop(p, "too many registers");
-	add(p, name, REGISTER, p->n_registers++);
+	ptx_add(p, name, REGISTER, p->n_registers++);
 }
 
 /* Reads .reg .TYPE NAME[<N>]; or several names without numbers. */
@@ -286,10 +271,12 @@ static struct operand operand(struct ptx *p)
 	} specials[] = {{"%tid.", TID},	      {"%ntid.", NTID},	      {"%ctaid.", CTAID},
 			{"%nctaid.", NCTAID}, {"%globaltimer", TIME}, {"%laneid", LANE}};
 	struct operand o = {.kind = VALUE};
-	const struct symbol *s = find(p, p->token);
+	const struct symbol *s = ptx_find(p, p->token);
 	size_t i, n;
 
 	if (s) {
+		if (s->kind >= LABEL)
+			ptx_stop(p, "no operand");
 		o.kind = s->kind;
 		o.value = s->value;
 		return o;
@@ -332,10 +319,6 @@ static void opcode(struct ptx *p, struct instruction *i)
 {
 	static const struct {
 		const char *name;
-		enum space space;
-	} spaces[] = {{"param", SPACE_PARAM}, {"shared", SPACE_SHARED}};
-	static const struct {
-		const char *name;
 		int mode;
 	} roundings[] = {{"rz", FE_TOWARDZERO}, {"rm", FE_DOWNWARD}, {"rp", FE_UPWARD}};
 	const char *word = p->token;
@@ -358,9 +341,6 @@ static void opcode(struct ptx *p, struct instruction *i)
 		struct type type;
 
 		n = strcspn(++word, ".");
-		for (k = 0; k < sizeof(spaces) / sizeof(spaces[0]); k++)
-			if (strncmp(word, spaces[k].name, n) == 0 && !spaces[k].name[n])
-				i->space = spaces[k].space;
 		for (k = 0; k < sizeof(compare_names) / sizeof(compare_names[0]); k++)
 			if (strncmp(word, compare_names[k], n) == 0 && !compare_names[k][n]) {
 				i->compare = (enum compare)k;
@@ -374,6 +354,7 @@ static void opcode(struct ptx *p, struct instruction *i)
 		for (k = 0; k < sizeof(roundings) / sizeof(roundings[0]); k++)
 			if (n == 2 && memcmp(word, roundings[k].name, 2) == 0)
 				i->rounding = roundings[k].mode;
+		i->shared |= n == 6 && memcmp(word, "shared", 6) == 0;
 		i->saturates |= n == 3 && memcmp(word, "sat", 3) == 0;
 		i->flushes |= n == 3 && memcmp(word, "ftz", 3) == 0;
 		i->high |= n == 2 && memcmp(word, "hi", 2) == 0;
@@ -422,7 +403,7 @@ static void instruction(struct ptx *p)
 		else
 			ptx_stop(p, "too many operands");
 	}
-	if (i->space == SPACE_SHARED && (i->op == OP_ADD || i->op == OP_SUB))
+	if (i->shared && (i->op == OP_ADD || i->op == OP_SUB))
 		i->operands[i->n++] = (struct operand){.kind = SPECIAL, .value = SHARED_AT};
 	i->sources = i->n > 3 ? 3 : i->n > 0 ? i->n - 1 : 0;
 }
@@ -431,18 +412,8 @@ static void local(struct ptx *p)
 {
 	struct variable v = declaration(p);
 
-	add(p, v.name, LOCAL, place(p, &p->local, &v));
+	ptx_add(p, v.name, LOCAL, place(p, &p->local, &v));
 	want(p, ";");
-}
-
-static void close_scope(struct ptx *p)
-{
-	uint32_t i;
-
-	for (i = 0; i < p->n_symbols; i++)
-		if (p->symbols[i].scope == p->scope && p->symbols[i].kind != LABEL)
-			p->symbols[i].gone = true;
-	p->scope--;
 }
 
 static void body(struct ptx *p)
@@ -451,9 +422,10 @@ static void body(struct ptx *p)
 		const char *word;
 		void (*read)(struct ptx *p);
 	} words[] = {{".reg", registers}, {".shared", shared}, {".local", local}};
+	const uint32_t outer = p->scope++;
 	size_t i;
 
-	for (p->scope = 1; p->scope > 0;) {
+	while (p->scope > outer) {
 		next(p);
 		for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 			if (is(p, words[i].word))
@@ -465,9 +437,9 @@ static void body(struct ptx *p)
 		else if (is(p, "{"))
 			p->scope++;
 		else if (is(p, "}"))
-			close_scope(p);
+			ptx_close_scope(p);
 		else if (*p->at == ':' && *p->at++)
-			add(p, p->token, LABEL, p->n_code);
+			ptx_add(p, p->token, LABEL, p->n_code);
 		else
 			instruction(p);
 	}
@@ -479,7 +451,8 @@ static void resolve(struct ptx *p)
 	uint32_t i;
 
 	for (i = 0; i < p->n_code; i++) {
-		const struct symbol *s = p->code[i].op == OP_BRA ? find(p, p->code[i].label) : NULL;
+		const struct symbol *s =
+			p->code[i].op == OP_BRA ? ptx_find(p, p->code[i].label) : NULL;
 
 		if (p->code[i].op == OP_BRA && !s)
 			ptx_stop(p, p->code[i].label);
@@ -500,21 +473,19 @@ static void parameters(struct ptx *p)
 			ptx_stop(p, "too many parameters");
 		at = place(p, &p->params_end, &v);
 		p->params[p->n_params++] = (struct place){at, v.size};
-		add(p, v.name, VALUE, at);
+		ptx_add(p, v.name, PARAM, at);
 		if (more(p) && *p->at == ',')
 			next(p);
 	}
 	next(p);
 }
 
-/* Reads an entry. Returns whether it is the wanted one. */
-static bool entry(struct ptx *p, const char *name)
+static void entry_body(struct ptx *p, const struct symbol *e)
 {
+	p->at = (const char *)(uintptr_t)e->value;
+	p->file = e->file;
+	p->scope = 1;
 	next(p);
-	if (!name || !is(p, name)) {
-		skip(p);
-		return false;
-	}
 	if (more(p) && *p->at == '(') {
 		next(p);
 		parameters(p);
@@ -529,7 +500,35 @@ static bool entry(struct ptx *p, const char *name)
 	body(p);
 	resolve(p);
 	ptx_prepare(p);
-	return true;
+}
+
+/* An entry or a function, whose body is read when it is needed. Its name follows its results. */
+static void routine(struct ptx *p, enum kind kind)
+{
+	const char *at = p->at;
+	char name[PTX_NAME];
+
+	if (*next(p) == '(') {
+		while (!is(p, ")"))
+			next(p);
+		next(p);
+	}
+	snprintf(name, sizeof(name), "%s", p->token);
+	skip(p);
+	if (is(p, ";"))
+		ptx_declare(p, name);
+	else
+		ptx_define(p, name, kind, (uintptr_t)at, 0);
+}
+
+static void entry(struct ptx *p)
+{
+	routine(p, ENTRY);
+}
+
+static void function(struct ptx *p)
+{
+	routine(p, FUNCTION);
 }
 
 static void value(struct ptx *p)
@@ -537,22 +536,26 @@ static void value(struct ptx *p)
 	next(p);
 }
 
-static void ready(struct ptx *p)
+static void version(struct ptx *p)
 {
-	(void)p;
+	next(p);
+	p->file++;
 }
 
-/* Reads all that is outside of entries, and the entry NAME. */
-static bool module(struct ptx *p, const char *name)
+/* Reads all that is outside of bodies. */
+static void module(struct ptx *p)
 {
 	static const struct {
 		const char *word;
-		void (*read)(struct ptx *p);
+		void (*read)(struct ptx *p); /* NULL: the word says who knows the next name */
+		enum linkage linkage;
 	} words[] = {
-		{".const", global},  {".global", global},      {".shared", shared},
-		{".func", skip},     {".version", value},      {".target", value},
-		{".visible", ready}, {".address_size", value}, {".extern", ready},
-		{".common", ready},  {".weak", ready},
+		{".const", global, OWN},     {".global", global, OWN},
+		{".shared", shared, OWN},    {".func", function, OWN},
+		{".entry", entry, OWN},	     {".version", version, OWN},
+		{".target", value, OWN},     {".address_size", value, OWN},
+		{".visible", NULL, VISIBLE}, {".extern", NULL, EXTERN},
+		{".common", NULL, WEAK},     {".weak", NULL, WEAK},
 	};
 	size_t i;
 
@@ -560,19 +563,28 @@ static bool module(struct ptx *p, const char *name)
 		next(p);
 		for (i = 0; i < sizeof(words) / sizeof(words[0]) && !is(p, words[i].word); i++)
 			;
-		if (i < sizeof(words) / sizeof(words[0]))
-			words[i].read(p);
-		else if (!is(p, ".entry"))
+		if (i == sizeof(words) / sizeof(words[0]))
 			ptx_stop(p, "an unknown directive");
-		else if (entry(p, name))
-			return true;
+		if (words[i].read)
+			words[i].read(p);
+		p->linkage = words[i].linkage;
 	}
-	return !name;
 }
 
+/* Reads what is outside of bodies, and then the body of the entry NAME. */
 static bool read_all(struct ptx *p, const char *name)
 {
-	return setjmp(p->given_up) == 0 && module(p, name);
+	uint32_t i;
+
+	if (setjmp(p->given_up))
+		return false;
+	module(p);
+	for (i = 0; name && i < p->n_symbols; i++)
+		if (p->symbols[i].kind == ENTRY && strcmp(p->symbols[i].name, name) == 0) {
+			entry_body(p, &p->symbols[i]);
+			return true;
+		}
+	return !name;
 }
 
 struct ptx *ptx_read(const char *text, const char *name)
@@ -627,19 +639,6 @@ uint32_t ptx_local(const struct ptx *p)
 uint32_t ptx_globals(const struct ptx *p)
 {
 	return p->n_globals;
-}
-
-bool ptx_global(const struct ptx *p, const char *name, void **at, size_t *bytes)
-{
-	uint32_t i;
-
-	for (i = 0; i < p->n_symbols; i++)
-		if (p->symbols[i].bytes && strcmp(p->symbols[i].name, name) == 0) {
-			*at = (void *)(uintptr_t)p->symbols[i].value;
-			*bytes = p->symbols[i].bytes;
-			return true;
-		}
-	return false;
 }
 
 void ptx_free(struct ptx *p)

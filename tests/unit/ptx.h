@@ -27,13 +27,17 @@ struct ptx_launch {
 	void *data;
 };
 
-/* Reads entry NAME of TEXT, or without a NAME all that is outside of entries. The caller frees the
- * result by ptx_free(). Returns NULL, with a message on stderr, if the entry is missing or cannot
- * be parsed. A global address is a pointer. */
+/* Reads entry NAME of TEXT, or without a NAME all that is outside of bodies. TEXT is one or several
+ * PTX files. The caller frees the result by ptx_free(). Returns NULL, with a message on stderr, if
+ * the entry is missing or cannot be parsed. A global address is a pointer. */
 struct ptx *ptx_read(const char *text, const char *name);
 /* The same; its arrays outside of functions are those of MODULE, which was read from the same text
  * without a name and must outlive the result. */
 struct ptx *ptx_read_in(const struct ptx *module, const char *text, const char *name);
+/* A name that a body uses, and that is declared but nowhere defined; or one that is defined more
+ * than once. NULL: none. */
+const char *ptx_missing(const struct ptx *p);
+const char *ptx_twice(const struct ptx *p);
 /* Where the array NAME outside of functions lies, and its bytes. False: there is none. */
 bool ptx_global(const struct ptx *p, const char *name, void **at, size_t *bytes);
 

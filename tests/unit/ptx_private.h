@@ -90,8 +90,6 @@ enum how {
 	HOW_RPI,
 };
 
-enum space { SPACE_HERE, SPACE_PARAM, SPACE_SHARED };
-
 /* The kind is 'u', 's', 'f' or 'b'. A predicate has one bit. MASK has the type's bits; SIGN is the
  * sign bit of a signed integer, otherwise 0. */
 struct type {
@@ -100,8 +98,12 @@ struct type {
 	uint64_t mask, sign;
 };
 
-/* The kind of an operand or a name. DYNAMIC memory lies after all other shared memory. */
-enum kind { VALUE, REGISTER, SPECIAL, LOCAL, DYNAMIC, LABEL };
+/* The kind of an operand or a name. DYNAMIC memory lies after all other shared memory. From LABEL
+ * on they are no operands; a name is MISSING that is declared and not yet defined. */
+enum kind { VALUE, REGISTER, SPECIAL, LOCAL, PARAM, DYNAMIC, LABEL, FUNCTION, ENTRY, MISSING };
+/* Who knows a name outside of bodies: its file, or the whole text. WEAK: unless another one of this
+ * name is defined, too. */
+enum linkage { OWN, VISIBLE, WEAK, EXTERN };
 /* SHARED_AT: where the block's shared memory begins, as a generic address. */
 enum special { TID, NTID = 3, CTAID = 6, NCTAID = 9, TIME = 12, LANE, SHARED_AT };
 #define WARP 32u
@@ -116,9 +118,9 @@ struct instruction {
 	enum op op;
 	struct type to, type;
 	enum compare compare;
-	enum space space;
 	enum how how;
 	bool wide, high, guarded, negated, seen_by_others; /* volatile */
+	bool shared;					   /* of shared memory */
 	bool saturates, flushes;			   /* .sat, .ftz: of floats */
 	int rounding;					   /* as of fegetround() */
 	uint64_t guard;
@@ -164,10 +166,12 @@ struct quick {
 struct symbol {
 	char name[PTX_NAME];
 	enum kind kind;
-	uint64_t value;
-	uint32_t scope; /* 0: the whole module */
+	enum linkage linkage;
+	uint64_t value; /* of a routine: where its header is */
+	uint32_t scope; /* 0: outside of bodies */
+	uint32_t file;	/* which of the text */
 	uint32_t bytes; /* of an array outside of functions; 0: it is none */
-	bool gone;	/* its scope has ended */
+	bool used, twice; /* some body names it; it is defined twice */
 };
 
 struct place {
@@ -183,11 +187,15 @@ struct ptx {
 	struct symbol symbols[MAX_SYMBOLS];
 	uint8_t *globals;
 	uint32_t n_code, n_symbols, n_registers, n_constants;
-	uint32_t shared, local, n_globals, scope;
+	uint32_t shared, local, n_globals;
+	uint32_t file, scope;
+	uint32_t bottom;       /* the outermost scope of the body that is being read */
+	enum linkage linkage;  /* of the next name */
 	uint32_t most_threads; /* 0: not said */
 	struct place params[MAX_PARAMS];
 	uint32_t n_params, params_end;
 	bool reads, borrows; /* the globals are another's */
+	bool declares;	     /* a name that was not defined yet */
 	jmp_buf given_up;
 };
 
@@ -259,6 +267,15 @@ static inline bool ptx_compares(enum compare compare, int order, bool unordered)
 		return order != 0;
 	}
 }
+
+/* ptx_names.c. The name that the body or the file which is being read means; NULL: none. */
+struct symbol *ptx_find(struct ptx *p, const char *name);
+struct symbol *ptx_add(struct ptx *p, const char *name, enum kind kind, uint64_t value);
+/* Outside of bodies: what is defined, or to be defined elsewhere. */
+void ptx_define(struct ptx *p, const char *name, enum kind kind, uint64_t value, uint32_t bytes);
+void ptx_declare(struct ptx *p, const char *name);
+/* Forgets the scope's names. Labels stay to the end of the body, when branches find them. */
+void ptx_close_scope(struct ptx *p);
 
 /* ptx_quick.c: fills QUICK and CONSTANTS, when all of an entry has been read. */
 void ptx_prepare(struct ptx *p);

@@ -52,7 +52,7 @@ static enum does does_access(struct ptx *p, const struct instruction *i, struct 
 	const bool loads = i->op == OP_LD;
 	const struct operand *at = &i->operands[loads ? 1 : 0], *what = &i->operands[loads ? 0 : 1];
 
-	if (i->n != 2 || i->space != SPACE_HERE || i->seen_by_others || at->kind != REGISTER ||
+	if (i->n != 2 || i->shared || i->seen_by_others || at->kind != REGISTER ||
 	    (i->type.bits != 32 && i->type.bits != 64) || (i->type.kind == 's' && loads) ||
 	    (loads ? what->kind != REGISTER : !source(p, what, &q->from[2])))
 		return DOES_MORE;

@@ -29,6 +29,8 @@ static uint64_t get_other(const struct block *b, const struct thread *t, const s
 		return special(b, t, o->value);
 	case LOCAL:
 		return (uint64_t)(uintptr_t)t->local + o->value + (uint64_t)o->offset;
+	case PARAM:
+		return (uint64_t)(uintptr_t)b->launch->params + o->value + (uint64_t)o->offset;
 	default:
 		return b->dynamic + (uint64_t)o->offset;
 	}
@@ -41,13 +43,9 @@ static inline uint64_t get(const struct block *b, const struct thread *t, const 
 	return o->kind == VALUE ? o->value + (uint64_t)o->offset : get_other(b, t, o);
 }
 
-static uint8_t *address(const struct block *b, enum space space, uint64_t at)
+static uint8_t *address(const struct block *b, bool shared, uint64_t at)
 {
-	if (space == SPACE_PARAM)
-		return (uint8_t *)(uintptr_t)b->launch->params + at;
-	if (space == SPACE_SHARED)
-		return b->shared + at;
-	return (uint8_t *)(uintptr_t)at;
+	return shared ? b->shared + at : (uint8_t *)(uintptr_t)at;
 }
 
 static uint64_t load(const struct instruction *i, const uint8_t *from)
@@ -70,7 +68,7 @@ static void store(const struct instruction *i, uint8_t *to, uint64_t v)
 
 static void load_all(const struct block *b, struct thread *t, const struct instruction *i)
 {
-	const uint8_t *from = address(b, i->space, get(b, t, &i->operands[i->width]));
+	const uint8_t *from = address(b, i->shared, get(b, t, &i->operands[i->width]));
 	uint32_t k;
 
 	for (k = 0; k < i->width; k++)
@@ -79,7 +77,7 @@ static void load_all(const struct block *b, struct thread *t, const struct instr
 
 static void store_all(const struct block *b, struct thread *t, const struct instruction *i)
 {
-	uint8_t *to = address(b, i->space, get(b, t, &i->operands[0]));
+	uint8_t *to = address(b, i->shared, get(b, t, &i->operands[0]));
 	uint32_t k;
 
 	for (k = 0; k < i->width; k++)
@@ -91,7 +89,7 @@ static void change(struct ptx *p, const struct block *b, struct thread *t,
 		   const struct instruction *i)
 {
 	uint32_t first = i->op == OP_ATOM;
-	uint8_t *at = address(b, i->space, get(b, t, &i->operands[first]));
+	uint8_t *at = address(b, i->shared, get(b, t, &i->operands[first]));
 	uint64_t old = load(i, at), v[2] = {0};
 	uint32_t k;
 
