@@ -8,6 +8,11 @@
 
 #include "ptx_private.h"
 
+/* The label behind the body of a function. No word can be the same. */
+#define END "}"
+
+static void call(struct ptx *p, const struct instruction *guard);
+
 /* In the order of enum op and enum compare. */
 static const char *const op_names[] = {"add",  "sub",  "mul",  "mad",  "div",	  "and",    "or",
 				       "xor",  "not",  "shl",  "shr",  "shf",	  "setp",   "cvt",
@@ -371,21 +376,39 @@ static void opcode(struct ptx *p, struct instruction *i)
 		ptx_stop(p, "an integer that saturates");
 }
 
-static void instruction(struct ptx *p)
+static struct instruction *emit(struct ptx *p, const struct instruction *what)
 {
 	struct instruction *i = &p->code[p->n_code++];
 
 	if (p->n_code == MAX_CODE)
 		ptx_stop(p, "too much code");
-	*i = (struct instruction){.width = 1, .rounding = FE_TONEAREST};
-	if (is(p, "@")) {
-		i->guarded = true;
-		i->negated = *next(p) == '!';
-		if (i->negated)
-			next(p);
-		i->guard = operand(p).value;
+	*i = *what;
+	return i;
+}
+
+/* Reads the predicate that an instruction may begin with. */
+static void guard(struct ptx *p, struct instruction *i)
+{
+	if (!is(p, "@"))
+		return;
+	i->guarded = true;
+	i->negated = *next(p) == '!';
+	if (i->negated)
 		next(p);
+	i->guard = operand(p).value;
+	next(p);
+}
+
+static void instruction(struct ptx *p)
+{
+	struct instruction begun = {.width = 1, .rounding = FE_TONEAREST}, *i;
+
+	guard(p, &begun);
+	if (is(p, "call") || is(p, "call.uni")) {
+		call(p, &begun);
+		return;
 	}
+	i = emit(p, &begun);
 	opcode(p, i);
 	for (next(p); !is(p, ";"); next(p)) {
 		if (is(p, ",") || is(p, "{") || is(p, "}"))
@@ -406,14 +429,28 @@ static void instruction(struct ptx *p)
 	if (i->shared && (i->op == OP_ADD || i->op == OP_SUB))
 		i->operands[i->n++] = (struct operand){.kind = SPECIAL, .value = SHARED_AT};
 	i->sources = i->n > 3 ? 3 : i->n > 0 ? i->n - 1 : 0;
+	if (i->op == OP_RET && p->depth > 0) {
+		i->op = OP_BRA;
+		snprintf(i->label, sizeof(i->label), END);
+	}
 }
 
+/* A thread's own memory; or what a call passes, which is no different. */
 static void local(struct ptx *p)
 {
 	struct variable v = declaration(p);
 
-	ptx_add(p, v.name, LOCAL, place(p, &p->local, &v));
+	ptx_add(p, v.name, LOCAL, place(p, &p->local, &v))->bytes = v.size;
 	want(p, ";");
+}
+
+/* An entry's. A function has its own only once, wherever it is called: compilers put that outside
+ * of it. */
+static void own_shared(struct ptx *p)
+{
+	if (p->depth > 0)
+		ptx_stop(p, "shared memory in a function");
+	shared(p);
 }
 
 static void body(struct ptx *p)
@@ -421,7 +458,10 @@ static void body(struct ptx *p)
 	static const struct {
 		const char *word;
 		void (*read)(struct ptx *p);
-	} words[] = {{".reg", registers}, {".shared", shared}, {".local", local}};
+	} words[] = {{".reg", registers},
+		     {".shared", own_shared},
+		     {".local", local},
+		     {".param", local}};
 	const uint32_t outer = p->scope++;
 	size_t i;
 
@@ -445,20 +485,180 @@ static void body(struct ptx *p)
 	}
 }
 
-/* Resolves the branches last, because a branch may precede its label. */
-static void resolve(struct ptx *p)
+/* Resolves the branches of a body last, because a branch may precede its label. The body's code
+ * begins at FIRST. */
+static void resolve(struct ptx *p, uint32_t first)
 {
+	const struct symbol *s;
 	uint32_t i;
 
-	for (i = 0; i < p->n_code; i++) {
-		const struct symbol *s =
-			p->code[i].op == OP_BRA ? ptx_find(p, p->code[i].label) : NULL;
-
-		if (p->code[i].op == OP_BRA && !s)
+	for (i = first; i < p->n_code; i++) {
+		if (!p->code[i].label[0])
+			continue;
+		s = ptx_find(p, p->code[i].label);
+		if (!s || s->kind != LABEL)
 			ptx_stop(p, p->code[i].label);
-		if (s)
-			p->code[i].operands[0].value = s->value;
+		p->code[i].operands[0].value = s->value;
+		p->code[i].label[0] = 0;
 	}
+}
+
+/* Ends a body: what it has taken is free again, and a thread needs the most that is taken at a
+ * time. */
+static void give_back(struct ptx *p, uint32_t n_registers, uint32_t local)
+{
+	if (p->most_registers < p->n_registers)
+		p->most_registers = p->n_registers;
+	if (p->most_local < p->local)
+		p->most_local = p->local;
+	p->n_registers = n_registers;
+	p->local = local;
+}
+
+struct arguments {
+	struct {
+		struct operand operand;
+		uint32_t bytes; /* of a variable that is passed */
+	} at[MAX_PARAMS];
+	uint32_t n;
+};
+
+/* Reads what a call passes, behind the opening parenthesis. */
+static void read_arguments(struct ptx *p, struct arguments *a)
+{
+	const struct symbol *s;
+
+	for (next(p); !is(p, ")"); next(p)) {
+		if (is(p, ","))
+			continue;
+		if (a->n == MAX_PARAMS)
+			ptx_stop(p, "too many arguments");
+		s = ptx_find(p, p->token);
+		a->at[a->n].operand = operand(p);
+		a->at[a->n++].bytes = s ? s->bytes : 0;
+	}
+}
+
+/* A register of the function that begins with a copy of what is passed. */
+static void copied(struct ptx *p, const struct variable *v, const struct operand *from)
+{
+	const struct instruction mov = {
+		.op = OP_MOV,
+		.type = type_of('b', v->size * 8),
+		.operands = {{.kind = REGISTER, .value = p->n_registers}, *from},
+		.n = 2,
+		.sources = 1,
+	};
+
+	add_register(p, v->name);
+	emit(p, &mov);
+}
+
+/* Reads the declaration of a function's result or parameter, which is argument N of the call.
+ * Variables and registers for results are the caller's own. */
+static void bind(struct ptx *p, const struct arguments *a, uint32_t n, bool result)
+{
+	const bool in_memory = strcmp(next(p), ".param") == 0;
+	const struct operand *o = &a->at[n].operand;
+	struct variable v;
+	bool fits;
+
+	if (!in_memory && !is(p, ".reg"))
+		ptx_stop(p, "no parameter");
+	v = declaration(p);
+	if (in_memory)
+		fits = n < a->n && o->kind == LOCAL && a->at[n].bytes == v.size;
+	else
+		fits = n < a->n && (o->kind == REGISTER || (o->kind == VALUE && !result));
+	if (!fits)
+		ptx_stop(p, "an argument of another kind");
+	if (in_memory || result)
+		ptx_add(p, v.name, o->kind, o->value)->bytes = v.size;
+	else
+		copied(p, &v, o);
+}
+
+/* Reads the list of a function's results or parameters, if it has one. */
+static void bind_all(struct ptx *p, const struct arguments *a, bool results)
+{
+	uint32_t n = 0;
+
+	if (more(p) && *p->at == '(') {
+		next(p);
+		while (more(p) && *p->at != ')') {
+			bind(p, a, n++, results);
+			if (more(p) && *p->at == ',')
+				next(p);
+		}
+		next(p);
+	}
+	if (n != a->n)
+		ptx_stop(p, "too many arguments");
+}
+
+/* Reads function F once more, in the place of a call. */
+static void inlined(struct ptx *p, const struct symbol *f, const struct arguments *results,
+		    const struct arguments *given)
+{
+	const char *at = p->at;
+	const uint32_t file = p->file, bottom = p->bottom, n_symbols = p->n_symbols;
+	const uint32_t n_registers = p->n_registers, local = p->local, first = p->n_code;
+
+	if (p->depth++ == MAX_DEPTH)
+		ptx_stop(p, "calls that are nested too deep, or for ever");
+	if (p->n_calls++ == MAX_CALLS)
+		ptx_stop(p, "too many calls");
+	p->at = (const char *)(uintptr_t)f->value;
+	p->file = f->file;
+	p->bottom = ++p->scope;
+	bind_all(p, results, true);
+	next(p);
+	bind_all(p, given, false);
+	while (!is(p, "{"))
+		next(p);
+	body(p);
+	ptx_add(p, END, LABEL, p->n_code);
+	resolve(p, first);
+	give_back(p, n_registers, local);
+	p->n_symbols = n_symbols;
+	p->scope--;
+	p->bottom = bottom;
+	p->file = file;
+	p->at = at;
+	p->depth--;
+}
+
+/* Reads [(RESULTS),] NAME [, (ARGUMENTS)]; with the call's predicate in GUARD. */
+static void call(struct ptx *p, const struct instruction *guard)
+{
+	struct arguments results = {.n = 0}, given = {.n = 0};
+	struct instruction *over;
+	const struct symbol *f;
+
+	if (*next(p) == '(') {
+		read_arguments(p, &results);
+		want(p, ",");
+		next(p);
+	}
+	f = ptx_find(p, p->token);
+	if (!f || f->kind != FUNCTION)
+		ptx_stop(p, "a call of what is no function");
+	if (*next(p) == ',') {
+		want(p, "(");
+		read_arguments(p, &given);
+		next(p);
+	}
+	if (!is(p, ";"))
+		ptx_stop(p, "no ;");
+	if (!guard->guarded) {
+		inlined(p, f, &results, &given);
+		return;
+	}
+	over = emit(p, guard);
+	over->op = OP_BRA;
+	over->negated = !guard->negated;
+	inlined(p, f, &results, &given);
+	over->operands[0].value = p->n_code;
 }
 
 static void parameters(struct ptx *p)
@@ -484,7 +684,7 @@ static void entry_body(struct ptx *p, const struct symbol *e)
 {
 	p->at = (const char *)(uintptr_t)e->value;
 	p->file = e->file;
-	p->scope = 1;
+	p->bottom = p->scope = 1;
 	next(p);
 	if (more(p) && *p->at == '(') {
 		next(p);
@@ -498,7 +698,11 @@ static void entry_body(struct ptx *p, const struct symbol *e)
 		next(p);
 	}
 	body(p);
-	resolve(p);
+	emit(p, &(struct instruction){.op = OP_RET}); /* it may end without one */
+	resolve(p, 0);
+	give_back(p, 0, 0);
+	p->n_registers = p->most_registers;
+	p->local = p->most_local;
 	ptx_prepare(p);
 }
 

@@ -10,8 +10,10 @@
 #include "ptx.h"
 
 #define PTX_NAME 1100u /* a function has at most 1023, its parameters have more */
-#define MAX_CODE 1024u
-#define MAX_SYMBOLS 1024u
+#define MAX_CODE 8192u
+#define MAX_SYMBOLS 4096u
+#define MAX_CALLS 1024u /* each has its copy of the function's body */
+#define MAX_DEPTH 32u
 #define MAX_REGISTERS (UINT16_MAX - MAX_CODE * 3) /* with all constants, numbers of 16 bits */
 #define MAX_GLOBALS (64u << 20) /* of address space; memory is taken when it is used */
 #define MAX_OPERANDS 6u
@@ -129,7 +131,7 @@ struct instruction {
 	uint32_t sources;  /* operands behind the first, at most 3 */
 	bool paired;	   /* a predicate behind the destination: SECOND */
 	uint64_t second;
-	char label[64]; /* used until all labels are known */
+	char label[64]; /* where a branch leads, until the body's labels are known */
 };
 
 /* What an instruction does that is executed often: it computes with integers in registers, moves
@@ -167,10 +169,10 @@ struct symbol {
 	char name[PTX_NAME];
 	enum kind kind;
 	enum linkage linkage;
-	uint64_t value; /* of a routine: where its header is */
-	uint32_t scope; /* 0: outside of bodies */
-	uint32_t file;	/* which of the text */
-	uint32_t bytes; /* of an array outside of functions; 0: it is none */
+	uint64_t value;	  /* of a routine: where its header is */
+	uint32_t scope;	  /* 0: outside of bodies */
+	uint32_t file;	  /* which of the text */
+	uint32_t bytes;	  /* of an array outside of functions; 0: it is none */
 	bool used, twice; /* some body names it; it is defined twice */
 };
 
@@ -188,6 +190,8 @@ struct ptx {
 	uint8_t *globals;
 	uint32_t n_code, n_symbols, n_registers, n_constants;
 	uint32_t shared, local, n_globals;
+	uint32_t most_registers, most_local; /* at a time, while N_REGISTERS and LOCAL are taken */
+	uint32_t n_calls, depth;
 	uint32_t file, scope;
 	uint32_t bottom;       /* the outermost scope of the body that is being read */
 	enum linkage linkage;  /* of the next name */
