@@ -429,6 +429,8 @@ static void instruction(struct ptx *p)
 	if (i->shared && (i->op == OP_ADD || i->op == OP_SUB))
 		i->operands[i->n++] = (struct operand){.kind = SPECIAL, .value = SHARED_AT};
 	i->sources = i->n > 3 ? 3 : i->n > 0 ? i->n - 1 : 0;
+	if (i->op == OP_BRA && !i->label[0])
+		ptx_stop(p, "no label");
 	if (i->op == OP_RET && p->depth > 0) {
 		i->op = OP_BRA;
 		snprintf(i->label, sizeof(i->label), END);

@@ -288,6 +288,7 @@ static void refused(void)
 		HEAD ".func g() { L: ret; }" ENTRY("call g; bra L;"),
 		HEAD ENTRY("call %d, (x);"),
 		HEAD ENTRY("bra x;"),
+		HEAD ENTRY("bra;"),
 	/* 40 calls of 40 calls of 40 calls */
 #define FOUR(call) call call call call
 #define FORTY(name)                                                                                \
