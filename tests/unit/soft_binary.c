@@ -66,3 +66,10 @@ const char *soft_cuda_text(const void *binary)
 		return NULL;
 	return (const char *)binary + sizeof(*f);
 }
+
+const char *soft_cuda_text_within(const void *binary, size_t n)
+{
+	if (n <= sizeof(struct file) || ((const char *)binary)[n - 1])
+		return NULL;
+	return soft_cuda_text(binary);
+}

@@ -11,5 +11,7 @@
 uint8_t *soft_cuda_binary(const char *text, uint64_t globals, size_t *size);
 /* The text in a binary; NULL: this device does not execute the binary. */
 const char *soft_cuda_text(const void *binary);
+/* The same of a binary that may have been cut: it has N bytes. */
+const char *soft_cuda_text_within(const void *binary, size_t n);
 
 #endif

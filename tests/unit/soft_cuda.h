@@ -15,6 +15,7 @@
 #define CUDA_ERROR_INVALID_PTX 218
 #define SOFT_CUDA_PROCESSORS 4
 #define SOFT_CUDA_COOPERATIVE_LAUNCH 95 /* an attribute of the device */
+#define SOFT_CUDA_INPUT_CUBIN 0
 #define CU_FUNC_REGISTERS 4
 #define CU_FUNC_BINARY_VERSION 6
 

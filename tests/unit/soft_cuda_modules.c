@@ -18,6 +18,7 @@ static struct module *modules;
 
 struct link {
 	char *log;
+	char *text; /* of all images, one after another */
 	uint8_t *binary;
 	size_t log_size, size;
 };
@@ -37,17 +38,40 @@ CUresult cuLinkCreate(unsigned n, int *options, void **values, CUlink *out)
 	return soft_cuda_context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* Whether TEXT is PTX, and how many bytes its arrays have. */
-static bool is_ptx(const char *text, uint32_t *globals)
+/* Writes to LOG what is wrong with the names of a text; one that is part of others may lack some.
+ */
+static bool names_fit(const struct ptx *all, bool part, char *log, size_t n)
+{
+	const char *twice = ptx_twice(all), *missing = part ? NULL : ptx_missing(all);
+
+	if (twice)
+		snprintf(log, n, "Multiple definition of '%s'", twice);
+	else if (missing)
+		snprintf(log, n, "Undefined reference to '%s'", missing);
+	return !twice && !missing;
+}
+
+/* Whether an image's text is right as far as it alone tells. */
+static bool is_ptx(const char *text, char *log, size_t n)
 {
 	struct ptx *all = ptx_read(text, NULL);
-	bool is = all;
+	bool is;
 
-	if (all) {
-		*globals = ptx_globals(all);
-		ptx_free(all);
+	if (!all) {
+		snprintf(log, n, "this is no PTX");
+		return false;
 	}
+	is = names_fit(all, true, log, n);
+	ptx_free(all);
 	return is;
+}
+
+static void append(struct link *l, const char *text)
+{
+	size_t had = l->text ? strlen(l->text) : 0, n = had + strlen(text) + 2;
+
+	l->text = realloc(l->text, n);
+	snprintf(l->text + had, n - had, "%s\n", text); /* the last line may lack its end */
 }
 
 CUresult cuLinkAddData(CUlink link, int type, void *data, size_t n, const char *name,
@@ -55,30 +79,38 @@ CUresult cuLinkAddData(CUlink link, int type, void *data, size_t n, const char *
 {
 	struct link *l = link;
 	const char *text = data;
-	uint32_t globals;
 
 	(void)name;
 	(void)option;
 	(void)values;
-	if (options || type != CU_JIT_INPUT_PTX || text[n - 1])
+	if (options || n == 0 || (type != CU_JIT_INPUT_PTX && type != SOFT_CUDA_INPUT_CUBIN))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!is_ptx(text, &globals)) {
-		snprintf(l->log, l->log_size, "this is no PTX");
-		return CUDA_ERROR_INVALID_PTX;
+	if (type == SOFT_CUDA_INPUT_CUBIN) {
+		text = soft_cuda_text_within(data, n);
+		if (!text)
+			return CUDA_ERROR_INVALID_IMAGE;
+	} else if (text[n - 1]) {
+		return CUDA_ERROR_INVALID_VALUE;
 	}
-	l->binary = soft_cuda_binary(text, globals, &l->size);
+	if (!is_ptx(text, l->log, l->log_size))
+		return CUDA_ERROR_INVALID_PTX;
+	append(l, text);
 	return CUDA_SUCCESS;
 }
 
 CUresult cuLinkComplete(CUlink link, void **out, size_t *n)
 {
 	struct link *l = link;
+	struct ptx *all = l->text ? ptx_read(l->text, NULL) : NULL;
 
-	if (!l->binary)
+	if (!all)
 		return CUDA_ERROR_INVALID_IMAGE;
+	if (names_fit(all, false, l->log, l->log_size))
+		l->binary = soft_cuda_binary(l->text, ptx_globals(all), &l->size);
+	ptx_free(all);
 	*out = l->binary;
 	*n = l->size;
-	return CUDA_SUCCESS;
+	return l->binary ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
 
 CUresult cuLinkDestroy(CUlink link)
@@ -88,8 +120,17 @@ CUresult cuLinkDestroy(CUlink link)
 	if (l->binary)
 		memset(l->binary, '?', l->size);
 	free(l->binary);
+	free(l->text);
 	free(l);
 	return CUDA_SUCCESS;
+}
+
+static void free_module(struct module *m)
+{
+	if (m->all)
+		ptx_free(m->all);
+	free(m->text);
+	free(m);
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *options,
@@ -109,9 +150,8 @@ CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *o
 	m = calloc(1, sizeof(*m));
 	m->text = strdup(text);
 	m->all = ptx_read(text, NULL);
-	if (!m->all) {
-		free(m->text);
-		free(m);
+	if (!m->all || !names_fit(m->all, false, NULL, 0)) {
+		free_module(m);
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
 	m->next = modules;
@@ -154,9 +194,7 @@ CUresult cuModuleUnload(CUmodule module)
 		ptx_free(f->code);
 		free(f);
 	}
-	ptx_free(m->all);
-	free(m->text);
-	free(m);
+	free_module(m);
 	return CUDA_SUCCESS;
 }
 
