@@ -20,7 +20,7 @@ static const char *const op_names[] = {"add",  "sub",  "mul",  "mad",  "div",	  
 				       "neg",  "abs",  "min",  "max",  "rem",	  "selp",   "popc",
 				       "clz",  "brev", "sqrt", "rcp",  "rsqrt",	  "ex2",    "lg2",
 				       "atom", "red",  "shfl", "vote", "barrier", "membar", "fence",
-				       "exit"};
+				       "exit", "bfe"};
 /* In the order of enum how. */
 static const char *const how_names[] = {"",    "add",  "min", "max",	"and",	"or",
 					"xor", "exch", "cas", "up",	"down", "bfly",

@@ -132,6 +132,17 @@ static uint64_t shifted(struct type type, enum op op, uint64_t a, uint64_t by)
 	return by < type.bits ? a >> by : 0;
 }
 
+/* N bits from bit BY on, which are extended by zeros or by their sign. */
+static uint64_t extracted(struct type type, uint64_t a, uint64_t by, uint64_t n)
+{
+	const uint64_t bits = shifted(type, OP_SHR, a, by), left = n < 64 ? 64 - n : 0;
+
+	if (n == 0)
+		return 0;
+	return type.kind == 's' ? (uint64_t)((int64_t)(bits << left) >> left)
+				: bits << left >> left;
+}
+
 static uint64_t reversed(uint64_t v, uint32_t bits)
 {
 	uint64_t out = 0;
@@ -223,6 +234,8 @@ uint64_t ptx_result(struct ptx *p, const struct instruction *i, const uint64_t *
 	case OP_SHL:
 	case OP_SHR:
 		return shifted(i->type, i->op, a, (uint32_t)v[1]);
+	case OP_BFE:
+		return extracted(i->type, a, v[1] & 0xff, v[2] & 0xff);
 	case OP_SHF: /* .l.wrap: the upper half of b:a after a shift to the left */
 		return ((b << 32 | a) << (v[2] & 31)) >> 32;
 	default:

@@ -63,6 +63,7 @@ enum op {
 	OP_MEMBAR,
 	OP_FENCE,
 	OP_EXIT,
+	OP_BFE,
 };
 /* Those with a U are also true of what is not a number. */
 enum compare { LT, LE, GT, GE, EQ, NE, LTU, LEU, GTU, GEU, EQU, NEU };

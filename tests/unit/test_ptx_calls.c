@@ -8,6 +8,8 @@
 #include "ptx.h"
 #include "suite.h"
 
+extern const char calls_0_ptx[], calls_2_ptx[];
+
 #define THREADS 64u
 #define HEAD ".version 7.0\n.target sm_80\n.address_size 64\n"
 
@@ -307,8 +309,88 @@ static void refused(void)
 	}
 }
 
+/* clang compiles this to calls_0.ptx and calls_2.ptx, where a FUNCTION is not inlined. */
+#define FUNCTION static
+
+struct three {
+	unsigned a;
+	unsigned long long b;
+	unsigned char c[5];
+};
+
+FUNCTION unsigned mix(unsigned x, unsigned y)
+{
+	for (unsigned i = 0; i < (y & 3); i++)
+		x = x * 31 + y;
+	return x;
+}
+
+FUNCTION double scaled(unsigned long long x, float f, double d)
+{
+	return (double)(x + mix((unsigned)x, 3)) * (double)f + d;
+}
+
+FUNCTION struct three turned(struct three p, unsigned k)
+{
+	struct three q = p;
+
+	q.a = (unsigned)p.b;
+	q.b = p.a;
+	q.c[k % 5] = (unsigned char)k;
+	return q;
+}
+
+FUNCTION short narrow(signed char c, bool b, unsigned short s)
+{
+	return (short)(b ? c : s);
+}
+
+FUNCTION void put(unsigned *to, unsigned v)
+{
+	*to += v;
+}
+
+FUNCTION unsigned long long work(unsigned i)
+{
+	struct three p = {mix(i, i + 1), i, {1, 2, 3, 4, 5}};
+
+	if (i & 1)
+		p.a = mix(p.a, 7);
+	for (unsigned k = 0; k < i % 5; k++)
+		put(&p.a, mix(k, p.a));
+	p = turned(p, i);
+	return p.a + p.b + p.c[i % 5] + (unsigned long long)scaled(p.b, (float)i, 0.5) +
+	       (unsigned long long)narrow((signed char)i, i & 2, (unsigned short)p.b);
+}
+
+/* What clang makes of these functions, without and with optimisation, computes the same. */
+static void compiled(void)
+{
+	const char *const texts[] = {calls_0_ptx, calls_2_ptx};
+	uint64_t out[4 * THREADS + 1];
+	struct {
+		uint64_t *out;
+		uint32_t n;
+	} params = {out, 4 * THREADS};
+	struct ptx_launch l = {.grid = {5, 1, 1}, .block = {THREADS, 1, 1}, .params = &params};
+	uint32_t i, k;
+
+	for (i = 0; i < 2; i++) {
+		struct ptx *p = ptx_read(texts[i], "f");
+
+		CU_ASSERT_FATAL(p != NULL);
+		out[4 * THREADS] = 1;
+		ptx_run(p, &l);
+		ptx_free(p);
+		for (k = 0; k < 4 * THREADS; k++)
+			CU_ASSERT_EQUAL(out[k], work(k));
+		CU_ASSERT_EQUAL(out[4 * THREADS], 1);
+	}
+}
+
 static const struct test tests[] = {
 	{"calls give the right results", computes},
+	{"what a compiler writes computes the same", compiled},
 	{"threads meet in functions", meetings},
 	{"bodies share room", room},
 	{"what the machine does not call", refused},

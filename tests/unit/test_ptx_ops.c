@@ -204,6 +204,12 @@ static float flush(float f)
 	  (uint32_t)((uint64_t)((int64_t)(int32_t)a * (int32_t)b) >> 32))                          \
 	X(selp, "setp.lt.u32 %p1, %a, %b; selp.b32 %o, %b, %c, %p1;" TO_64, a < b ? b : c)         \
 	X(popc, "popc.b32 %o, %a;" TO_64, (uint64_t)__builtin_popcount(a))                         \
+	X(bfe_u32, "bfe.u32 %o, %a, %b, %c;" TO_64, (uint32_t)field(a, false, B, C, 32))           \
+	X(bfe_s32, "bfe.s32 %o, %a, %b, %c;" TO_64, (uint32_t)field(a, true, B, C, 32))            \
+	X(bfe_u64, "bfe.u64 %O, %A, %b, %c;", field(A, false, B, C, 64))                           \
+	X(bfe_s64, "bfe.s64 %O, %A, %b, %c;", field(A, true, B, C, 64))                            \
+	X(bfe_low, "and.b32 %b, %b, 31; and.b32 %c, %c, 31; bfe.s32 %o, %a, %b, %c;" TO_64,        \
+	  (uint32_t)field(a, true, b & 31, c & 31, 32))                                            \
 	X(clz, "clz.b32 %o, %a;" TO_64, a ? (uint64_t)__builtin_clz(a) : 32)                       \
 	X(brev_twice, "brev.b32 %o, %a; brev.b32 %o, %o;" TO_64, a)                                \
 	X(brev_one, "mov.u32 %a, 1; brev.b32 %o, %a;" TO_64, 0x80000000u)                          \
@@ -224,6 +230,21 @@ static float flush(float f)
 	  "st.shared.u64 [%x], %A; st.u32 [%y], %b; cvta.to.shared.u64 %y, %y;"                    \
 	  "ld.shared.u64 %O, [%y];",                                                               \
 	  (A >> 32 << 32) | b)
+
+/* As the ISA's description of bfe computes it, bit by bit. Behind the field are copies of its last
+ * bit, if the number is signed. */
+static uint64_t field(uint64_t v, bool is_signed, uint64_t at, uint64_t n, uint32_t bits)
+{
+	uint64_t out = 0, last, sign, i;
+
+	at &= 255;
+	n &= 255;
+	last = n > 0 && at + n < bits ? at + n - 1 : bits - 1;
+	sign = is_signed && n > 0 ? v >> last & 1 : 0;
+	for (i = 0; i < bits; i++)
+		out |= (i < n && at + i < bits ? v >> (at + i) & 1 : sign) << i;
+	return out;
+}
 
 /* The one with the sign of SIGN of the difference, a number rather than none; -0 is less than 0. */
 static double picked(double a, double b, int sign)
