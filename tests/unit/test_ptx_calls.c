@@ -192,7 +192,7 @@ static uint64_t in_loop(uint32_t a, uint32_t n)
 	  ".func (.reg .b32 %r) own() { mov.u32 %r, 1; }\n"                                        \
 	  ".visible .func (.reg .b32 %r) h() { call (%r), own, (); }\n" HEAD                       \
 	  ".extern .func (.reg .b32 %r) h();\n.func (.reg .b32 %r) own() { mov.u32 %r, 2; }\n",    \
-	  "call (%a), own, (); call (%b), h, (); mad.lo.u32 %o, %a, 10, %b;" TO_64, 21)
+	  "call (%b), h, (); call (%a), own, (); mad.lo.u32 %o, %a, 10, %b;" TO_64, 21)
 
 CALLS(CALL)
 
@@ -269,6 +269,8 @@ static void room(void)
 
 static void refused(void)
 {
+#define FORTY(x) TEN(x) TEN(x) TEN(x) TEN(x)
+#define TEN(x) x x x x x x x x x x
 #define ENTRY(body) ".entry f() { .reg .b32 %r; .reg .b64 %d; .param .b32 x; " body " ret; }\n"
 	static const char *const bad[] = {
 		HEAD ".func g() { call g; }" ENTRY("call g;"),
@@ -277,13 +279,13 @@ static void refused(void)
 		HEAD ".extern .func g();" ENTRY("call g;"),
 		HEAD ".func g() { ret; }" ENTRY("call (%r), g, ();"),
 		HEAD ".func g() { ret; }" ENTRY("call g, (%r);"),
-		HEAD ".func g() { ret; }" ENTRY("call g"),
 		HEAD ".func g(.reg .b32 %a) { ret; }" ENTRY("call g;"),
 		HEAD ".func g(.reg .b32 %a) { ret; }" ENTRY("call g, (x);"),
 		HEAD ".func g(.param .b32 a) { ret; }" ENTRY("call g, (%r);"),
 		HEAD ".func g(.param .b64 a) { ret; }" ENTRY("call g, (x);"),
 		HEAD ".func (.reg .b32 %a) g() { ret; }" ENTRY("call (1), g;"),
-		HEAD ".func g(.local .b32 a) { ret; }" ENTRY("call g, (x);"),
+		HEAD ".func g(.local .b32 a) { ret; }" ENTRY("call g, (%r);"),
+		HEAD ".global .b32 v; .func g(.param .b32 a) { ret; }" ENTRY("call g, (v);"),
 		HEAD ".func g() { .shared .b8 s[4]; ret; }" ENTRY("call g;"),
 		HEAD ".func g() { bra L; } " ENTRY("L: call g;"),
 		HEAD ".func g() { add.u32 %r, %r, 1; }" ENTRY("call g;"),
@@ -291,12 +293,14 @@ static void refused(void)
 		HEAD ENTRY("call %d, (x);"),
 		HEAD ENTRY("bra x;"),
 		HEAD ENTRY("bra;"),
-	/* 40 calls of 40 calls of 40 calls */
-#define FOUR(call) call call call call
-#define FORTY(name)                                                                                \
-	FOUR(FOUR("call " name ";") FOUR("call " name ";") "call " name "; call " name ";")
-		HEAD ".func a() { ret; } .func b() {" FORTY("a") "} .func c() {" FORTY(
-			"b") "}" ENTRY(FORTY("c")),
+		HEAD ".func g() { ret; }" ENTRY("bra g;"),
+		HEAD ".func g() { ret; }" ENTRY("call g @"),
+		/* 40 calls of 40 calls of 40 calls */
+		HEAD ".func a() { } .func b() {" FORTY("call a;") "} .func c() {" FORTY(
+			"call b;") "}" ENTRY(FORTY("call c;")),
+		/* 120 parameters */
+		HEAD ".func g(" FORTY(".reg .b32 %a,") FORTY(".reg .b32 %b,") FORTY(
+			".reg .b32 %c,") ") { }" ENTRY("call g, (" FORTY("1,") FORTY("1,") ");"),
 	};
 	size_t i;
 

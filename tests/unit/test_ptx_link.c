@@ -83,7 +83,7 @@ static uint64_t bytes_of_arrays(const void *binary)
 /* Images of both kinds, in any order. */
 static void images(void)
 {
-	const char *const all[] = {entry, function, variable};
+	const char *const all[] = {function, entry, variable};
 	void *out;
 	size_t n;
 	uint32_t i, k;
@@ -121,7 +121,7 @@ static void refused(void)
 {
 	CUlink link;
 	CUmodule module;
-	uint8_t *binary;
+	uint8_t *binary, *cut;
 	size_t n;
 
 	CU_ASSERT_EQUAL(linked(entry, variable), CUDA_ERROR_INVALID_IMAGE);
@@ -139,8 +139,11 @@ static void refused(void)
 	binary = soft_cuda_binary(entry, 0, &n);
 	CU_ASSERT_EQUAL(cuLinkAddData(link, 0, binary, n - 1, "x", 0, NULL, NULL),
 			CUDA_ERROR_INVALID_IMAGE);
-	CU_ASSERT_EQUAL(cuLinkAddData(link, 0, binary, 4, "x", 0, NULL, NULL),
+	cut = malloc(EI_NIDENT);
+	memcpy(cut, binary, EI_NIDENT);
+	CU_ASSERT_EQUAL(cuLinkAddData(link, 0, cut, EI_NIDENT, "x", 0, NULL, NULL),
 			CUDA_ERROR_INVALID_IMAGE);
+	free(cut);
 	CU_ASSERT_EQUAL(cuLinkAddData(link, 2, binary, n, "x", 0, NULL, NULL),
 			CUDA_ERROR_INVALID_VALUE);
 	CU_ASSERT_EQUAL(cuLinkDestroy(link), CUDA_SUCCESS);
