@@ -687,35 +687,6 @@ static bool stream_attributes(void)
 	return sample_end();
 }
 
-static bool linker(void)
-{
-	char log[200] = "";
-	int options[] = {5, 6};
-	void *values[] = {log, (void *)sizeof(log)}, *image;
-	CUlinkState link;
-	CUmodule module;
-	CUfunction f;
-	size_t bytes;
-
-	CHECK(sample_begin());
-	OK(cuLinkCreate_v2(2, options, values, &link));
-	CHECK(cuLinkComplete(link, &image, &bytes) == CUDA_ERROR_INVALID_VALUE);
-	CHECK(cuLinkAddData_v2(link, 1, (void *)".version 6.0\nnonsense\n", 23, "x", 0, NULL,
-			       NULL) == CUDA_ERROR_INVALID_PTX);
-	CHECK(strlen(log) > 0);
-	OK(cuLinkAddData_v2(link, 1, (void *)(uintptr_t)programs_ptx, strlen(programs_ptx) + 1, "x",
-			    0, NULL, NULL));
-	CHECK(cuLinkAddData_v2(link, 1, (void *)(uintptr_t)programs_ptx, strlen(programs_ptx) + 1,
-			       "x", 0, NULL, NULL) == CUDA_ERROR_NOT_SUPPORTED);
-	OK(cuLinkComplete(link, &image, &bytes));
-	CHECK(bytes > 0);
-	OK(cuModuleLoadData(&module, image));
-	OK(cuLinkDestroy(link));
-	CHECK(cuLinkDestroy(link) == CUDA_ERROR_INVALID_HANDLE);
-	OK(cuModuleGetFunction(&f, module, "scale"));
-	return sample_end();
-}
-
 const struct sample_check calls_checks[] = {
 	{"libraries", libraries},
 	{"functions", functions},
@@ -730,6 +701,5 @@ const struct sample_check calls_checks[] = {
 	{"pitched memory", pitched},
 	{"functions of the host", host_functions},
 	{"attributes of streams", stream_attributes},
-	{"the linker", linker},
 	{NULL, NULL},
 };

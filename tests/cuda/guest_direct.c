@@ -364,6 +364,11 @@ bool guest_has_old_modules(struct guest *g)
 	return false;
 }
 
+bool guest_has_images(struct guest *g)
+{
+	return g->worker->shared->about.modules;
+}
+
 bool guest_has_arena(struct guest *g)
 {
 	return g->worker->shared->about.modules;

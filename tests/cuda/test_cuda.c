@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The library with the checks of sample.h, over a real worker whose CUDA driver is the one in
  * software; and the loss of that worker. */
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -216,6 +217,56 @@ static CUresult run_fat(struct fat *f)
 	CU_ASSERT_EQUAL(cuMemFree_v2(x), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(cuModuleUnload(module), CUDA_SUCCESS);
 	return seen == 42 ? CUDA_SUCCESS : -1;
+}
+
+/* What nvcc -rdc=true makes: a binary that is to be linked. */
+static uint8_t *relocatable(const char *text, size_t *n)
+{
+	uint8_t *binary = soft_cuda_binary(text, 0, n);
+	Elf64_Half type = ET_REL;
+
+	memcpy(binary + offsetof(Elf64_Ehdr, e_type), &type, sizeof(type));
+	return binary;
+}
+
+/* Two of them that need each other are linked, as they are or in a fat binary; one without the
+ * other is refused by the linker, and one that lacks nothing is linked alone. */
+static void relocatables(void)
+{
+	char log[300] = "";
+	int options[] = {5, 6};
+	void *values[] = {log, (void *)sizeof(log)}, *image;
+	size_t n, n_other, n_alone, bytes;
+	uint8_t *one = relocatable(linked_ptx, &n), *other = relocatable(linked_to_ptx, &n_other),
+		*alone = relocatable(sample_ptx, &n_alone);
+	CUlinkState link;
+	CUmodule module;
+	CUfunction f;
+	struct fat fat;
+
+	fat_begin(&fat);
+	fat_add(&fat, FAT_CUBIN, 70, FAT_ZSTD, other, n_other);
+	CU_ASSERT_FATAL(sample_begin());
+	CU_ASSERT_EQUAL(cuModuleLoadData(&module, alone), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuModuleGetFunction(&f, module, "vector_add"), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuModuleLoadDataEx(&module, one, 2, options, values),
+			CUDA_ERROR_INVALID_PTX);
+	CU_ASSERT(strstr(log, "weigh") || strstr(log, "steps"));
+	CU_ASSERT_EQUAL(cuLinkCreate_v2(0, NULL, NULL, &link), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuLinkAddData_v2(link, 0, one, n, "one", 0, NULL, NULL), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuLinkComplete(link, &image, &bytes), CUDA_ERROR_INVALID_PTX);
+	CU_ASSERT_EQUAL(cuLinkAddData_v2(link, 2, fat.at, fat.bytes, "other", 0, NULL, NULL),
+			CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuLinkComplete(link, &image, &bytes), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuModuleLoadData(&module, image), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuModuleGetFunction(&f, module, "linked"), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuModuleGetFunction(&f, module, "step"), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuLinkDestroy(link), CUDA_SUCCESS);
+	CU_ASSERT(sample_end());
+	free(fat.at);
+	free(alone);
+	free(other);
+	free(one);
 }
 
 /* PTX and binaries from a fat binary, as they are and compressed; and damaged ones. */
@@ -569,6 +620,7 @@ static const struct test tests[] = {
 	{"memory is not shown where there is nobody", alone},
 	{"what is mapped stays so while memory is swapped", swapped},
 	{"what nvcc has compressed is loaded", fat_binaries},
+	{"what nvcc has made to be linked is linked", relocatables},
 	{"others may know what memory the program has", record},
 	{"a doorbell is rung for each call", rung},
 	{"what the host refuses is the error of a call that waits", refused},

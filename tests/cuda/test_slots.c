@@ -740,6 +740,29 @@ static void all_slots(void)
 	played_vf_end();
 }
 
+/* One image is linked, without being looked at before. */
+static int link_one(uint32_t number)
+{
+	static const char wrong[] = ".version 6.0\nnonsense\n";
+	CUlinkState link;
+	size_t bytes;
+	void *image;
+
+	(void)number;
+	TRY(begin(NULL));
+	TRY(cuLinkCreate_v2(0, NULL, NULL, &link));
+	TRY(cuLinkAddData_v2(link, 1, (void *)(uintptr_t)wrong, sizeof(wrong), "x", 0, NULL, NULL));
+	TRY(cuLinkComplete(link, &image, &bytes) != CUDA_ERROR_INVALID_PTX);
+	TRY(cuLinkDestroy(link));
+	TRY(cuLinkCreate_v2(0, NULL, NULL, &link));
+	TRY(cuLinkAddData_v2(link, 1, (void *)(uintptr_t)sample_ptx, strlen(sample_ptx) + 1, "x", 0,
+			     NULL, NULL));
+	TRY(cuLinkAddData_v2(link, 1, (void *)(uintptr_t)sample_ptx, strlen(sample_ptx) + 1, "x", 0,
+			     NULL, NULL) != CUDA_ERROR_NOT_SUPPORTED);
+	TRY(cuLinkComplete(link, &image, &bytes));
+	return 0;
+}
+
 static void older_host(void)
 {
 	pid_t first;
@@ -748,6 +771,7 @@ static void older_host(void)
 	CU_ASSERT_EQUAL(end_of(start(tell_mode, 0)), 0);
 	played_vf_features(SOFTGPU_HAS_MODULES);
 	CU_ASSERT_EQUAL(end_of(start(tell_mode, 0)), 3);
+	CU_ASSERT_EQUAL(end_of(start(link_one, 0)), 0);
 	first = start(compute, 0);
 	CU_ASSERT_FATAL(reaches(&talk->rounds[0], 1));
 	CU_ASSERT_EQUAL(end_of(start(only_begin, 1)), CUDA_ERROR_DEVICE_UNAVAILABLE);

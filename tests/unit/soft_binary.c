@@ -56,7 +56,7 @@ uint8_t *soft_cuda_binary(const char *text, uint64_t globals, size_t *size)
 	return out;
 }
 
-const char *soft_cuda_text(const void *binary)
+static const char *text_of(const void *binary)
 {
 	const struct file *f = binary;
 
@@ -67,9 +67,16 @@ const char *soft_cuda_text(const void *binary)
 	return (const char *)binary + sizeof(*f);
 }
 
+const char *soft_cuda_text(const void *binary)
+{
+	const char *text = text_of(binary);
+
+	return text && ((const struct file *)binary)->head.e_type == ET_EXEC ? text : NULL;
+}
+
 const char *soft_cuda_text_within(const void *binary, size_t n)
 {
 	if (n <= sizeof(struct file) || ((const char *)binary)[n - 1])
 		return NULL;
-	return soft_cuda_text(binary);
+	return text_of(binary);
 }

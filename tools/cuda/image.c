@@ -71,6 +71,22 @@ static bool read_fat(struct image *m)
 	return take(m, 0, &head, sizeof(head)) && reach(m, head.header, head.bytes);
 }
 
+static bool read_images(struct image *m)
+{
+	struct softgpu_images head;
+	uint64_t at = sizeof(head);
+	uint32_t i;
+
+	if (!take(m, 0, &head, sizeof(head)) || head.n > SOFTGPU_MAX_IMAGES)
+		return false;
+	for (i = 0; i < head.n; i++) {
+		if (!reach(m, at, head.bytes[i]))
+			return false;
+		at += (head.bytes[i] + 7) / 8 * 8;
+	}
+	return true;
+}
+
 static bool begins_with(const struct image *m, const void *magic)
 {
 	return m->most >= 4 && memcmp(m->at, magic, 4) == 0;
@@ -89,6 +105,8 @@ bool image_find(const void **image, uint64_t most, uint64_t *bytes)
 	}
 	if (begins_with(&m, &(uint32_t){FAT_MAGIC}))
 		ok = read_fat(&m);
+	else if (begins_with(&m, &(uint32_t){SOFTGPU_IMAGES}))
+		ok = read_images(&m);
 	else if (begins_with(&m, ELFMAG))
 		ok = read_cubin(&m);
 	else /* PTX, and the 0 behind it */

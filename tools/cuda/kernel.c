@@ -16,12 +16,15 @@ static CUresult load(CUlibrary *out, const void *image, uint64_t most, const int
 		     void **values, unsigned n, const int *library_options, unsigned n_library)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
+	struct module_logs logs;
 	unsigned i;
 
 	for (i = 0; i < n_library && e == CUDA_SUCCESS; i++)
 		if (!library_options || library_options[i] != BINARY_IS_PRESERVED)
 			e = library_options ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
-	return e == CUDA_SUCCESS ? module_load(out, image, most, n, options, values, NULL) : e;
+	if (e == CUDA_SUCCESS)
+		e = module_options(n, options, values, &logs);
+	return e == CUDA_SUCCESS ? module_load(out, image, most, &logs, NULL) : e;
 }
 
 CUresult cuLibraryLoadData(CUlibrary *out, const void *image, int *options, void **values,

@@ -27,16 +27,6 @@ enum { JIT_TARGET = 9 };
 /* CUdevice_attribute */
 enum { MAJOR = 75, MINOR = 76 };
 
-/* Where a log shall be. */
-struct log {
-	char *at;
-	size_t size;
-	void **used;
-};
-struct wants {
-	struct log errors, info;
-};
-
 static bool numbers[SOFTGPU_MAX_MODULES]; /* those in use */
 
 static bool is_own_target(const void *value)
@@ -45,10 +35,11 @@ static bool is_own_target(const void *value)
 	       (uintptr_t)(link_about.attributes[MAJOR] * 10 + link_about.attributes[MINOR]);
 }
 
-static CUresult read_options(unsigned n, const int *options, void **values, struct wants *w)
+CUresult module_options(unsigned n, const int *options, void **values, struct module_logs *logs)
 {
 	unsigned i;
 
+	*logs = (struct module_logs){0};
 	if (n > 0 && (!options || !values))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (i = 0; i < n; i++) {
@@ -63,18 +54,18 @@ static CUresult read_options(unsigned n, const int *options, void **values, stru
 		case JIT_CACHE:
 			break;
 		case JIT_INFO_LOG:
-			w->info.at = values[i];
+			logs->info.at = values[i];
 			break;
 		case JIT_INFO_LOG_SIZE:
-			w->info.size = (uintptr_t)values[i];
-			w->info.used = &values[i];
+			logs->info.size = (uintptr_t)values[i];
+			logs->info.used = &values[i];
 			break;
 		case JIT_ERROR_LOG:
-			w->errors.at = values[i];
+			logs->errors.at = values[i];
 			break;
 		case JIT_ERROR_LOG_SIZE:
-			w->errors.size = (uintptr_t)values[i];
-			w->errors.used = &values[i];
+			logs->errors.size = (uintptr_t)values[i];
+			logs->errors.used = &values[i];
 			break;
 		case JIT_TARGET:
 			if (is_own_target(values[i]))
@@ -90,7 +81,7 @@ static CUresult read_options(unsigned n, const int *options, void **values, stru
 }
 
 /* Hands TEXT to the caller. */
-static void give_log(const struct log *l, const char *text)
+static void give_log(const struct module_log *l, const char *text)
 {
 	size_t n = strlen(text);
 
@@ -106,8 +97,9 @@ static void give_log(const struct log *l, const char *text)
 		*l->used = (void *)n;
 }
 
-/* Has the VF load the image as module NUMBER. */
-static CUresult load_as(uint32_t number, const void *image, uint64_t bytes, const struct wants *w)
+/* Has the VF load the image as module NUMBER, or what the FLAGS of MODULE_LOAD say. */
+static CUresult load_as(uint32_t number, uint32_t flags, const void *image, uint64_t bytes,
+			const struct module_logs *logs)
 {
 	const struct link_parts *p = &link_parts;
 	uint64_t room = bytes, at, error;
@@ -125,7 +117,7 @@ static CUresult load_as(uint32_t number, const void *image, uint64_t bytes, cons
 	memcpy(memory, image, bytes);
 	p->log[0] = 0;
 	*p->load_report = 0;
-	e = link_put(SOFTGPU_MODULE_LOAD, SOFTGPU_REPORT,
+	e = link_put(SOFTGPU_MODULE_LOAD, flags | SOFTGPU_REPORT,
 		     (uint64_t[7]){number, at, bytes, p->log_at, LINK_LOG, 0, p->load_report_at});
 	if (e == CUDA_SUCCESS)
 		e = link_drain();
@@ -134,15 +126,20 @@ static CUresult load_as(uint32_t number, const void *image, uint64_t bytes, cons
 	error = __atomic_load_n(p->load_report, __ATOMIC_ACQUIRE);
 	memcpy(text, p->log, sizeof(text));
 	text[sizeof(text) - 1] = 0;
-	give_log(&w->errors, text);
-	give_log(&w->info, "");
+	give_log(&logs->errors, text);
+	give_log(&logs->info, "");
 	if (error == SOFTGPU_OK)
 		return CUDA_SUCCESS;
 	call_log("the host refuses the module: %s", text[0] ? text : "it does not say why");
 	return CUDA_ERROR_INVALID_PTX;
 }
 
-static CUresult load(void **out, const void *image, uint64_t most, const struct wants *w,
+CUresult module_check(const void *image, uint64_t bytes, const struct module_logs *logs)
+{
+	return load_as(0, SOFTGPU_MODULE_CHECK, image, bytes, logs);
+}
+
+CUresult module_load(void **out, const void *image, uint64_t most, const struct module_logs *logs,
 		     const struct context *context)
 {
 	struct module *m;
@@ -166,7 +163,7 @@ static CUresult load(void **out, const void *image, uint64_t most, const struct 
 	if (m)
 		m->handle = handle_make(HANDLE_MODULE, m);
 	link_care(); /* it needs of the allowance that all programs of the VF have together */
-	e = m && m->handle ? load_as(number, image, bytes, w) : CUDA_ERROR_OUT_OF_MEMORY;
+	e = m && m->handle ? load_as(number, 0, image, bytes, logs) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (e != CUDA_SUCCESS) {
 		if (m)
 			handle_drop(HANDLE_MODULE, m->handle);
@@ -178,15 +175,6 @@ static CUresult load(void **out, const void *image, uint64_t most, const struct 
 	m->context = context;
 	*out = m->handle;
 	return CUDA_SUCCESS;
-}
-
-CUresult module_load(void **out, const void *image, uint64_t most, unsigned n, const int *options,
-		     void **values, const struct context *context)
-{
-	struct wants wants = {0};
-	CUresult e = read_options(n, options, values, &wants);
-
-	return e == CUDA_SUCCESS ? load(out, image, most, &wants, context) : e;
 }
 
 CUresult module_unload(struct module *m)
@@ -222,12 +210,15 @@ void module_end_all(const struct context *context)
 CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *options,
 			    void **values)
 {
+	struct module_logs logs;
 	struct context *c;
 	CUresult e = call_begin(NEEDS_CONTEXT, &c);
 
-	return CALL_END(e == CUDA_SUCCESS
-				? module_load(out, image, IMAGE_UNKNOWN, n, options, values, c)
-				: e);
+	if (e == CUDA_SUCCESS)
+		e = module_options(n, options, values, &logs);
+	if (e == CUDA_SUCCESS)
+		e = module_load(out, image, IMAGE_UNKNOWN, &logs, c);
+	return CALL_END(e);
 }
 
 CUresult cuModuleLoadData(CUmodule *out, const void *image)
@@ -281,7 +272,7 @@ CUresult cuModuleLoad(CUmodule *out, const char *path)
 	CUresult e = call_begin(NEEDS_CONTEXT, &c);
 
 	if (e == CUDA_SUCCESS)
-		e = text ? module_load(out, text, bytes, 0, NULL, NULL, c)
+		e = text ? module_load(out, text, bytes, &(struct module_logs){0}, c)
 			 : CUDA_ERROR_FILE_NOT_FOUND;
 	free(text);
 	return CALL_END(e);

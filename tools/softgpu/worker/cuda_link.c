@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes a binary for this NVIDIA GPU of what a guest brings, and of softgpu's own GPU kernels: with
  * the compiler and the linker that are in NVIDIA's driver. */
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,7 +156,17 @@ static int prepare_all(struct job *j, uint8_t *image, uint64_t bytes, struct vgp
 	return r;
 }
 
-/* One cubin is a binary as it is. */
+/* Whether P is a binary as it is: a cubin that nvcc has not made to be linked (-rdc=true). */
+static bool is_binary(const struct part *p)
+{
+	Elf64_Ehdr head;
+
+	if (p->kind != IMAGE_CUBIN)
+		return false;
+	memcpy(&head, p->at, sizeof(head)); /* image_needs() has found one */
+	return head.e_type != ET_REL;
+}
+
 static int copy_cubin(const struct part *p, uint8_t **out, uint64_t *size, struct vgpu_error *err)
 {
 	*out = malloc(p->bytes);
@@ -171,7 +182,7 @@ static int make(struct job *j, uint8_t **out, uint64_t *size, struct vgpu_error 
 	size_t linked = 0;
 	CUresult e;
 
-	if (j->n == 1 && j->parts[0].kind == IMAGE_CUBIN && !(j->flags & SOFTGPU_MODULE_CHECK))
+	if (j->n == 1 && is_binary(&j->parts[0]) && !(j->flags & SOFTGPU_MODULE_CHECK))
 		return copy_cubin(&j->parts[0], out, size, err);
 	e = j->d->api.cuCtxSetCurrent(j->d->context);
 	if (e == CUDA_SUCCESS)
