@@ -29,6 +29,7 @@
 
 #define GRAIN (UINT64_C(2) << 20)
 #define MEMORY (UINT64_C(1) << 30)
+#define LOCAL_GRAIN (UINT64_C(32) << 10)
 
 CUresult cuDriverGetVersion(int *version);
 CUresult cuGetProcAddress_v2(const char *name, void **entry, int version, uint64_t flags,
@@ -305,7 +306,7 @@ CUresult cuDeviceGetAttribute(int *value, int which, CUdevice device)
 		{CU_ATTRIBUTE_MAX_GRID_X + 1, 65535},
 		{CU_ATTRIBUTE_MAX_GRID_X + 2, 65535},
 		{CU_ATTRIBUTE_PROCESSORS, SOFT_CUDA_PROCESSORS},
-		{CU_ATTRIBUTE_THREADS_PER_PROCESSOR, 2048},
+		{CU_ATTRIBUTE_THREADS_PER_PROCESSOR, SOFT_CUDA_THREADS},
 		{CU_ATTRIBUTE_KERNEL_TIMEOUT, 0},
 		{CU_ATTRIBUTE_COMPUTE_MODE, 0},
 		{CU_ATTRIBUTE_MAJOR, 7},
@@ -393,6 +394,9 @@ CUresult cuMemGetAllocationGranularity(size_t *grain, const struct cu_allocation
  * each granule that it has, which ends with the process, too. SOFT_CUDA_POOL names the file, and
  * its size is the GPU's; without it each process has a GPU of its own. An allocation lives as long
  * as its handle, or a mapping of it. One thread at a time makes the calls that change these lists.
+ *
+ * What the driver takes for modules and for local memory are allocations, too, whose contents lie
+ * elsewhere: only that they are taken counts. The context itself and cuMemAlloc() take nothing.
  */
 struct memory {
 	struct memory *next;
@@ -481,27 +485,70 @@ static struct memory *find_memory(CUhandle handle)
 	return m;
 }
 
+/* NULL: there are not enough granules. */
+static struct memory *take(uint64_t bytes)
+{
+	const uint64_t wanted = (bytes + GRAIN - 1) / GRAIN;
+	struct memory *m = calloc(1, sizeof(*m) + wanted * sizeof(m->granules[0]));
+	uint64_t i;
+
+	m->fd = pool_open();
+	m->refs = 1;
+	m->next = memories;
+	memories = m;
+	for (i = 0; i < pool_size(m->fd) / GRAIN && m->n < wanted; i++)
+		if (lock_granule(m->fd, i, F_OFD_SETLK))
+			m->granules[m->n++] = (uint32_t)i;
+	if (m->n == wanted)
+		return m;
+	forget_memory(m);
+	return NULL;
+}
+
+void soft_cuda_give(struct memory *m)
+{
+	forget_memory(m);
+}
+
+/* The heap and the output buffer of GPU kernels come with the first module. */
+struct memory *soft_cuda_take_module(uint64_t bytes)
+{
+	static struct memory *common;
+
+	if (!common)
+		common =
+			take(limits[CU_LIMIT_PRINTF_FIFO_SIZE] + limits[CU_LIMIT_MALLOC_HEAP_SIZE]);
+	return common ? take(bytes) : NULL;
+}
+
+/* Each multiprocessor's part is rounded up as in Mesa's driver of these GPUs. What it grows by is
+ * taken in addition; what is below the stack's limit is the context's. */
+bool soft_cuda_take_local(uint32_t bytes)
+{
+	static uint64_t have;
+	uint64_t each = (uint64_t)bytes * SOFT_CUDA_THREADS, wanted;
+
+	each = (each + LOCAL_GRAIN - 1) / LOCAL_GRAIN * LOCAL_GRAIN;
+	wanted = (each * SOFT_CUDA_PROCESSORS + GRAIN - 1) / GRAIN * GRAIN;
+	if (bytes <= limits[CU_LIMIT_STACK_SIZE] || wanted <= have)
+		return true;
+	if (!take(wanted - have))
+		return false;
+	have = wanted;
+	return true;
+}
+
 CUresult cuMemCreate(CUhandle *out, size_t size, const struct cu_allocation *what, uint64_t flags)
 {
 	struct memory *m;
-	uint64_t i;
 
 	if (!soft_cuda_context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (what->type != 1 || size == 0 || size % GRAIN || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	m = calloc(1, sizeof(*m) + size / GRAIN * sizeof(m->granules[0]));
-	m->fd = pool_open();
-	m->refs = 1;
-	m->next = memories;
-	memories = m;
-	for (i = 0; i < pool_size(m->fd) / GRAIN && m->n < size / GRAIN; i++)
-		if (lock_granule(m->fd, i, F_OFD_SETLK))
-			m->granules[m->n++] = (uint32_t)i;
-	if (m->n < size / GRAIN) {
-		forget_memory(m);
+	m = take(size);
+	if (!m)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
 	*out = (uintptr_t)m;
 	return CUDA_SUCCESS;
 }

@@ -14,6 +14,7 @@
 #define CUDA_ERROR_INVALID_CONTEXT 201
 #define CUDA_ERROR_INVALID_PTX 218
 #define SOFT_CUDA_PROCESSORS 4
+#define SOFT_CUDA_THREADS 2048		/* of a processor, at a time */
 #define SOFT_CUDA_COOPERATIVE_LAUNCH 95 /* an attribute of the device */
 #define SOFT_CUDA_INPUT_CUBIN 0
 #define CU_FUNC_REGISTERS 4
@@ -46,6 +47,16 @@ struct work {
 
 /* The calling thread's current context; NULL: none. */
 extern __thread CUcontext soft_cuda_context;
+
+/* Memory of the GPU that the driver takes for itself, in whole granules. Called by the thread that
+ * loads and launches. */
+struct memory;
+/* For what a module has, BYTES. NULL: there are not enough granules. */
+struct memory *soft_cuda_take_module(uint64_t bytes);
+void soft_cuda_give(struct memory *m);
+/* For a GPU kernel each of whose threads needs BYTES of local memory. The most that any has needed
+ * stays. False: there are not enough granules. */
+bool soft_cuda_take_local(uint32_t bytes);
 
 /* Puts WORK at the end of the stream, which frees PARAMS from now on. */
 CUresult soft_cuda_enqueue(struct work work);

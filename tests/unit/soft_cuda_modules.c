@@ -11,6 +11,7 @@ struct module {
 	char *text;
 	struct ptx *all; /* has the variables */
 	struct function *functions;
+	struct memory *memory;
 	struct module *next;
 };
 
@@ -127,6 +128,8 @@ CUresult cuLinkDestroy(CUlink link)
 
 static void free_module(struct module *m)
 {
+	if (m->memory)
+		soft_cuda_give(m->memory);
 	if (m->all)
 		ptx_free(m->all);
 	free(m->text);
@@ -153,6 +156,11 @@ CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *o
 	if (!m->all || !names_fit(m->all, false, NULL, 0)) {
 		free_module(m);
 		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	m->memory = soft_cuda_take_module(ptx_globals(m->all) + strlen(text));
+	if (!m->memory) {
+		free_module(m);
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	m->next = modules;
 	modules = m;
@@ -293,7 +301,10 @@ static CUresult launch(struct work w, void **params, void **extra)
 		memcpy(w.params, extra[1], n);
 	}
 	w.launch.params = w.params;
-	return n < wanted ? CUDA_ERROR_INVALID_VALUE : soft_cuda_enqueue(w);
+	if (n >= wanted && soft_cuda_take_local(ptx_local(w.function->code)))
+		return soft_cuda_enqueue(w);
+	free(w.params);
+	return n < wanted ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
