@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How much of the GPU's memory is free, as another process than the VFs' workers sees it by the
- * host's CUDA driver. It looks all the time. For each line on standard input it prints "ALL LEAST",
- * bytes: the GPU's memory, and the least that was free since the line before, this instant
- * included.
+ * host's CUDA driver. It looks all the time. For each line on standard input it prints "ALL LEAST
+ * KEPT", bytes: the GPU's memory; the least that was free since the line before, this instant
+ * included; and what the driver keeps in each process for the heap and the output of GPU kernels,
+ * if it is asked to keep nothing.
  */
 #include <poll.h>
 #include <stdint.h>
@@ -14,7 +15,7 @@
 #include "cuda.h"
 
 static struct cuda_api api;
-static size_t all, least = SIZE_MAX;
+static size_t all, least = SIZE_MAX, heap, output;
 
 static void fail(const char *what)
 {
@@ -32,6 +33,11 @@ static void begin(void)
 	if (api.cuInit(0) || api.cuDevicePrimaryCtxRetain(&context, 0) ||
 	    api.cuCtxSetCurrent(context))
 		fail("no context on the GPU");
+	api.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 0);
+	api.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 0);
+	if (api.cuCtxGetLimit(&heap, CU_LIMIT_MALLOC_HEAP_SIZE) ||
+	    api.cuCtxGetLimit(&output, CU_LIMIT_PRINTF_FIFO_SIZE))
+		fail("cuCtxGetLimit");
 }
 
 static void look(void)
@@ -56,7 +62,7 @@ int main(void)
 		if (read(input.fd, line, sizeof(line)) <= 0)
 			return 0;
 		look();
-		printf("%zu %zu\n", all, least);
+		printf("%zu %zu %zu\n", all, least, heap + output);
 		fflush(stdout);
 		least = SIZE_MAX;
 	}

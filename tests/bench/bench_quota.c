@@ -5,9 +5,9 @@
  * one of VGPU_CUDA_VF. After each try it asks bench-free, by descriptor 3 and standard input, how
  * much is free. Prints JSON; "least" is the least that was free, bytes.
  *
- * It allocates memory and handles; loads modules with arrays of many sizes, alignments and spaces;
- * and launches GPU kernels with much local memory; each also until no more is given; and frees and
- * unloads in between.
+ * It allocates memory and handles; loads modules with arrays of many sizes, alignments and spaces,
+ * some of them linked of two images; and launches GPU kernels with much local memory; each also
+ * until no more is given; and frees and unloads in between.
  */
 #include <errno.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static size_t look(void)
 {
 	size_t least = 0;
 
-	if (write(QUESTIONS, "\n", 1) != 1 || scanf("%*u %zu", &least) != 1)
+	if (write(QUESTIONS, "\n", 1) != 1 || scanf("%*u %zu %*u", &least) != 1)
 		fail("bench-free does not answer");
 	return least;
 }
@@ -155,6 +155,36 @@ static bool load(const char *text)
 	       ++a.n_modules;
 }
 
+static CUresult add_image(CUlinkState link, char *text)
+{
+	return cuLinkAddData_v2(link, 1, text, strlen(text) + 1, "x", 0, NULL, NULL);
+}
+
+/* The same of what TEXT and an image with another array are linked to. */
+static bool load_linked(char *text)
+{
+	CUlinkState link;
+	char other[TEXT];
+	size_t bytes, at;
+	CUresult e;
+	void *image;
+
+	if (a.n_modules == MODULES || cuLinkCreate_v2(0, NULL, NULL, &link) != CUDA_SUCCESS)
+		return false;
+	at = put_head(other);
+	snprintf(other + at, TEXT - at, ".visible .global .b8 other[%llu];\n",
+		 (unsigned long long)any_size(a.module_memory));
+	e = add_image(link, other);
+	if (e == CUDA_SUCCESS)
+		e = add_image(link, text);
+	if (e == CUDA_SUCCESS)
+		e = cuLinkComplete(link, &image, &bytes);
+	if (e == CUDA_SUCCESS)
+		e = cuModuleLoadData(&a.modules[a.n_modules], image);
+	cuLinkDestroy(link);
+	return tried(e) && ++a.n_modules;
+}
+
 /* One array of BYTES, and a GPU kernel with LOCAL bytes for each thread. */
 static bool load_one(uint64_t bytes, uint64_t local)
 {
@@ -181,7 +211,10 @@ static void load_any(void)
 	put_kernel(text, at,
 		   below(2) ? below(LOCAL_MOST) >> below(16)
 			    : below(a.module_memory * 5 / 4 / a.threads));
-	load(text);
+	if (below(3) == 0)
+		load_linked(text);
+	else
+		load(text);
 }
 
 static void unload(unsigned i)

@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Measures how much of the GPU's memory a VF's programs can take: its device memory (the partition), its --module-memory, and what
-# its worker has from the start is theirs; "beyond_bytes" is what they had above that. bench-quota tries, with another seed in each
+# its worker has from the start is theirs, but for the heap of GPU kernels, which is a part of --module-memory; "beyond_bytes" is what
+# they had above that. bench-quota tries, with another seed in each
 # round, and bench-free looks from another process. The driver is the one in software, which takes memory for modules and for local
 # memory as we expect NVIDIA's to (tests/unit/soft_cuda.c). One JSON object on stdout; nothing is asserted.
 # Usage: VGPU_BUILD=DIR quota.sh [ROUNDS]
 . "$(dirname "$0")/../system/lib.sh"
 tools=${BENCH_TOOLS:-$VGPU_BUILD}/tests/bench
 driver=$VGPU_BUILD/tests/unit/driver
-# Whole pages of 2 MiB do not fill it.
+# Whole pages of 2 MiB do not fill the memory for modules, nor what the heap leaves of it.
 modules=17 window=32
 truncate -s 512M "$run/pool"
 chmod 666 "$run/pool"
@@ -22,7 +23,7 @@ CONF
 start_vgpud
 await 30 is 0 state available
 partition=$(($(mib 0) - window))
-# What another process sees: all of the GPU's memory, and what is free of it.
+# What another process sees: all of the GPU's memory, what is free of it, and what the driver keeps for the heap of GPU kernels.
 look() { echo | LD_LIBRARY_PATH=$driver "$tools/bench-free"; }
 is_as_before() { [ "$(look)" = "$before" ]; }
 before=$(look)
@@ -41,9 +42,11 @@ for seed in $(seq "${1:-16}"); do
 	await 60 is 0 state available
 	await 60 is_as_before
 done
-jq -s --arg machine "$(this_machine)" --argjson partition "$partition" --argjson modules $modules --argjson all "${before% *}" --argjson free "${before#* }" '
+read -r all free kept <<<"$before"
+jq -s --arg machine "$(this_machine)" --argjson partition "$partition" --argjson modules $((modules << 20)) --argjson all "$all" --argjson free "$free" --argjson kept "$kept" '
 	def mib: . / 1048576;
-	{bench: "quota", machine: $machine, driver: "in software", partition_mib: $partition, module_memory_mib: $modules,
-	 at_start_mib: ($all - $free | mib - $partition), quota_mib: ($all - $free | mib + $modules),
-	 attempts: (map(.attempts) | add), refused: (map(.refused) | add), most_taken_mib: ($all - (map(.least) | min) | mib),
-	 beyond_bytes: ([0, $free - (map(.least) | min) - $modules * 1048576] | max)}' "$run/rounds.json"
+	($kept / 2097152 | ceil * 2097152) as $heap | ($all - $free - $heap + $modules) as $quota | ($all - (map(.least) | min)) as $taken |
+	{bench: "quota", machine: $machine, driver: "in software", partition_mib: $partition, module_memory_mib: ($modules | mib),
+	 worker_mib: ($all - $free - $heap | mib - $partition), heap_mib: ($heap | mib), quota_mib: ($quota | mib),
+	 attempts: (map(.attempts) | add), refused: (map(.refused) | add), most_taken_mib: ($taken | mib),
+	 beyond_bytes: ([0, $taken - $quota] | max)}' "$run/rounds.json"

@@ -355,7 +355,7 @@ static size_t limits[] = {1024, 1 << 20, 8 << 20};
 
 CUresult cuCtxSetLimit(int limit, size_t value)
 {
-	static const size_t least[] = {0, 1 << 16, 1 << 20};
+	static const size_t least[] = {0, 1 << 16, 1 << 18};
 
 	if (limit < 0 || limit > CU_LIMIT_MALLOC_HEAP_SIZE)
 		return CUDA_ERROR_INVALID_VALUE;

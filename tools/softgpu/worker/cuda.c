@@ -143,7 +143,7 @@ static int set_limits(struct device *d, struct vgpu_error *err)
 		e = d->api.cuCtxGetLimit(&stack, CU_LIMIT_STACK_SIZE);
 	if (e != CUDA_SUCCESS)
 		return cuda_failed(d, e, "the memory of its context is not known", err);
-	x->fixed = heap + fifo;
+	x->fixed = cuda_pages(heap) + cuda_pages(fifo);
 	x->stack = stack;
 	if (x->fixed > x->most)
 		return vgpu_error_set(

@@ -9,9 +9,6 @@
 #include "gate.h"
 #include "image.h"
 
-/* A module's sections lie in pages of the driver's of this size. */
-#define MODULE_GRAIN (UINT64_C(2) << 20)
-
 /* The result of a compilation: a binary for this GPU, or nothing if it was a CHECK. */
 struct compiled {
 	uint8_t *image;
@@ -44,14 +41,14 @@ static int check_memory(const struct cuda_extra *x, uint32_t module, struct comp
 	if (!needs.code)
 		return vgpu_error_set(err, -EINVAL, "the image has no GPU kernel");
 	/* whole pages are counted */
-	if (needs.memory > left / MODULE_GRAIN * MODULE_GRAIN)
+	if (needs.memory > left / CUDA_PAGE * CUDA_PAGE)
 		return vgpu_error_set(
 			err, -EINVAL,
 			"the module takes %llu MiB, and %llu MiB of the VF's %llu MiB for "
 			"modules (softgpu's --module-memory) are left",
 			(unsigned long long)(needs.memory >> 20) + 1,
 			(unsigned long long)(left >> 20), (unsigned long long)(x->most >> 20));
-	c->memory = (needs.memory + MODULE_GRAIN - 1) / MODULE_GRAIN * MODULE_GRAIN;
+	c->memory = cuda_pages(needs.memory);
 	return 0;
 }
 
@@ -122,7 +119,7 @@ static int count_local(struct device *d, CUfunction f)
 	if (d->api.cuFuncGetAttribute(&bytes, CU_FUNC_LOCAL_SIZE_BYTES, f) != CUDA_SUCCESS ||
 	    bytes < 0)
 		return -EINVAL;
-	wanted = (uint64_t)bytes <= x->stack ? 0 : (uint64_t)bytes * x->threads;
+	wanted = (uint64_t)bytes <= x->stack ? 0 : cuda_pages((uint64_t)bytes * x->threads);
 	if (wanted <= x->local)
 		return 0;
 	if (wanted > left_of(x, DEVICE_MODULES, 0)) {

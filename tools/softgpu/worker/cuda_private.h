@@ -61,6 +61,13 @@ struct device {
 /* PIECE_FUNCTION: the module was given a gate. */
 #define HAS_GATE 1u
 
+/* What the driver takes beside the partition it takes in pages of this size. */
+#define CUDA_PAGE (UINT64_C(2) << 20)
+static inline uint64_t cuda_pages(uint64_t bytes)
+{
+	return (bytes + CUDA_PAGE - 1) / CUDA_PAGE * CUDA_PAGE;
+}
+
 const char *cuda_error_name(struct device *d, CUresult e);
 /* Sets *ERR to a sentence that names WHAT and the error, and what to do if that is known. Returns
  * -errno. */
