@@ -111,7 +111,7 @@ static bool mapped(void)
 	CHECK(cuMemHostGetDevicePointer_v2(&at, p[0], 1) == CUDA_ERROR_INVALID_VALUE);
 	CHECK(cuMemHostGetDevicePointer_v2(&at, own, 0) == CUDA_ERROR_INVALID_VALUE);
 	CHECK(cuMemHostGetDevicePointer_v2(NULL, p[0], 0) == CUDA_ERROR_INVALID_VALUE);
-	/* of the program's own memory the GPU has none */
+	/* of a part of a page the GPU has none, nor of what was not to be mapped */
 	CHECK(cuMemHostRegister_v2(own, sizeof(own), 2) == CUDA_ERROR_NOT_SUPPORTED);
 	OK(cuMemHostRegister_v2(own, sizeof(own), 0));
 	CHECK(cuMemHostGetDevicePointer_v2(&at, own, 0) == CUDA_ERROR_NOT_SUPPORTED);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory that the library has given, from and to which the VF copies by itself: later than the call
- * if that names a stream. */
+/* Memory that the library has given or mapped, from and to which the VF copies by itself: later
+ * than the call if that names a stream. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,8 +72,10 @@ static bool now(void)
 	return sample_end();
 }
 
-/* Two pinned buffers, one that is not, and two of the device; and the same on the CPU. */
-enum { PINNED, OTHER_PINNED, PLAIN, DEVICE, OTHER_DEVICE, SIDES };
+/* Two pinned buffers, one that is registered, one that is neither, and two of the device; and the
+ * same on the CPU. */
+enum { PINNED, OTHER_PINNED, REGISTERED, PLAIN, DEVICE, OTHER_DEVICE, SIDES };
+#define PAGES 20480u
 
 struct sides {
 	uint8_t *host[DEVICE], *model[SIDES];
@@ -82,8 +84,10 @@ struct sides {
 
 static bool make_sides(struct sides *s)
 {
+	int mapped;
 	uint32_t i;
 
+	OK(cuDeviceGetAttribute(&mapped, 19, 0));
 	for (i = 0; i < SIDES; i++) {
 		s->model[i] = malloc(BYTES);
 		CHECK(s->model[i]);
@@ -93,11 +97,13 @@ static bool make_sides(struct sides *s)
 			OK(cuMemcpyHtoD_v2(s->device[i], s->model[i], BYTES));
 			continue;
 		}
-		if (i == PLAIN)
-			s->host[i] = malloc(BYTES);
+		if (i >= REGISTERED)
+			s->host[i] = aligned_alloc(4096, PAGES);
 		else
 			OK(cuMemHostAlloc((void **)&s->host[i], BYTES, 0));
 		CHECK(s->host[i]);
+		if (i == REGISTERED)
+			OK(cuMemHostRegister_v2(s->host[i], PAGES, mapped ? 2 : 0));
 		memcpy(s->host[i], s->model[i], BYTES);
 	}
 	return true;
@@ -192,6 +198,8 @@ static bool in_order(void)
 	CHECK(are_alike(&s));
 	for (i = 0; i < SIDES; i++)
 		free(s.model[i]);
+	OK(cuMemHostUnregister(s.host[REGISTERED]));
+	free(s.host[REGISTERED]);
 	free(s.host[PLAIN]);
 	return sample_end();
 }

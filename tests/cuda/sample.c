@@ -806,6 +806,7 @@ static const struct sample_check *const tables[] = {checks,
 						    mapped_checks,
 						    pinned_checks,
 						    refused_checks,
+						    registered_checks,
 						    virtual_checks,
 						    NULL};
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +49,8 @@ static void before_init(void)
  */
 static void not_unified(void)
 {
-	const struct sample_check *const tables[] = {mapped_checks, pinned_checks};
+	const struct sample_check *const tables[] = {mapped_checks, pinned_checks,
+						     registered_checks};
 	const struct sample_check *c;
 	int status = -1, bad = 0, t, managed = -1;
 	pid_t pid = fork();
@@ -60,7 +62,7 @@ static void not_unified(void)
 		setenv("LD_LIBRARY_PATH", DRIVER, 1); /* for the worker */
 		bad += cuInit(0) != CUDA_SUCCESS;
 		bad += cuDeviceGetAttribute(&managed, 83, 0) != CUDA_SUCCESS || managed != 0;
-		for (t = 0; t < 2; t++)
+		for (t = 0; t < 3; t++)
 			for (c = tables[t]; c->name; c++)
 				bad += !c->run();
 		exit(bad > 0);
@@ -96,6 +98,75 @@ static void until_the_end(void)
 		exit(0);
 	}
 	CU_ASSERT(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+/* Memory of the program's own that is mapped, and the window's pages in it. */
+static struct {
+	uint8_t *at, *window;
+} view;
+
+/* Whether the program has its own pages there again, with all that is in them. */
+static bool is_own(void)
+{
+	bool had = view.at[0] == 5 && view.at[4095] == 5;
+
+	view.at[0] = 6;
+	return had && view.window[0] == 5;
+}
+
+static bool make_view(void)
+{
+	CUdeviceptr window;
+
+	view.at = aligned_alloc(4096, 8192);
+	if (!view.at || cuMemHostRegister_v2(view.at, 8192, 2) != CUDA_SUCCESS ||
+	    cuMemHostGetDevicePointer_v2(&window, view.at, 0) != CUDA_SUCCESS)
+		return false;
+	memset(view.at, 5, 8192);
+	/* where nobody unmaps it */
+	view.window = mremap((void *)(uintptr_t)window, 0, 8192, MREMAP_MAYMOVE);
+	return view.window != MAP_FAILED;
+}
+
+/* After the library's destructor. */
+__attribute__((destructor(101))) static void look(void)
+{
+	if (view.window && !is_own())
+		_exit(1);
+}
+
+/* Called behind what the library does at exit. */
+static void end_late(void)
+{
+	if (!view.window)
+		return;
+	view.at[1] = 7;
+	if (cuMemHostUnregister(view.at) != CUDA_SUCCESS || view.at[1] != 7 || view.window[1] != 5)
+		_exit(3);
+}
+
+/* What the program has registered it may use until it ends, and so may nobody else: also if it
+ * unregisters it very late. */
+static void own_at_the_end(void)
+{
+	int status, late;
+	CUcontext c;
+	pid_t pid;
+
+	for (late = 0; late < 2; late++) {
+		pid = fork();
+		if (pid == 0) {
+			setenv("VGPU_CUDA_VF", "/direct", 1);
+			setenv("LD_LIBRARY_PATH", DRIVER, 1); /* for the worker */
+			if (cuInit(0) != CUDA_SUCCESS ||
+			    cuDevicePrimaryCtxRetain(&c, 0) != CUDA_SUCCESS ||
+			    cuCtxSetCurrent(c) != CUDA_SUCCESS || (late && atexit(end_late) != 0) ||
+			    (link_window_is_unified() && !make_view()))
+				_exit(2);
+			exit(0);
+		}
+		CU_ASSERT(waitpid(pid, &status, 0) == pid && status == 0);
+	}
 }
 
 static void sample(void)
@@ -571,6 +642,51 @@ static void short_steps(void)
 }
 
 /* A worker that dies takes its program's contexts with it: each call says so, and none waits. */
+/* Moves no mapping over another if this is set: what was there is gone, as Linux leaves it. */
+static bool cannot_move;
+
+void *__real_mremap(void *at, size_t old, size_t bytes, int flags, void *to);
+void *__wrap_mremap(void *at, size_t old, size_t bytes, int flags, ...);
+void *__wrap_mremap(void *at, size_t old, size_t bytes, int flags, ...)
+{
+	va_list list;
+	void *to;
+
+	va_start(list, flags);
+	to = flags & MREMAP_FIXED ? va_arg(list, void *) : NULL;
+	va_end(list);
+	if (!to || !cannot_move)
+		return __real_mremap(at, old, bytes, flags, to);
+	munmap(to, bytes);
+	errno = ENOMEM;
+	return MAP_FAILED;
+}
+
+/* The program keeps what is in its memory, also if that cannot be mapped, or only copied back. */
+static void not_moved(void)
+{
+	uint8_t *p = aligned_alloc(4096, 8192);
+	CUdeviceptr at;
+
+	CU_ASSERT_FATAL(p && sample_begin());
+	if (link_window_is_unified()) {
+		memset(p, 5, 8192);
+		cannot_move = true;
+		CU_ASSERT_EQUAL(cuMemHostRegister_v2(p, 8192, 2), CUDA_ERROR_OUT_OF_MEMORY);
+		cannot_move = false;
+		CU_ASSERT(p[0] == 5 && memcmp(p, p + 1, 8191) == 0);
+		CU_ASSERT_EQUAL(cuMemHostRegister_v2(p, 8192, 2), CUDA_SUCCESS);
+		CU_ASSERT_EQUAL(cuMemHostGetDevicePointer_v2(&at, p, 0), CUDA_SUCCESS);
+		CU_ASSERT_EQUAL(cuMemsetD8_v2(at, 6, 8192), CUDA_SUCCESS);
+		cannot_move = true;
+		CU_ASSERT_EQUAL(cuMemHostUnregister(p), CUDA_SUCCESS);
+		cannot_move = false;
+		CU_ASSERT(p[0] == 6 && memcmp(p, p + 1, 8191) == 0);
+	}
+	free(p);
+	CU_ASSERT(sample_end());
+}
+
 static void loss(void)
 {
 	CUdeviceptr x;
@@ -583,6 +699,7 @@ static void loss(void)
 	CU_ASSERT_EQUAL(cuCtxSetCurrent(c), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(cuMemAlloc_v2(&x, 4), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(cuEventCreate(&event, 0), CUDA_SUCCESS);
+	CU_ASSERT(!link_window_is_unified() || make_view());
 	guest_direct_kill();
 	/* Either the worker is still alive, or not. */
 	e = cuEventRecord(event, NULL);
@@ -594,6 +711,9 @@ static void loss(void)
 	CU_ASSERT_EQUAL(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
 	CU_ASSERT_EQUAL(cuMemAlloc_v2(&x, 4), CUDA_ERROR_LAUNCH_FAILED);
 	CU_ASSERT_EQUAL(cuInit(0), CUDA_ERROR_LAUNCH_FAILED);
+	CU_ASSERT_EQUAL(cuMemHostUnregister(view.at), CUDA_ERROR_LAUNCH_FAILED);
+	CU_ASSERT(!view.window || is_own());
+	view.window = NULL;
 	CU_ASSERT_EQUAL(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
 	CU_ASSERT_EQUAL(cuDevicePrimaryCtxRetain(&c, 0), CUDA_ERROR_LAUNCH_FAILED);
 }
@@ -613,6 +733,7 @@ __attribute__((destructor(101))) static void at_the_end(void)
 static const struct test tests[] = {
 	{"a program whose addresses are taken has no mapped memory", not_unified},
 	{"pinned memory is there until the program ends", until_the_end},
+	{"registered memory is the program's when it ends", own_at_the_end},
 	{"nothing works before cuInit, and cuInit needs a VF", before_init},
 	{"the device's addresses are kept free", kept_free},
 	{"GPU kernels reach the window at its addresses", unified},
@@ -626,6 +747,7 @@ static const struct test tests[] = {
 	{"what the host refuses is the error of a call that waits", refused},
 	{"steps of a copy suit the CPU", steps},
 	{"short steps copy the same, and wait no longer", short_steps},
+	{"registered memory keeps its contents where mappings cannot be moved", not_moved},
 	{"the loss of the worker is the program's error", loss},
 	{NULL, NULL},
 };

@@ -138,6 +138,7 @@ enum {
 	PCI_DOMAIN = 50,
 	UNIFIED_ADDRESSING = 41,
 	MANAGED_MEMORY = 83,
+	REGISTERED_MEMORY = 99,
 	VIRTUAL_MEMORY = 102,
 	SHARED_DESCRIPTORS = 103,
 	MEMORY_POOLS = 115,
@@ -165,7 +166,7 @@ static int attribute(int which)
 		return memory_is_unified();
 	if (which == VIRTUAL_MEMORY)
 		return link_arena.bytes > 0;
-	if (which == MAPPED_HOST_MEMORY || which == MANAGED_MEMORY)
+	if (which == MAPPED_HOST_MEMORY || which == MANAGED_MEMORY || which == REGISTERED_MEMORY)
 		return link_window_is_unified();
 	if (which == SHARED_DESCRIPTORS)
 		return shareable_is_there();

@@ -7,6 +7,7 @@
  *   copies.c, sets.c, memory.c, pinned.c, pool.c, pointer.c, stream.c, stream_about.c,
  *   host_call.c, linker.c: the other calls
  *
+ *   registered.c  pages of the program's own that become the window's
  *   arena.c    addresses, and what is mapped at them
  *   physical.c memory without an address; shareable.c: such memory of several processes
  *   table.c    the table of entries, and calls that are not carried
@@ -296,6 +297,9 @@ struct pinned {
 	unsigned flags;
 	enum pinned_kind { PINNED_WINDOW, PINNED_MANAGED, PINNED_PLAIN, PINNED_REGISTERED } kind;
 	const struct context *context;
+	/* Where the program has it, and where it is in the window, which is where GPU kernels reach
+	 * it; NULL: nowhere. AT is one of them. */
+	uint8_t *host, *window;
 };
 
 /* The host memory that AT is in; NULL: none that the program has announced. */
@@ -305,10 +309,21 @@ const struct pinned *pinned_find(const void *at);
 bool pinned_at(const void *memory, uint64_t bytes, uint64_t *at);
 /* Whether GPU kernels reach P, which may be NULL, at its address. */
 bool pinned_is_mapped(const struct pinned *p);
+/* The address at which they reach what is AT in P; 0: they do not. */
+CUdeviceptr pinned_on_device(const struct pinned *p, uint64_t at);
 /* Managed memory: see managed.c. */
 CUresult pinned_take_managed(CUdeviceptr *out, uint64_t bytes, const struct context *context);
 bool pinned_give_managed(CUdeviceptr at);
 void pinned_end_all(const struct context *context);
+
+/* registered.c: BYTES at AT of the program's memory. */
+
+/* Whether they can be pages of the window; if not, logs why. */
+bool registered_is_possible(const uint8_t *at, uint64_t bytes);
+/* Makes them those at WINDOW. */
+CUresult registered_map(uint8_t *at, uint64_t bytes, uint8_t *window);
+/* Makes them the program's own again. False: there is no memory for that. */
+bool registered_unmap(uint8_t *at, uint64_t bytes);
 
 /* launch.c: takes over what the GPU has at most. */
 void launch_reset(void);

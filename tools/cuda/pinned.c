@@ -3,11 +3,14 @@
  * Host memory that the program announces. What it asks for is a part of the VF's window, while that
  * has room: the host has pinned it, and the VF copies from and to there itself. GPU kernels reach
  * it, too, if the window has the same addresses in this process and in the worker. If there is no
- * room, and for memory of the program's own, it is plain memory, whose copies go through the
- * window, and for which the GPU has no address.
+ * room, it is plain memory, whose copies go through the window, and for which the GPU has no
+ * address. So is memory of the program's own, unless it is to be mapped: then its pages are the
+ * window's, and it has two addresses, the program's and the GPU's.
  */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "library.h"
 
@@ -20,8 +23,11 @@
 /* What copies of other memory use: eight steps of 512 KiB (copy.c). */
 #define STAGE_KEPT (UINT64_C(4) << 20)
 
-static struct pinned *all; /* by address */
+static struct pinned *all; /* by address; memory that has two is there twice */
 static size_t n_all, room;
+/* Whoever changes the list, or maps what is in it, has this lock, too: not for longer than that
+ * takes, so that fork() and exit() can wait for it. */
+static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
 
 /* How many begin at AT or before it. */
 static size_t up_to(const void *at)
@@ -47,45 +53,71 @@ const struct pinned *pinned_find(const void *at)
 		       : NULL;
 }
 
-static bool in_window(const struct pinned *p)
+/* Whether P is what the program sees of the window at another address. */
+static bool is_view(const struct pinned *p)
 {
-	return p->kind == PINNED_WINDOW || p->kind == PINNED_MANAGED;
+	return p->window && p->window != p->at;
 }
 
 bool pinned_is_mapped(const struct pinned *p)
 {
-	return p && in_window(p) && link_window_is_unified();
+	return p && p->window == p->at && link_window_is_unified();
+}
+
+CUdeviceptr pinned_on_device(const struct pinned *p, uint64_t at)
+{
+	return p->window && link_window_is_unified() ? at - (uintptr_t)p->at + (uintptr_t)p->window
+						     : 0;
 }
 
 bool pinned_at(const void *memory, uint64_t bytes, uint64_t *at)
 {
 	const struct pinned *p = pinned_find(memory);
 	const struct link_area w = link_stage_all();
-	const uint8_t *begin = memory;
+	uint64_t in;
 
-	if (!p || !in_window(p) || bytes > p->bytes - (uint64_t)(begin - p->at))
+	if (!p || !p->window)
 		return false;
-	*at = w.at + (uint64_t)(begin - w.memory);
+	in = (uint64_t)((const uint8_t *)memory - p->at);
+	*at = w.at + (uint64_t)(p->window - w.memory) + in;
+	return bytes <= p->bytes - in;
+}
+
+/* Whether there is room for two more. */
+static bool make_room(void)
+{
+	struct pinned *more;
+
+	if (n_all + 2 <= room)
+		return true;
+	more = realloc(all, (2 * room + 16) * sizeof(*all));
+	if (!more)
+		return false;
+	all = more;
+	room = 2 * room + 16;
 	return true;
+}
+
+static void insert(struct pinned p)
+{
+	size_t i = up_to(p.at);
+
+	memmove(&all[i + 1], &all[i], (n_all - i) * sizeof(*all));
+	all[i] = p;
+	n_all++;
 }
 
 static bool add(struct pinned p)
 {
-	size_t i = up_to(p.at);
-	struct pinned *more;
+	bool ok;
 
-	if (n_all == room) {
-		more = realloc(all, (2 * room + 16) * sizeof(*all));
-		if (!more)
-			return false;
-		all = more;
-		room = 2 * room + 16;
-	}
 	p.id = memory_new_id();
-	memmove(&all[i + 1], &all[i], (n_all - i) * sizeof(*all));
-	all[i] = p;
-	n_all++;
-	return true;
+	pthread_mutex_lock(&change);
+	ok = make_room();
+	if (ok)
+		insert(p);
+	pthread_mutex_unlock(&change);
+	return ok;
 }
 
 /* What of the window copies of other memory, and modules, keep: a quarter, but 4 MiB if there are
@@ -137,9 +169,11 @@ static CUresult take(struct pinned *p)
 		p->at = aligned_alloc(ALIGN, (p->bytes + ALIGN - 1) / ALIGN * ALIGN);
 	else
 		p->at = find_room(p->bytes);
+	p->host = p->at;
+	p->window = p->kind == PINNED_PLAIN ? NULL : p->at;
 	if (!p->at)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (in_window(p))
+	if (p->window)
 		e = limit_stage(p->at);
 	if (e == CUDA_SUCCESS)
 		memset(p->at, 0, p->bytes);
@@ -160,11 +194,39 @@ static bool drop(size_t i)
 {
 	const struct pinned p = all[i];
 
+	pthread_mutex_lock(&change);
 	n_all--;
 	memmove(&all[i], &all[i + 1], (n_all - i) * sizeof(*all));
+	pthread_mutex_unlock(&change);
 	if (p.kind == PINNED_PLAIN)
 		free(p.at);
-	return in_window(&p);
+	return p.window == p.at;
+}
+
+static bool left; /* the program has its own pages everywhere, because it ends */
+
+/* Gives the program its own pages under the view P, once nothing that was put uses those of the
+ * window. False: there is no memory for them. */
+static bool give_pages(const struct pinned *p)
+{
+	bool ok;
+
+	link_drain();
+	pthread_mutex_lock(&change);
+	ok = left || registered_unmap(p->at, p->bytes);
+	pthread_mutex_unlock(&change);
+	return ok;
+}
+
+/* The same for all of CONTEXT. What there is no memory for stays as it is, and is nobody's until
+ * the program unregisters it. */
+static void give_all_pages(const struct context *context)
+{
+	size_t i;
+
+	for (i = 0; i < n_all; i++)
+		if (all[i].context == context && is_view(&all[i]) && !give_pages(&all[i]))
+			all[i].context = all[up_to(all[i].window) - 1].context = NULL;
 }
 
 void pinned_end_all(const struct context *context)
@@ -172,6 +234,7 @@ void pinned_end_all(const struct context *context)
 	bool settles = false;
 	size_t i = 0;
 
+	give_all_pages(context);
 	while (i < n_all)
 		if (all[i].context == context)
 			settles |= drop(i);
@@ -197,8 +260,8 @@ static CUresult make(struct pinned *p)
 
 static CUresult not_mapped(void)
 {
-	call_log("host memory that the GPU reads and writes is carried only as the library's own, "
-		 "and if the VF's window has the same addresses here and on the host");
+	call_log("GPU kernels reach host memory only if it was allocated or registered for that "
+		 "in the VF's window, and if that has the same addresses here and on the host");
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -297,19 +360,108 @@ bool pinned_give_managed(CUdeviceptr at)
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *at, unsigned flags)
 {
 	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	const struct pinned *p = e == CUDA_SUCCESS ? pinned_find(at) : NULL;
 
-	if (e == CUDA_SUCCESS && (!out || flags || !pinned_find(at)))
+	if (e == CUDA_SUCCESS && (!out || flags || !p || p->at != p->host))
 		e = CUDA_ERROR_INVALID_VALUE;
-	if (e == CUDA_SUCCESS && !pinned_is_mapped(pinned_find(at)))
+	if (e == CUDA_SUCCESS && !pinned_on_device(p, (uintptr_t)at))
 		e = not_mapped();
 	if (e == CUDA_SUCCESS)
-		*out = (uintptr_t)at;
+		*out = pinned_on_device(p, (uintptr_t)at);
 	return CALL_END(e);
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&change);
+}
+
+static void in_parent(void)
+{
+	pthread_mutex_unlock(&change);
+}
+
+/* A child has a copy, as of its parent's other memory, but no more of the window. */
+static void in_child(void)
+{
+	size_t i;
+
+	for (i = 0; i < n_all; i++)
+		if (is_view(&all[i]) && !registered_unmap(all[i].at, all[i].bytes))
+			munmap(all[i].at, all[i].bytes);
+	n_all = 0;
+	pthread_mutex_unlock(&change);
+}
+
+/* Before the library lets go of the window, which others may have next. */
+static void at_exit(void)
+{
+	size_t i;
+
+	pthread_mutex_lock(&change);
+	for (i = 0; i < n_all && link_lost() == CUDA_SUCCESS; i++)
+		if (is_view(&all[i]))
+			registered_unmap(all[i].at, all[i].bytes);
+	left = true;
+	pthread_mutex_unlock(&change);
+}
+
+/* What views need, before the first one. */
+static bool begin_views(void)
+{
+	static bool begun;
+
+	if (!begun)
+		begun = atexit(at_exit) == 0 &&
+			pthread_atfork(before_fork, in_parent, in_child) == 0;
+	return begun;
+}
+
+/* Makes P, which has WINDOW, what the program sees of that. */
+static CUresult make_view(struct pinned p)
+{
+	CUresult e = CUDA_ERROR_OUT_OF_MEMORY;
+
+	p.id = memory_new_id();
+	pthread_mutex_lock(&change);
+	if (left)
+		e = CUDA_ERROR_DEINITIALIZED;
+	else if (make_room())
+		e = registered_map(p.at, p.bytes, p.window);
+	if (e == CUDA_SUCCESS) {
+		insert(p);
+		p.at = p.window;
+		insert(p);
+	}
+	pthread_mutex_unlock(&change);
+	return e;
+}
+
+/* Registers P, which is to be mapped. */
+static CUresult map(struct pinned p)
+{
+	const struct link_area w = link_stage_all();
+	CUresult e;
+
+	if (!link_window_is_unified())
+		return not_mapped();
+	if (!registered_is_possible(p.at, p.bytes))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	p.window = find_room(p.bytes);
+	if (!p.window || !begin_views())
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	e = limit_stage(p.window);
+	if (e == CUDA_SUCCESS)
+		e = make_view(p);
+	if (e != CUDA_SUCCESS)
+		limit_stage(w.memory + w.size);
+	return e;
 }
 
 CUresult cuMemHostRegister_v2(void *at, size_t bytes, unsigned flags)
 {
-	struct pinned p = {.at = at, .bytes = bytes, .flags = flags, .kind = PINNED_REGISTERED};
+	struct pinned p = {
+		.at = at, .host = at, .bytes = bytes, .flags = flags, .kind = PINNED_REGISTERED};
 	struct context *c;
 	CUresult e = call_begin(NEEDS_CONTEXT, &c);
 	size_t i;
@@ -317,25 +469,44 @@ CUresult cuMemHostRegister_v2(void *at, size_t bytes, unsigned flags)
 	if (e == CUDA_SUCCESS &&
 	    (!at || bytes == 0 || flags & ~REGISTER_FLAGS || bytes > UINTPTR_MAX - (uintptr_t)at))
 		e = CUDA_ERROR_INVALID_VALUE;
-	if (e == CUDA_SUCCESS && flags & FLAG_DEVICE)
-		e = not_mapped();
 	for (i = 0; i < n_all && e == CUDA_SUCCESS; i++)
 		if (p.at < all[i].at + all[i].bytes && all[i].at < p.at + bytes)
 			e = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	if (e == CUDA_SUCCESS) {
 		p.context = c;
-		e = add(p) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+		if (flags & FLAG_DEVICE)
+			e = map(p);
+		else
+			e = add(p) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return CALL_END(e);
 }
 CALL_FIRST(cuMemHostRegister, cuMemHostRegister_v2);
 
+static CUresult unregister(const void *at)
+{
+	const struct pinned *p = find_kind(at, PINNED_REGISTERED);
+	const uint8_t *window;
+
+	if (!p || p->host != at)
+		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	window = p->window;
+	if (window && !give_pages(p))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	end(p, at);
+	end(pinned_find(window), window);
+	return CUDA_SUCCESS;
+}
+
+/* A program that has lost its VF gets its pages back all the same. */
 CUresult cuMemHostUnregister(void *at)
 {
 	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
 
-	if (e == CUDA_SUCCESS && !end(find_kind(at, PINNED_REGISTERED), at))
-		e = CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	if (e == CUDA_SUCCESS)
+		e = unregister(at);
+	else if (e == link_lost())
+		unregister(at);
 	return CALL_END(e);
 }
 

@@ -28,7 +28,7 @@ enum {
 enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2, ACCESS_BOTH = 3 };
 
 struct about {
-	bool device, host; /* whether it has an address there */
+	uint64_t device, host; /* its addresses there; 0: none */
 	bool managed;
 	bool can_show; /* to other processes */
 	struct memory_range range;
@@ -43,7 +43,7 @@ static bool look_up(CUdeviceptr at, struct about *a)
 	const struct physical *physical = arena_physical(at);
 	uint64_t in = at - link_about.memory_at;
 
-	*a = (struct about){.device = true, .handles = physical ? physical->handles : 0};
+	*a = (struct about){.device = at, .handles = physical ? physical->handles : 0};
 	if (memory_range(at, &a->range)) {
 		a->can_show = ipc_can_show(in);
 		a->context = ipc_context(in);
@@ -58,8 +58,8 @@ static bool look_up(CUdeviceptr at, struct about *a)
 	}
 	if (!pinned)
 		return false;
-	*a = (struct about){.device = pinned_is_mapped(pinned),
-			    .host = true,
+	*a = (struct about){.device = pinned_on_device(pinned, at),
+			    .host = at - (uintptr_t)pinned->at + (uintptr_t)pinned->host,
 			    .managed = pinned->kind == PINNED_MANAGED,
 			    .range = {(uintptr_t)pinned->at, pinned->bytes, pinned->id},
 			    .context = pinned->context};
@@ -88,7 +88,7 @@ static CUresult write_bool(void *data, bool value)
 	return write(data, &value, 1);
 }
 
-static CUresult tell(void *data, int which, CUdeviceptr at, const struct about *a)
+static CUresult tell(void *data, int which, const struct about *a)
 {
 	switch (which) {
 	case POINTER_CONTEXT:
@@ -96,9 +96,9 @@ static CUresult tell(void *data, int which, CUdeviceptr at, const struct about *
 	case POINTER_MEMORY_TYPE:
 		return write_int(data, a->host && !a->managed ? MEMORY_HOST : MEMORY_DEVICE);
 	case POINTER_DEVICE:
-		return a->device ? write_64(data, at) : CUDA_ERROR_INVALID_VALUE;
+		return a->device ? write_64(data, a->device) : CUDA_ERROR_INVALID_VALUE;
 	case POINTER_HOST:
-		return a->host ? write_64(data, at) : CUDA_ERROR_INVALID_VALUE;
+		return a->host ? write_64(data, a->host) : CUDA_ERROR_INVALID_VALUE;
 	case POINTER_BUFFER_ID:
 		return write_64(data, a->range.id);
 	case POINTER_ORDINAL:
@@ -137,7 +137,7 @@ CUresult cuPointerGetAttribute(void *data, int which, CUdeviceptr at)
 
 	if (e == CUDA_SUCCESS && (!data || !is_known(which) || !look_up(at, &a)))
 		e = CUDA_ERROR_INVALID_VALUE;
-	return CALL_END(e == CUDA_SUCCESS ? tell(data, which, at, &a) : e);
+	return CALL_END(e == CUDA_SUCCESS ? tell(data, which, &a) : e);
 }
 
 /* Bytes of an attribute that is not known, as CUDA clears them. */
@@ -178,7 +178,7 @@ CUresult cuPointerGetAttributes(unsigned n, int *which, void **data, CUdeviceptr
 		memset(data[i], 0, size_of(which[i]));
 		if (which[i] == POINTER_ORDINAL && !known)
 			write_int(data[i], -2);
-		if (known && tell(data[i], which[i], at, &a) == CUDA_ERROR_NOT_SUPPORTED)
+		if (known && tell(data[i], which[i], &a) == CUDA_ERROR_NOT_SUPPORTED)
 			e = CUDA_ERROR_NOT_SUPPORTED;
 	}
 	return CALL_END(e);

@@ -1,0 +1,637 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory of the program's own that it has mapped: it keeps its address, and GPU kernels reach it at
+ * another. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#define PAGE 4096u
+#define BYTES (3 * PAGE)
+#define N (BYTES / 4)
+#define MAP 2u /* CU_MEMHOSTREGISTER_DEVICEMAP */
+
+enum { MAPPED_HOST_MEMORY = 19, UNIFIED = 41, SAME_ADDRESS = 91, REGISTERED_MEMORY = 99 };
+enum { POINTER_CONTEXT = 1, POINTER_TYPE, POINTER_DEVICE, POINTER_HOST, POINTER_ID = 7 };
+enum { POINTER_START = 11, POINTER_SIZE, TYPE_HOST = 1 };
+
+/* Begins a check. *IS: whether memory can be mapped. */
+static bool begin(bool *is)
+{
+	int mapped, registered;
+
+	CHECK(sample_begin());
+	OK(cuDeviceGetAttribute(&mapped, MAPPED_HOST_MEMORY, 0));
+	OK(cuDeviceGetAttribute(&registered, REGISTERED_MEMORY, 0));
+	CHECK(mapped == registered);
+	*is = mapped == 1;
+	return true;
+}
+
+static bool load(CUfunction *f, const char *name)
+{
+	CUmodule module;
+
+	OK(cuModuleLoadData(&module, sample_ptx));
+	OK(cuModuleGetFunction(f, module, name));
+	return true;
+}
+
+static void draw_bytes(uint8_t *p, size_t n)
+{
+	while (n-- > 0)
+		p[n] = (uint8_t)sample_draw(256);
+}
+
+/* Memory of malloc() that is whole pages, as NVIDIA's sample simpleZeroCopy makes it. */
+struct memory {
+	uint8_t *all, *at;
+};
+
+static bool make(struct memory *m, size_t bytes)
+{
+	m->all = malloc(bytes + PAGE);
+	CHECK(m->all);
+	m->at = m->all + (PAGE - (uintptr_t)m->all % PAGE) % PAGE;
+	return true;
+}
+
+/* Memory with contents, which is mapped at *AT. */
+static bool make_mapped(struct memory *m, CUdeviceptr *at)
+{
+	CHECK(make(m, BYTES));
+	draw_bytes(m->at, BYTES);
+	OK(cuMemHostRegister_v2(m->at, BYTES, MAP));
+	OK(cuMemHostGetDevicePointer_v2(at, m->at, 0));
+	return true;
+}
+
+/* What GPU kernels see there. The process has it at the same address. */
+static uint8_t *as_seen(CUdeviceptr at)
+{
+	return (uint8_t *)(uintptr_t)at;
+}
+
+static bool by_kernels(void)
+{
+	struct memory m[3];
+	CUdeviceptr at[3], inner;
+	uint32_t i, k, n = N;
+	float *x[3];
+	CUfunction add;
+	int same;
+	bool is;
+
+	CHECK(begin(&is) && load(&add, "vector_add"));
+	OK(cuDeviceGetAttribute(&same, SAME_ADDRESS, 0));
+	CHECK(same == 0);
+	for (i = 0; i < 3; i++) {
+		CHECK(make(&m[i], BYTES));
+		x[i] = (float *)m[i].at;
+		for (k = 0; k < N; k++)
+			x[i][k] = (float)sample_draw(1 << 20);
+		if (is)
+			OK(cuMemHostRegister_v2(x[i], BYTES, MAP));
+		else
+			CHECK(cuMemHostRegister_v2(x[i], BYTES, MAP) == CUDA_ERROR_NOT_SUPPORTED);
+		for (k = 0; k < 100 && is; k++) {
+			OK(cuMemHostGetDevicePointer_v2(&at[i], x[i], 0));
+			OK(cuMemHostGetDevicePointer_v2(&inner, x[i] + k, 0));
+			CHECK(at[i] != (uintptr_t)x[i] && inner == at[i] + 4 * k);
+		}
+	}
+	for (i = 0; i < 2 && is; i++) {
+		OK(cuLaunchKernel(add, (N + 127) / 128, 1, 1, 128, 1, 1, 0, NULL,
+				  (void *[]){&at[2], &at[0], &at[1], &n}, NULL));
+		OK(cuStreamSynchronize(NULL));
+		for (k = 0; k < N; k++)
+			CHECK(x[2][k] == x[0][k] + x[1][k]);
+		for (k = 0; k < N; k++)
+			x[0][k] = (float)sample_draw(1 << 20);
+	}
+	for (i = 0; i < 3; i++) {
+		if (is)
+			OK(cuMemHostUnregister(x[i]));
+		free(m[i].all);
+	}
+	return sample_end();
+}
+
+static bool tells(CUdeviceptr at, CUdeviceptr host, CUdeviceptr device, CUdeviceptr start,
+		  uint64_t *id)
+{
+	uint64_t seen[5], context;
+	CUcontext current;
+	int type = 0;
+
+	OK(cuPointerGetAttribute(&type, POINTER_TYPE, at));
+	OK(cuPointerGetAttribute(&seen[0], POINTER_HOST, at));
+	OK(cuPointerGetAttribute(&seen[1], POINTER_DEVICE, at));
+	OK(cuPointerGetAttribute(&seen[2], POINTER_START, at));
+	OK(cuPointerGetAttribute(&seen[3], POINTER_SIZE, at));
+	OK(cuPointerGetAttribute(id, POINTER_ID, at));
+	OK(cuPointerGetAttribute(&context, POINTER_CONTEXT, at));
+	OK(cuCtxGetCurrent(&current));
+	CHECK(type == TYPE_HOST && seen[0] == host && seen[1] == device && seen[2] == start &&
+	      seen[3] == BYTES && context == (uintptr_t)current);
+	return true;
+}
+
+static bool by_addresses(void)
+{
+	CUdeviceptr at, base, host;
+	struct memory m = {0};
+	uint64_t id[2];
+	size_t bytes;
+	unsigned flags;
+	bool is;
+
+	CHECK(begin(&is));
+	if (!is)
+		return sample_end();
+	CHECK(make_mapped(&m, &at));
+	host = (uintptr_t)m.at;
+	CHECK(tells(host + 40, host + 40, at + 40, host, &id[0]));
+	CHECK(tells(at + 50, host + 50, at + 50, at, &id[1]));
+	CHECK(id[0] == id[1]);
+	OK(cuMemGetAddressRange_v2(&base, &bytes, at + 60));
+	CHECK(base == at && bytes == BYTES);
+	CHECK(cuMemGetAddressRange_v2(&base, &bytes, host) == CUDA_ERROR_NOT_FOUND);
+	CHECK(cuMemHostGetDevicePointer_v2(&base, as_seen(at), 0) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemHostGetDevicePointer_v2(&base, m.at + BYTES, 0) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemHostGetFlags(&flags, m.at) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemFreeHost(m.at) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemFreeHost(as_seen(at)) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemFree_v2(at) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemHostUnregister(as_seen(at)) == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	CHECK(cuMemHostUnregister(m.at + PAGE) == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	OK(cuMemHostUnregister(m.at));
+	CHECK(cuMemHostUnregister(m.at) == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	CHECK(cuMemHostGetDevicePointer_v2(&base, m.at, 0) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemsetD8_v2(at, 0, 4) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuPointerGetAttribute(&base, POINTER_HOST, at) == CUDA_ERROR_INVALID_VALUE);
+	free(m.all);
+	return sample_end();
+}
+
+/* Copies and sets of each address that it has. */
+static bool by_copies(void)
+{
+	uint8_t model[BYTES], seen[BYTES];
+	CUdeviceptr at, x, host;
+	struct memory m = {0};
+	int unified;
+	bool is;
+
+	CHECK(begin(&is));
+	if (!is)
+		return sample_end();
+	CHECK(make_mapped(&m, &at));
+	host = (uintptr_t)m.at;
+	memcpy(model, m.at, BYTES);
+	OK(cuMemAlloc_v2(&x, BYTES));
+	OK(cuMemcpyHtoD_v2(x, m.at + 1, BYTES - 1));
+	OK(cuMemcpyDtoH_v2(seen, x, BYTES - 1));
+	CHECK(memcmp(seen, model + 1, BYTES - 1) == 0);
+	OK(cuMemcpyDtoH_v2(seen, at + 7, BYTES - 7));
+	CHECK(memcmp(seen, model + 7, BYTES - 7) == 0);
+	draw_bytes(model, BYTES);
+	OK(cuMemcpyHtoD_v2(at, model, BYTES));
+	CHECK(memcmp(m.at, model, BYTES) == 0);
+	OK(cuMemcpyDtoD_v2(x, at, BYTES));
+	memset(m.at, 0, BYTES);
+	OK(cuMemcpyDtoH_v2(m.at + 3, x + 3, BYTES - 3));
+	CHECK(m.at[2] == 0 && memcmp(m.at + 3, model + 3, BYTES - 3) == 0);
+	OK(cuMemsetD8_v2(at + 5, 17, BYTES - 5));
+	memset(model + 5, 17, BYTES - 5);
+	CHECK(memcmp(m.at + 5, model + 5, BYTES - 5) == 0);
+	OK(cuMemcpyHtoD_v2(at, m.at, BYTES)); /* to itself */
+	CHECK(cuMemcpyHtoD_v2(at + 1, m.at, BYTES - 1) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemsetD8_v2(at, 0, BYTES + 1) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemsetD8_v2(host, 0, 4) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemcpyDtoH_v2(seen, host, 4) == CUDA_ERROR_INVALID_VALUE);
+	OK(cuDeviceGetAttribute(&unified, UNIFIED, 0));
+	if (unified) {
+		OK(cuMemcpy(x, host, BYTES));
+		OK(cuMemcpy((uintptr_t)seen, x, BYTES));
+		CHECK(memcmp(seen, m.at, BYTES) == 0);
+		draw_bytes(seen, BYTES);
+		OK(cuMemcpy(x, (uintptr_t)seen, BYTES));
+		OK(cuMemcpy(at, x, BYTES));
+		CHECK(memcmp(seen, m.at, BYTES) == 0);
+	}
+	OK(cuMemHostUnregister(m.at));
+	free(m.all);
+	return sample_end();
+}
+
+/* Work that ends when the program says so. */
+static _Atomic uint32_t *flag;
+
+static bool shut(CUfunction wait_for)
+{
+	OK(cuMemHostAlloc((void **)&flag, sizeof(*flag), MAP));
+	OK(cuLaunchKernel(wait_for, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&flag}, NULL));
+	return true;
+}
+
+/* Copies that name a stream take and leave their data when their turn comes. */
+static bool later(void)
+{
+	struct memory to, from;
+	CUdeviceptr at[2], x, y;
+	CUfunction wait_for;
+	uint8_t model[BYTES], old[BYTES], seen[BYTES];
+	bool is, is_old;
+	CUresult e;
+
+	CHECK(begin(&is));
+	if (!is)
+		return sample_end();
+	CHECK(make_mapped(&to, &at[0]) && make_mapped(&from, &at[1]));
+	CHECK(load(&wait_for, "wait_for"));
+	memcpy(old, to.at, BYTES);
+	OK(cuMemAlloc_v2(&x, BYTES));
+	OK(cuMemAlloc_v2(&y, BYTES));
+	draw_bytes(model, BYTES);
+	OK(cuMemcpyHtoD_v2(x, model, BYTES));
+	CHECK(shut(wait_for));
+	OK(cuMemcpyDtoHAsync_v2(to.at, x, BYTES, NULL));
+	OK(cuMemcpyHtoDAsync_v2(y, from.at, BYTES, NULL));
+	e = cuStreamQuery(NULL);
+	is_old = memcmp(to.at, old, BYTES) == 0;
+	memcpy(from.at, model, BYTES);
+	atomic_store(flag, 1);
+	OK(cuStreamSynchronize(NULL));
+	CHECK(e == CUDA_ERROR_NOT_READY && is_old && memcmp(to.at, model, BYTES) == 0);
+	OK(cuMemcpyDtoH_v2(seen, y, BYTES));
+	CHECK(memcmp(seen, model, BYTES) == 0);
+	OK(cuMemHostUnregister(to.at));
+	OK(cuMemHostUnregister(from.at));
+	free(to.all);
+	free(from.all);
+	return sample_end();
+}
+
+static void *open_later(void *arg)
+{
+	usleep(20000); /* a call that does not wait has returned, or this tries nothing */
+	atomic_store(flag, 1);
+	return arg;
+}
+
+/* Its contents stay, with what earlier work writes to it; and what comes later is not seen on the
+ * other side. */
+static bool until_it_ends(void)
+{
+	uint8_t model[BYTES];
+	struct memory m = {0};
+	CUdeviceptr at;
+	CUfunction wait_for;
+	pthread_t thread;
+	uint32_t i;
+	bool is;
+
+	CHECK(begin(&is));
+	if (!is)
+		return sample_end();
+	CHECK(make(&m, BYTES) && load(&wait_for, "wait_for"));
+	draw_bytes(m.at, BYTES);
+	for (i = 0; i < 20; i++) {
+		memcpy(model, m.at, BYTES);
+		OK(cuMemHostRegister_v2(m.at, BYTES, MAP));
+		OK(cuMemHostGetDevicePointer_v2(&at, m.at, 0));
+		CHECK(memcmp(as_seen(at), model, BYTES) == 0);
+		m.at[PAGE]++;
+		CHECK(as_seen(at)[PAGE] == m.at[PAGE]);
+		CHECK(shut(wait_for) && pthread_create(&thread, NULL, open_later, NULL) == 0);
+		memset(model, (int)i, BYTES);
+		OK(cuMemsetD8Async(at, (uint8_t)i, BYTES, NULL));
+		OK(cuMemHostUnregister(m.at));
+		CHECK(pthread_join(thread, NULL) == 0);
+		CHECK(memcmp(m.at, model, BYTES) == 0);
+		draw_bytes(m.at, BYTES);
+		CHECK(memcmp(as_seen(at), model, BYTES) == 0);
+		OK(cuMemFreeHost((void *)flag));
+	}
+	free(m.all);
+	return sample_end();
+}
+
+#define LARGE ((size_t)512 << 10)
+
+/* How many allocations of LARGE bytes the window has room for. */
+static bool count_room(uint32_t *n)
+{
+	uint8_t *p[64];
+	uint32_t i;
+	CUresult e;
+
+	*n = 0;
+	do {
+		e = cuMemHostAlloc((void **)&p[*n], LARGE, MAP);
+		*n += e == CUDA_SUCCESS;
+	} while (e == CUDA_SUCCESS && *n < 64);
+	for (i = 0; i < *n; i++)
+		OK(cuMemFreeHost(p[i]));
+	return true;
+}
+
+static bool is_refused(uint8_t *at, size_t bytes, CUresult error)
+{
+	CUdeviceptr x;
+
+	CHECK(cuMemHostRegister_v2(at, bytes, MAP) == error);
+	CHECK(cuMemHostGetDevicePointer_v2(&x, at, 0) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemHostUnregister(at) == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	return true;
+}
+
+static uint8_t *map_pages(int rights, int how, int fd)
+{
+	return mmap(NULL, 5 * PAGE, rights, how, fd, 0);
+}
+
+/* Whatever cannot be mapped stays what it is. */
+static bool refused(void)
+{
+	const int own = MAP_PRIVATE | MAP_ANONYMOUS, both = PROT_READ | PROT_WRITE;
+	uint8_t *p, *q, model[5 * PAGE];
+	int fd = memfd_create("refused", 0);
+	uint32_t n[2];
+	CUdeviceptr at;
+	bool is;
+
+	CHECK(begin(&is) && fd >= 0 && ftruncate(fd, 5 * PAGE) == 0);
+	if (!is) {
+		close(fd);
+		return sample_end();
+	}
+	CHECK(count_room(&n[0]));
+	p = map_pages(both, own, -1);
+	draw_bytes(model, sizeof(model));
+	memcpy(p, model, sizeof(model));
+	CHECK(is_refused(p + 64, PAGE, CUDA_ERROR_NOT_SUPPORTED));
+	CHECK(is_refused(p, PAGE + 64, CUDA_ERROR_NOT_SUPPORTED));
+	CHECK(is_refused(p + PAGE, SIZE_MAX / PAGE * PAGE, CUDA_ERROR_INVALID_VALUE));
+	CHECK(mprotect(p + PAGE, PAGE, PROT_READ) == 0);
+	CHECK(is_refused(p, 5 * PAGE, CUDA_ERROR_NOT_SUPPORTED));
+	CHECK(mprotect(p + PAGE, PAGE, PROT_NONE) == 0);
+	CHECK(is_refused(p, 5 * PAGE, CUDA_ERROR_NOT_SUPPORTED));
+	CHECK(mprotect(p + PAGE, PAGE, both) == 0 && munmap(p + 3 * PAGE, PAGE) == 0);
+	CHECK(is_refused(p, 5 * PAGE, CUDA_ERROR_NOT_SUPPORTED));
+	CHECK(is_refused(p + 3 * PAGE, PAGE, CUDA_ERROR_NOT_SUPPORTED));
+	/* beside all of that there are pages that can be */
+	OK(cuMemHostRegister_v2(p + PAGE, 2 * PAGE, MAP));
+	CHECK(cuMemHostRegister_v2(p + 2 * PAGE, PAGE, MAP) ==
+	      CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	CHECK(cuMemHostRegister_v2(p, 2 * PAGE, 0) == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	OK(cuMemHostGetDevicePointer_v2(&at, p + PAGE, 0));
+	CHECK(cuMemHostRegister_v2(as_seen(at), PAGE, MAP) ==
+	      CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	OK(cuMemHostUnregister(p + PAGE));
+	CHECK(is_refused(as_seen(at), PAGE, CUDA_ERROR_NOT_SUPPORTED)); /* the window itself */
+	CHECK(memcmp(p, model, 3 * PAGE) == 0);
+	CHECK(memcmp(p + 4 * PAGE, model + 4 * PAGE, PAGE) == 0);
+	munmap(p, 5 * PAGE);
+
+	p = map_pages(both, MAP_SHARED, fd);
+	q = map_pages(both, MAP_PRIVATE, fd);
+	CHECK(is_refused(p, PAGE, CUDA_ERROR_NOT_SUPPORTED));
+	CHECK(is_refused(q, PAGE, CUDA_ERROR_NOT_SUPPORTED));
+	munmap(p, 5 * PAGE);
+	munmap(q, 5 * PAGE);
+	p = map_pages(both, MAP_SHARED | MAP_ANONYMOUS, -1);
+	CHECK(is_refused(p, PAGE, CUDA_ERROR_NOT_SUPPORTED));
+	munmap(p, 5 * PAGE);
+	p = model - (uintptr_t)model % PAGE; /* the stack, also below this function's */
+	CHECK(is_refused(p - 16 * PAGE, 17 * PAGE, CUDA_ERROR_NOT_SUPPORTED));
+	p = mmap(NULL, (size_t)1 << 30, both, own | MAP_NORESERVE, -1, 0);
+	CHECK(p != MAP_FAILED);
+	CHECK(is_refused(p, (size_t)1 << 30, CUDA_ERROR_OUT_OF_MEMORY));
+	munmap(p, (size_t)1 << 30);
+	close(fd);
+	CHECK(count_room(&n[1]) && n[0] == n[1] && n[0] > 0);
+	return sample_end();
+}
+
+static void *run_refused(void *out)
+{
+	CUcontext c;
+	bool *ok = out;
+
+	*ok = cuDevicePrimaryCtxRetain(&c, 0) == CUDA_SUCCESS && refused() &&
+	      cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS;
+	return NULL;
+}
+
+/* The same where the stack is memory as malloc() has it. */
+static bool refused_in_thread(void)
+{
+	pthread_t thread;
+	bool ok = false;
+
+	CHECK(pthread_create(&thread, NULL, run_refused, &ok) == 0);
+	CHECK(pthread_join(thread, NULL) == 0 && ok);
+	return true;
+}
+
+/* A context's end is that of what was registered in it. */
+static bool with_context(void)
+{
+	uint8_t model[BYTES];
+	CUcontext context;
+	CUdeviceptr at;
+	uint32_t i, n[2];
+	struct memory m = {0};
+	bool is;
+
+	CHECK(begin(&is));
+	if (!is)
+		return sample_end();
+	CHECK(count_room(&n[0]) && make(&m, BYTES));
+	for (i = 0; i < 3; i++) {
+		draw_bytes(m.at, BYTES);
+		memcpy(model, m.at, BYTES);
+		OK(cuCtxCreate_v2(&context, 0, 0));
+		OK(cuMemHostRegister_v2(m.at, BYTES, MAP));
+		OK(cuMemHostGetDevicePointer_v2(&at, m.at, 0));
+		OK(cuMemsetD8Async(at + PAGE, 3, PAGE, NULL));
+		memset(model + PAGE, 3, PAGE);
+		OK(cuCtxDestroy_v2(context));
+		CHECK(memcmp(m.at, model, BYTES) == 0);
+		memset(m.at, 4, BYTES);
+		CHECK(memcmp(as_seen(at), model, BYTES) == 0);
+		CHECK(cuMemHostUnregister(m.at) == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	}
+	free(m.all);
+	CHECK(count_room(&n[1]) && n[0] == n[1]);
+	return sample_end();
+}
+
+/* While the process gets no more address space. */
+static CUresult in_need(CUresult (*call)(void *at), void *at)
+{
+	struct rlimit was, none;
+	CUresult e;
+
+	if (getrlimit(RLIMIT_AS, &was) < 0)
+		return CUDA_ERROR_UNKNOWN;
+	none = (struct rlimit){PAGE, was.rlim_max};
+	setrlimit(RLIMIT_AS, &none);
+	e = call(at);
+	setrlimit(RLIMIT_AS, &was);
+	return e;
+}
+
+static CUresult map_it(void *at)
+{
+	return cuMemHostRegister_v2(at, BYTES, MAP);
+}
+
+static CUresult end_context(void *context)
+{
+	return cuCtxDestroy_v2(context);
+}
+
+/* What there is no memory for changes nothing, and can be tried again. */
+static bool without_memory(void)
+{
+	uint8_t model[BYTES];
+	CUcontext context;
+	struct memory m = {0};
+	uint32_t n[2];
+	CUdeviceptr at;
+	bool is;
+
+	CHECK(begin(&is));
+	if (!is)
+		return sample_end();
+	CHECK(count_room(&n[0]) && make(&m, BYTES));
+	draw_bytes(m.at, BYTES);
+	memcpy(model, m.at, BYTES);
+	OK(cuMemHostRegister_v2(m.at, BYTES, MAP));
+	OK(cuMemHostUnregister(m.at));
+	CHECK(in_need(map_it, m.at) == CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(memcmp(m.at, model, BYTES) == 0);
+	CHECK(count_room(&n[1]) && n[0] == n[1]);
+	OK(cuCtxCreate_v2(&context, 0, 0));
+	OK(cuMemHostRegister_v2(m.at, BYTES, MAP));
+	OK(cuMemHostGetDevicePointer_v2(&at, m.at, 0));
+	CHECK(in_need(cuMemHostUnregister, m.at) == CUDA_ERROR_OUT_OF_MEMORY);
+	OK(cuMemsetD8_v2(at, 1, PAGE));
+	memset(model, 1, PAGE);
+	CHECK(memcmp(m.at, model, BYTES) == 0);
+	/* then it is nobody's, and is there still */
+	OK(in_need(end_context, context));
+	OK(cuMemsetD8_v2(at + PAGE, 2, PAGE));
+	memset(model + PAGE, 2, PAGE);
+	CHECK(memcmp(m.at, model, BYTES) == 0);
+	OK(cuMemHostUnregister(m.at));
+	CHECK(memcmp(m.at, model, BYTES) == 0);
+	CHECK(count_room(&n[1]) && n[0] == n[1]);
+	free(m.all);
+	return sample_end();
+}
+
+/* A child has a copy of its own. */
+static bool in_child(void)
+{
+	uint8_t model[BYTES];
+	struct memory m = {0};
+	CUdeviceptr at;
+	int status;
+	pid_t pid;
+	bool is;
+
+	CHECK(begin(&is));
+	if (!is)
+		return sample_end();
+	CHECK(make_mapped(&m, &at));
+	memcpy(model, m.at, BYTES);
+	pid = fork();
+	if (pid == 0) {
+		status = memcmp(m.at, model, BYTES) != 0 ||
+			 cuMemHostUnregister(m.at) != CUDA_ERROR_NOT_INITIALIZED;
+		memset(m.at, 1, BYTES);
+		free(m.all);
+		_exit(status);
+	}
+	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+	CHECK(memcmp(m.at, model, BYTES) == 0);
+	OK(cuMemsetD8_v2(at, 7, BYTES));
+	CHECK(m.at[0] == 7 && m.at[BYTES - 1] == 7);
+	OK(cuMemHostUnregister(m.at));
+	free(m.all);
+	return sample_end();
+}
+
+static struct memory watched;
+static _Atomic bool ended;
+
+static void *watch(void *arg)
+{
+	const volatile uint64_t *p = (const volatile uint64_t *)watched.at;
+	bool *ok = arg;
+	uint32_t i;
+
+	while (!atomic_load(&ended))
+		for (i = 0; i < BYTES / 8; i += 8)
+			*ok &= p[i] == UINT64_C(0x0101010101010101);
+	return NULL;
+}
+
+/* Threads may read it all the time; and children begin at any time. */
+static bool while_read(void)
+{
+	pthread_t thread;
+	bool is, ok = true;
+	int status;
+	pid_t pid;
+	uint32_t i;
+
+	CHECK(begin(&is));
+	if (!is)
+		return sample_end();
+	CHECK(make(&watched, BYTES));
+	memset(watched.at, 1, BYTES);
+	atomic_store(&ended, false);
+	CHECK(pthread_create(&thread, NULL, watch, &ok) == 0);
+	for (i = 0; i < 500; i++) {
+		OK(cuMemHostRegister_v2(watched.at, BYTES, MAP));
+		OK(cuMemHostUnregister(watched.at));
+	}
+	atomic_store(&ended, true);
+	CHECK(pthread_join(thread, NULL) == 0 && ok);
+	for (i = 0; i < 20; i++) {
+		OK(cuMemHostRegister_v2(watched.at, BYTES, MAP));
+		pid = fork();
+		if (pid == 0)
+			_exit(watched.at[0] != 1 || watched.at[BYTES - 1] != 1);
+		OK(cuMemHostUnregister(watched.at));
+		CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+	}
+	free(watched.all);
+	return sample_end();
+}
+
+const struct sample_check registered_checks[] = {
+	{"registered memory, and GPU kernels", by_kernels},
+	{"registered memory has two addresses", by_addresses},
+	{"registered memory, and copies", by_copies},
+	{"registered memory, later", later},
+	{"registered memory until it ends", until_it_ends},
+	{"memory that cannot be mapped", refused},
+	{"memory that cannot be mapped, in a thread", refused_in_thread},
+	{"registered memory ends with its context", with_context},
+	{"registered memory without memory", without_memory},
+	{"registered memory in a child", in_child},
+	{"registered memory while it is read", while_read},
+	{NULL, NULL},
+};

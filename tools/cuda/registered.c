@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pages of the program's own that become pages of the window, and its own again, with what is in
+ * them. The new pages are made elsewhere, complete, and moved to where the old ones are: a thread
+ * that reads them meanwhile sees no difference, and if something fails, nothing has changed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "library.h"
+#include "vgpu/words.h"
+
+#define PAGE 4096u
+
+/* A line of /proc/self/maps. */
+struct region {
+	uint64_t begin, end, inode;
+	unsigned major, minor;
+	char rights[5];
+	const char *name; /* in the line */
+};
+struct regions {
+	FILE *file;
+	char *line;
+	size_t room;
+};
+
+/* The next region, by address. */
+static bool next(struct regions *all, struct region *r)
+{
+	int name = 0;
+
+	if (!all->file || getline(&all->line, &all->room, all->file) < 0)
+		return false;
+	all->line[strcspn(all->line, "\n")] = 0;
+	if (sscanf(all->line, "%" SCNx64 "-%" SCNx64 " %4s %*x %x:%x %" SCNu64 " %n", &r->begin,
+		   &r->end, r->rights, &r->major, &r->minor, &r->inode, &name) != 6)
+		return false;
+	r->name = all->line + name;
+	return true;
+}
+
+static void close_regions(struct regions *all)
+{
+	if (all->file)
+		fclose(all->file);
+	free(all->line);
+}
+
+/* Whether it is memory as malloc() has it. */
+static bool is_private(const struct region *r)
+{
+	return strcmp(r->rights, "rw-p") == 0 && r->inode == 0 &&
+	       (!r->name[0] || strcmp(r->name, "[heap]") == 0 ||
+		strncmp(r->name, "[anon:", 6) == 0);
+}
+
+static bool are_private(uint64_t at, uint64_t end)
+{
+	struct regions all = {fopen("/proc/self/maps", "re"), NULL, 0};
+	struct region r;
+
+	while (at < end && next(&all, &r))
+		if (r.end > at) {
+			if (r.begin > at || !is_private(&r))
+				break;
+			at = r.end;
+		}
+	close_regions(&all);
+	return at >= end;
+}
+
+bool registered_is_possible(const uint8_t *at, uint64_t bytes)
+{
+	const uint64_t begin = (uintptr_t)at, frame = (uintptr_t)__builtin_frame_address(0);
+
+	if (begin % PAGE || bytes % PAGE) {
+		call_log("only whole pages can be mapped: align the address and the size of the "
+			 "memory to %u",
+			 PAGE);
+		return false;
+	}
+	if (frame - begin < bytes || !are_private(begin, begin + bytes)) {
+		call_log("only private memory that the program can read and write, as malloc() "
+			 "gives it, can be mapped: no file, no shared memory, no stack");
+		return false;
+	}
+	return true;
+}
+
+/* Opens the file that is mapped at WINDOW, if it is one of a file system. -1: it is not. */
+static int open_window(const uint8_t *window)
+{
+	const uint64_t at = (uintptr_t)window;
+	struct regions all = {fopen("/proc/self/maps", "re"), NULL, 0};
+	struct region r = {0};
+	struct stat st;
+	int fd = -1;
+
+	while (next(&all, &r) && r.end <= at)
+		;
+	if (r.begin <= at && at < r.end)
+		fd = open(r.name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	close_regions(&all);
+	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == r.inode &&
+	    st.st_dev == makedev(r.major, r.minor))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* Maps BYTES of the window at WINDOW once more, somewhere. MAP_FAILED: as errno says. */
+static void *map_again(uint8_t *window, uint64_t bytes)
+{
+	const struct link_area w = link_stage_all();
+	void *p = mremap(window, 0, bytes, MREMAP_MAYMOVE);
+	int fd;
+
+	if (p != MAP_FAILED || errno == ENOMEM)
+		return p;
+	/* Of a PCI device Linux makes no second mapping out of the first, but its file has a name
+	 * and begins where the window does. */
+	fd = open_window(window);
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		 (off_t)(w.at + (uint64_t)(window - w.memory)));
+	if (fd >= 0)
+		close(fd);
+	return p;
+}
+
+/* Moves the mapping NEW to AT, where its contents are already. If Linux cannot, what is there is
+ * private memory with these contents. */
+static bool move(void *new, uint8_t *at, uint64_t bytes)
+{
+	const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+
+	if (mremap(new, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == at)
+		return true;
+	if (mmap(at, bytes, PROT_READ | PROT_WRITE, how, -1, 0) == at)
+		vgpu_copy_words(at, new, bytes);
+	munmap(new, bytes);
+	return false;
+}
+
+CUresult registered_map(uint8_t *at, uint64_t bytes, uint8_t *window)
+{
+	void *new = map_again(window, bytes);
+
+	if (new == MAP_FAILED && errno == ENOMEM)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (new == MAP_FAILED) {
+		call_log("the VF's window cannot be mapped a second time: %s", strerror(errno));
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	vgpu_copy_words(new, at, bytes);
+	return move(new, at, bytes) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+bool registered_unmap(uint8_t *at, uint64_t bytes)
+{
+	void *new = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (new == MAP_FAILED)
+		return false;
+	vgpu_copy_words(new, at, bytes);
+	move(new, at, bytes);
+	return true;
+}
