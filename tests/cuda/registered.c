@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -475,71 +474,6 @@ static bool with_context(void)
 	return sample_end();
 }
 
-/* While the process gets no more address space. */
-static CUresult in_need(CUresult (*call)(void *at), void *at)
-{
-	struct rlimit was, none;
-	CUresult e;
-
-	if (getrlimit(RLIMIT_AS, &was) < 0)
-		return CUDA_ERROR_UNKNOWN;
-	none = (struct rlimit){PAGE, was.rlim_max};
-	setrlimit(RLIMIT_AS, &none);
-	e = call(at);
-	setrlimit(RLIMIT_AS, &was);
-	return e;
-}
-
-static CUresult map_it(void *at)
-{
-	return cuMemHostRegister_v2(at, BYTES, MAP);
-}
-
-static CUresult end_context(void *context)
-{
-	return cuCtxDestroy_v2(context);
-}
-
-/* What there is no memory for changes nothing, and can be tried again. */
-static bool without_memory(void)
-{
-	uint8_t model[BYTES];
-	CUcontext context;
-	struct memory m = {0};
-	uint32_t n[2];
-	CUdeviceptr at;
-	bool is;
-
-	CHECK(begin(&is));
-	if (!is)
-		return sample_end();
-	CHECK(count_room(&n[0]) && make(&m, BYTES));
-	draw_bytes(m.at, BYTES);
-	memcpy(model, m.at, BYTES);
-	OK(cuMemHostRegister_v2(m.at, BYTES, MAP));
-	OK(cuMemHostUnregister(m.at));
-	CHECK(in_need(map_it, m.at) == CUDA_ERROR_OUT_OF_MEMORY);
-	CHECK(memcmp(m.at, model, BYTES) == 0);
-	CHECK(count_room(&n[1]) && n[0] == n[1]);
-	OK(cuCtxCreate_v2(&context, 0, 0));
-	OK(cuMemHostRegister_v2(m.at, BYTES, MAP));
-	OK(cuMemHostGetDevicePointer_v2(&at, m.at, 0));
-	CHECK(in_need(cuMemHostUnregister, m.at) == CUDA_ERROR_OUT_OF_MEMORY);
-	OK(cuMemsetD8_v2(at, 1, PAGE));
-	memset(model, 1, PAGE);
-	CHECK(memcmp(m.at, model, BYTES) == 0);
-	/* then it is nobody's, and is there still */
-	OK(in_need(end_context, context));
-	OK(cuMemsetD8_v2(at + PAGE, 2, PAGE));
-	memset(model + PAGE, 2, PAGE);
-	CHECK(memcmp(m.at, model, BYTES) == 0);
-	OK(cuMemHostUnregister(m.at));
-	CHECK(memcmp(m.at, model, BYTES) == 0);
-	CHECK(count_room(&n[1]) && n[0] == n[1]);
-	free(m.all);
-	return sample_end();
-}
-
 /* A child has a copy of its own. */
 static bool in_child(void)
 {
@@ -630,7 +564,6 @@ const struct sample_check registered_checks[] = {
 	{"memory that cannot be mapped", refused},
 	{"memory that cannot be mapped, in a thread", refused_in_thread},
 	{"registered memory ends with its context", with_context},
-	{"registered memory without memory", without_memory},
 	{"registered memory in a child", in_child},
 	{"registered memory while it is read", while_read},
 	{NULL, NULL},

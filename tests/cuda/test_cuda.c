@@ -642,8 +642,19 @@ static void short_steps(void)
 }
 
 /* A worker that dies takes its program's contexts with it: each call says so, and none waits. */
-/* Moves no mapping over another if this is set: what was there is gone, as Linux leaves it. */
-static bool cannot_move;
+/* If this is set, Linux has no memory for what the program maps where it likes; or moves no mapping
+ * over another, and what was there is gone. */
+static bool cannot_map, cannot_move;
+
+void *__real_mmap64(void *at, size_t bytes, int rights, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *at, size_t bytes, int rights, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *at, size_t bytes, int rights, int flags, int fd, off_t offset)
+{
+	if (!cannot_map)
+		return __real_mmap64(at, bytes, rights, flags, fd, offset);
+	errno = ENOMEM;
+	return MAP_FAILED;
+}
 
 void *__real_mremap(void *at, size_t old, size_t bytes, int flags, void *to);
 void *__wrap_mremap(void *at, size_t old, size_t bytes, int flags, ...);
@@ -655,11 +666,51 @@ void *__wrap_mremap(void *at, size_t old, size_t bytes, int flags, ...)
 	va_start(list, flags);
 	to = flags & MREMAP_FIXED ? va_arg(list, void *) : NULL;
 	va_end(list);
-	if (!to || !cannot_move)
+	if (to ? !cannot_move : !cannot_map)
 		return __real_mremap(at, old, bytes, flags, to);
-	munmap(to, bytes);
+	if (to)
+		munmap(to, bytes);
 	errno = ENOMEM;
 	return MAP_FAILED;
+}
+
+static bool is_all(const uint8_t *p, uint8_t value)
+{
+	return p[0] == value && memcmp(p, p + 1, 8191) == 0;
+}
+
+/* What there is no memory for changes nothing, and can be tried again: what a context leaves is
+ * nobody's, and is there still. */
+static void without_memory(void)
+{
+	uint8_t *p = aligned_alloc(4096, 8192);
+	CUcontext context;
+	CUdeviceptr at;
+
+	CU_ASSERT_FATAL(p && sample_begin());
+	if (link_window_is_unified()) {
+		memset(p, 5, 8192);
+		cannot_map = true;
+		CU_ASSERT_EQUAL(cuMemHostRegister_v2(p, 8192, 2), CUDA_ERROR_OUT_OF_MEMORY);
+		cannot_map = false;
+		CU_ASSERT(is_all(p, 5));
+		CU_ASSERT_EQUAL(cuMemHostUnregister(p), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+		CU_ASSERT_EQUAL(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+		CU_ASSERT_EQUAL(cuMemHostRegister_v2(p, 8192, 2), CUDA_SUCCESS);
+		CU_ASSERT_EQUAL(cuMemHostGetDevicePointer_v2(&at, p, 0), CUDA_SUCCESS);
+		cannot_map = true;
+		CU_ASSERT_EQUAL(cuMemHostUnregister(p), CUDA_ERROR_OUT_OF_MEMORY);
+		CU_ASSERT_EQUAL(cuMemsetD8_v2(at, 6, 8192), CUDA_SUCCESS);
+		CU_ASSERT(is_all(p, 6));
+		CU_ASSERT_EQUAL(cuCtxDestroy_v2(context), CUDA_SUCCESS);
+		cannot_map = false;
+		CU_ASSERT_EQUAL(cuMemsetD8_v2(at, 7, 8192), CUDA_SUCCESS);
+		CU_ASSERT_EQUAL(cuMemHostUnregister(p), CUDA_SUCCESS);
+		CU_ASSERT(is_all(p, 7));
+		CU_ASSERT_EQUAL(cuMemsetD8_v2(at, 8, 8192), CUDA_ERROR_INVALID_VALUE);
+	}
+	free(p);
+	CU_ASSERT(sample_end());
 }
 
 /* The program keeps what is in its memory, also if that cannot be mapped, or only copied back. */
@@ -674,14 +725,14 @@ static void not_moved(void)
 		cannot_move = true;
 		CU_ASSERT_EQUAL(cuMemHostRegister_v2(p, 8192, 2), CUDA_ERROR_OUT_OF_MEMORY);
 		cannot_move = false;
-		CU_ASSERT(p[0] == 5 && memcmp(p, p + 1, 8191) == 0);
+		CU_ASSERT(is_all(p, 5));
 		CU_ASSERT_EQUAL(cuMemHostRegister_v2(p, 8192, 2), CUDA_SUCCESS);
 		CU_ASSERT_EQUAL(cuMemHostGetDevicePointer_v2(&at, p, 0), CUDA_SUCCESS);
 		CU_ASSERT_EQUAL(cuMemsetD8_v2(at, 6, 8192), CUDA_SUCCESS);
 		cannot_move = true;
 		CU_ASSERT_EQUAL(cuMemHostUnregister(p), CUDA_SUCCESS);
 		cannot_move = false;
-		CU_ASSERT(p[0] == 6 && memcmp(p, p + 1, 8191) == 0);
+		CU_ASSERT(is_all(p, 6));
 	}
 	free(p);
 	CU_ASSERT(sample_end());
@@ -747,6 +798,7 @@ static const struct test tests[] = {
 	{"what the host refuses is the error of a call that waits", refused},
 	{"steps of a copy suit the CPU", steps},
 	{"short steps copy the same, and wait no longer", short_steps},
+	{"registered memory stays what it is without memory to move to", without_memory},
 	{"registered memory keeps its contents where mappings cannot be moved", not_moved},
 	{"the loss of the worker is the program's error", loss},
 	{NULL, NULL},
