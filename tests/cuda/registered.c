@@ -14,6 +14,7 @@
 #define PAGE 4096u
 #define BYTES (3 * PAGE)
 #define N (BYTES / 4)
+#define LARGE ((size_t)512 << 10)
 #define MAP 2u /* CU_MEMHOSTREGISTER_DEVICEMAP */
 
 enum { MAPPED_HOST_MEMORY = 19, UNIFIED = 41, SAME_ADDRESS = 91, REGISTERED_MEMORY = 99 };
@@ -230,6 +231,31 @@ static bool by_copies(void)
 	return sample_end();
 }
 
+/* Copies of other memory, which go through the window, leave it alone. */
+static bool beside_copies(void)
+{
+	const size_t each = LARGE / 2;
+	uint8_t *other = calloc(1, each);
+	struct memory m = {0};
+	CUdeviceptr x;
+	uint32_t i;
+	bool is;
+
+	CHECK(begin(&is) && other && make(&m, LARGE));
+	if (is) {
+		memset(m.at, 1, LARGE);
+		OK(cuMemHostRegister_v2(m.at, LARGE, MAP));
+		OK(cuMemAlloc_v2(&x, each));
+		for (i = 0; i < 200; i++)
+			OK(cuMemcpyHtoDAsync_v2(x, other, each, NULL));
+		CHECK(m.at[0] == 1 && memcmp(m.at, m.at + 1, LARGE - 1) == 0);
+		OK(cuMemHostUnregister(m.at));
+	}
+	free(m.all);
+	free(other);
+	return sample_end();
+}
+
 /* Work that ends when the program says so. */
 static _Atomic uint32_t *flag;
 
@@ -322,8 +348,6 @@ static bool until_it_ends(void)
 	free(m.all);
 	return sample_end();
 }
-
-#define LARGE ((size_t)512 << 10)
 
 /* How many allocations of LARGE bytes the window has room for. */
 static bool count_room(uint32_t *n)
@@ -559,6 +583,7 @@ const struct sample_check registered_checks[] = {
 	{"registered memory, and GPU kernels", by_kernels},
 	{"registered memory has two addresses", by_addresses},
 	{"registered memory, and copies", by_copies},
+	{"registered memory, and copies of other memory", beside_copies},
 	{"registered memory, later", later},
 	{"registered memory until it ends", until_it_ends},
 	{"memory that cannot be mapped", refused},

@@ -684,6 +684,7 @@ static bool is_all(const uint8_t *p, uint8_t value)
 static void without_memory(void)
 {
 	uint8_t *p = aligned_alloc(4096, 8192);
+	const uint64_t stage = link_stage_size();
 	CUcontext context;
 	CUdeviceptr at;
 
@@ -694,6 +695,7 @@ static void without_memory(void)
 		CU_ASSERT_EQUAL(cuMemHostRegister_v2(p, 8192, 2), CUDA_ERROR_OUT_OF_MEMORY);
 		cannot_map = false;
 		CU_ASSERT(is_all(p, 5));
+		CU_ASSERT_EQUAL(link_stage_size(), stage);
 		CU_ASSERT_EQUAL(cuMemHostUnregister(p), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 		CU_ASSERT_EQUAL(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
 		CU_ASSERT_EQUAL(cuMemHostRegister_v2(p, 8192, 2), CUDA_SUCCESS);

@@ -203,8 +203,6 @@ static bool drop(size_t i)
 	return p.window == p.at;
 }
 
-static bool left; /* the program has its own pages everywhere, because it ends */
-
 /* Gives the program its own pages under the view P, once nothing that was put uses those of the
  * window. False: there is no memory for them. */
 static bool give_pages(const struct pinned *p)
@@ -213,7 +211,7 @@ static bool give_pages(const struct pinned *p)
 
 	link_drain();
 	pthread_mutex_lock(&change);
-	ok = left || registered_unmap(p->at, p->bytes);
+	ok = registered_unmap(p->at, p->bytes);
 	pthread_mutex_unlock(&change);
 	return ok;
 }
@@ -392,6 +390,8 @@ static void in_child(void)
 	n_all = 0;
 	pthread_mutex_unlock(&change);
 }
+
+static bool left; /* the program has its own pages everywhere, because it ends */
 
 /* Before the library lets go of the window, which others may have next. */
 static void at_exit(void)

@@ -58,9 +58,8 @@ static void close_regions(struct regions *all)
 /* Whether it is memory as malloc() has it. */
 static bool is_private(const struct region *r)
 {
-	return strcmp(r->rights, "rw-p") == 0 && r->inode == 0 &&
-	       (!r->name[0] || strcmp(r->name, "[heap]") == 0 ||
-		strncmp(r->name, "[anon:", 6) == 0);
+	return strcmp(r->rights, "rw-p") == 0 && (!r->name[0] || strcmp(r->name, "[heap]") == 0 ||
+						  strncmp(r->name, "[anon:", 6) == 0);
 }
 
 static bool are_private(uint64_t at, uint64_t end)
