@@ -157,7 +157,8 @@ CUresult registered_map(uint8_t *at, uint64_t bytes, uint8_t *window)
 	if (new == MAP_FAILED && errno == ENOMEM)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (new == MAP_FAILED) {
-		call_log("the VF's window cannot be mapped a second time: %s", strerror(errno));
+		call_log("the VF's window cannot be mapped a second time: it has no file, or this "
+			 "user may not open it");
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
 	vgpu_copy_words(new, at, bytes);
