@@ -2,9 +2,9 @@
 /*
  * How much of the GPU's memory is free, as another process than the VFs' workers sees it by the
  * host's CUDA driver. It looks all the time. For each line on standard input it prints "ALL LEAST
- * KEPT", bytes: the GPU's memory; the least that was free since the line before, this instant
- * included; and what the driver keeps in each process for the heap and the output of GPU kernels,
- * if it is asked to keep nothing.
+ * HEAP OUTPUT", bytes: the GPU's memory; the least that was free since the line before, this
+ * instant included; and what the driver keeps in each process for the heap and the output of GPU
+ * kernels, if it is asked to keep nothing.
  */
 #include <poll.h>
 #include <stdint.h>
@@ -62,7 +62,7 @@ int main(void)
 		if (read(input.fd, line, sizeof(line)) <= 0)
 			return 0;
 		look();
-		printf("%zu %zu %zu\n", all, least, heap + output);
+		printf("%zu %zu %zu %zu\n", all, least, heap, output);
 		fflush(stdout);
 		least = SIZE_MAX;
 	}

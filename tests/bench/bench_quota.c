@@ -3,7 +3,8 @@
  * A guest's program that takes as much of the GPU's memory as it can: bench-quota MIB SEED STEPS.
  * MIB is the host's --module-memory; SEED decides on what it tries, in which order. The VF is the
  * one of VGPU_CUDA_VF. After each try it asks bench-free, by descriptor 3 and standard input, how
- * much is free. Prints JSON; "least" is the least that was free, bytes.
+ * much is free. Prints JSON, bytes: all of the GPU's memory; what was free when the VF had begun,
+ * and the least that was; and the pages of what the driver keeps for GPU kernels.
  *
  * It allocates memory and handles; loads modules with arrays of many sizes, alignments and spaces,
  * some of them linked of two images; and launches GPU kernels with much local memory; each also
@@ -32,10 +33,10 @@ static struct {
 	CUdeviceptr out; /* where GPU kernels write to */
 	uint64_t module_memory, random, threads;
 	uint64_t attempts, refused;
-	size_t least;
+	size_t all, free, least, kept;
 } a;
 
-static void fail(const char *what)
+__attribute__((noreturn)) static void fail(const char *what)
 {
 	fprintf(stderr, "bench-quota: %s\n", what);
 	exit(1);
@@ -49,13 +50,20 @@ static uint64_t below(uint64_t n)
 	return a.random % n;
 }
 
+static size_t pages(size_t bytes)
+{
+	return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
 /* The least that was free since the last time. */
 static size_t look(void)
 {
-	size_t least = 0;
+	size_t least = 0, heap, output;
 
-	if (write(QUESTIONS, "\n", 1) != 1 || scanf("%*u %zu %*u", &least) != 1)
+	if (write(QUESTIONS, "\n", 1) != 1 ||
+	    scanf("%zu %zu %zu %zu", &a.all, &least, &heap, &output) != 4)
 		fail("bench-free does not answer");
+	a.kept = pages(heap) + pages(output);
 	return least;
 }
 
@@ -94,9 +102,8 @@ static bool create(uint64_t bytes)
 {
 	const struct cuda_allocation what = {.type = 1, .location = {.type = 1}};
 
-	bytes = (bytes + PAGE - 1) / PAGE * PAGE;
-	return a.n_handles < HELD && tried(cuMemCreate(&a.handles[a.n_handles], bytes, &what, 0)) &&
-	       ++a.n_handles;
+	return a.n_handles < HELD &&
+	       tried(cuMemCreate(&a.handles[a.n_handles], pages(bytes), &what, 0)) && ++a.n_handles;
 }
 
 static void give_memory(void)
@@ -358,13 +365,16 @@ int main(int argc, char **argv)
 	a.module_memory = strtoull(argv[1], NULL, 10) << 20;
 	a.random = strtoull(argv[2], NULL, 10) * UINT64_C(0x9e3779b97f4a7c15) + 1;
 	begin();
-	a.least = look();
+	look();
+	a.free = a.least = look();
 	for (steps = strtoul(argv[3], NULL, 10); steps > 0; steps--)
 		act();
 	give_all();
 	if (!works())
 		fail("the VF does not work any more");
-	printf("{\"attempts\":%llu,\"refused\":%llu,\"least\":%zu}\n",
-	       (unsigned long long)a.attempts, (unsigned long long)a.refused, a.least);
+	printf("{\"attempts\":%llu,\"refused\":%llu,\"all\":%zu,\"free\":%zu,\"least\":%zu,"
+	       "\"kept\":%zu}\n",
+	       (unsigned long long)a.attempts, (unsigned long long)a.refused, a.all, a.free,
+	       a.least, a.kept);
 	return 0;
 }

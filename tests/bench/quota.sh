@@ -23,10 +23,8 @@ CONF
 start_vgpud
 await 30 is 0 state available
 partition=$(($(mib 0) - window))
-# What another process sees: all of the GPU's memory, what is free of it, and what the driver keeps for the heap of GPU kernels.
-look() { echo | LD_LIBRARY_PATH=$driver "$tools/bench-free"; }
-is_as_before() { [ "$(look)" = "$before" ]; }
-before=$(look)
+# Whether what is free is what it was when the VF had begun: its worker has ended, and another has begun.
+is_as_before() { [ "$(echo | LD_LIBRARY_PATH=$driver "$tools/bench-free" | cut -d' ' -f2)" = "$(jq -s last.free "$run/rounds.json")" ]; }
 mkfifo "$run/ask" "$run/answer"
 for seed in $(seq "${1:-16}"); do
 	LD_LIBRARY_PATH=$driver "$tools/bench-free" <"$run/ask" >"$run/answer" 2>"$run/free.log" &
@@ -42,11 +40,10 @@ for seed in $(seq "${1:-16}"); do
 	await 60 is 0 state available
 	await 60 is_as_before
 done
-read -r all free kept <<<"$before"
-jq -s --arg machine "$(this_machine)" --argjson partition "$partition" --argjson modules $((modules << 20)) --argjson all "$all" --argjson free "$free" --argjson kept "$kept" '
+jq -s --arg machine "$(this_machine)" --argjson partition "$partition" --argjson modules $((modules << 20)) '
 	def mib: . / 1048576;
-	($kept / 2097152 | ceil * 2097152) as $heap | ($all - $free - $heap + $modules) as $quota | ($all - (map(.least) | min)) as $taken |
+	first.kept as $heap | (first | .all - .free - $heap + $modules) as $quota | (map(.all - .least) | max) as $taken |
 	{bench: "quota", machine: $machine, driver: "in software", partition_mib: $partition, module_memory_mib: ($modules | mib),
-	 worker_mib: ($all - $free - $heap | mib - $partition), heap_mib: ($heap | mib), quota_mib: ($quota | mib),
+	 worker_mib: (first | .all - .free - $heap | mib - $partition), heap_mib: ($heap | mib), quota_mib: ($quota | mib),
 	 attempts: (map(.attempts) | add), refused: (map(.refused) | add), most_taken_mib: ($taken | mib),
 	 beyond_bytes: ([0, $taken - $quota] | max)}' "$run/rounds.json"

@@ -513,12 +513,13 @@ void soft_cuda_give(struct memory *m)
 /* The heap and the output buffer of GPU kernels come with the first module. */
 struct memory *soft_cuda_take_module(uint64_t bytes)
 {
-	static struct memory *common;
+	static struct memory *heap, *output;
 
-	if (!common)
-		common =
-			take(limits[CU_LIMIT_PRINTF_FIFO_SIZE] + limits[CU_LIMIT_MALLOC_HEAP_SIZE]);
-	return common ? take(bytes) : NULL;
+	if (!heap)
+		heap = take(limits[CU_LIMIT_MALLOC_HEAP_SIZE]);
+	if (!output)
+		output = take(limits[CU_LIMIT_PRINTF_FIFO_SIZE]);
+	return heap && output ? take(bytes) : NULL;
 }
 
 /* Each multiprocessor's part is rounded up as in Mesa's driver of these GPUs. What it grows by is
