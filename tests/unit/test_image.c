@@ -127,6 +127,52 @@ static void refuse(struct cubin *c)
 	begin(c);
 }
 
+/* A symbol of a name, and whether it means that GPU kernels launch others. */
+static void nested(void)
+{
+	static const struct {
+		const char *name;
+		uint16_t section;
+		bool is;
+	} cases[] = {
+		{"__cuda_syscall_cnpv2LaunchDeviceV2", SHN_UNDEF, true},
+		{"__cuda_syscall_cnpv2LaunchDeviceV2", 2, false}, /* the program's own */
+		{"__cuda_syscall_cnp", SHN_UNDEF, true},
+		{"__cuda_syscall_cn", SHN_UNDEF, false},
+		{"vprintf", SHN_UNDEF, false},
+		{"_cuda_syscall_cnpv2LaunchDeviceV2", SHN_UNDEF, false},
+	};
+	struct vgpu_error err = {""};
+	struct image_needs n;
+	struct cubin c;
+	Elf64_Sym s[2];
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		memset(s, 0, sizeof(s));
+		begin(&c);
+		s[1].st_name = (Elf64_Word)c.names_used;
+		s[1].st_shndx = cases[i].section;
+		strcpy(c.names + c.names_used, cases[i].name);
+		c.names_used += strlen(cases[i].name) + 1;
+		add(&c, ".symtab", SHT_SYMTAB, 0, sizeof(s));
+		memcpy(c.contents + 272, s, sizeof(s));
+		c.sections[4].sh_link = 1;
+		CU_ASSERT_EQUAL(image_needs((uint8_t *)&c, sizeof(c), &n, &err), 0);
+		CU_ASSERT_EQUAL(n.nested, cases[i].is);
+		/* a name that is cut off, one that is not there, and no table of names */
+		c.sections[1].sh_size = s[1].st_name + 7;
+		CU_ASSERT_EQUAL(needs(&c) == UINT64_MAX, cases[i].section == SHN_UNDEF);
+		c.sections[1].sh_size = s[1].st_name;
+		CU_ASSERT_EQUAL(needs(&c) == UINT64_MAX, cases[i].section == SHN_UNDEF);
+		c.sections[1].sh_size = sizeof(c.names);
+		c.sections[4].sh_link = 99;
+		CU_ASSERT_EQUAL(needs(&c) == UINT64_MAX, cases[i].section == SHN_UNDEF);
+		c.sections[4].sh_link = 2;
+		CU_ASSERT_EQUAL(needs(&c) == UINT64_MAX, cases[i].section == SHN_UNDEF);
+	}
+}
+
 static void malformed(void)
 {
 	struct vgpu_error err;
@@ -447,6 +493,7 @@ static void kinds(void)
 
 static const struct test tests[] = {
 	{"the memory that a binary needs is never less than what it takes", memory},
+	{"GPU kernels that launch others are known by what they call", nested},
 	{"binaries with wrong tables are refused", malformed},
 	{"of a fat binary, a GPU's binary is unpacked, or the best PTX for it", fat},
 	{"a changed fat binary is never read outside of it", hostile_fat},

@@ -40,6 +40,10 @@ static int check_memory(const struct cuda_extra *x, uint32_t module, struct comp
 		return r;
 	if (!needs.code)
 		return vgpu_error_set(err, -EINVAL, "the image has no GPU kernel");
+	if (needs.nested)
+		return vgpu_error_set(err, -EINVAL,
+				      "GPU kernels that launch GPU kernels are not carried: the "
+				      "driver would keep memory for them that is not the VF's");
 	/* whole pages are counted */
 	if (needs.memory > left / CUDA_PAGE * CUDA_PAGE)
 		return vgpu_error_set(

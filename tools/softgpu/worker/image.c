@@ -11,6 +11,9 @@
 #ifndef EM_CUDA
 #define EM_CUDA 190
 #endif
+/* What GPU kernels that launch others call, in the driver: nvlink 13.0 leaves such names undefined of
+ * what libcudadevrt needs. */
+#define NESTED "__cuda_syscall_cnp"
 /* Per-block memory of a GPU is below this; a larger section of that name is a lie. */
 #define SHARED_MOST (UINT64_C(1) << 20)
 
@@ -115,10 +118,31 @@ static bool add(uint64_t *sum, uint64_t value)
 	return !__builtin_add_overflow(*sum, value, sum);
 }
 
-/* Adds the sizes of common symbols, for which the loader makes room. A file has one table of
- * symbols; many that overlap would take hours to read. */
-static bool add_commons(struct cubin *c, const Elf64_Shdr *table, uint64_t *sum)
+/* Looks at the name AT in a table of names, of a symbol that the driver is to define. False: it is
+ * not there, or ends behind the table. */
+static bool read_call(const struct cubin *c, const Elf64_Shdr *names, uint64_t at,
+		      struct image_needs *out)
 {
+	const size_t n = sizeof(NESTED) - 1;
+	const uint8_t *name;
+
+	if (names->sh_type != SHT_STRTAB || !inside(c, names->sh_offset, names->sh_size) ||
+	    at >= names->sh_size)
+		return false;
+	name = c->at + names->sh_offset + at;
+	if (names->sh_size - at < n)
+		return memchr(name, 0, names->sh_size - at);
+	out->nested |= memcmp(name, NESTED, n) == 0;
+	return true;
+}
+
+/* Reads the symbols: adds the sizes of common ones, for which the loader makes room, and looks for
+ * calls of the driver. A file has one table of symbols; many that overlap would take hours to
+ * read. */
+static bool read_symbols(struct cubin *c, const Elf64_Shdr *table, struct image_needs *out)
+{
+	const Elf64_Shdr names =
+		section_at(c, table->sh_link < c->head.e_shnum ? table->sh_link : 0);
 	uint64_t at;
 	Elf64_Sym s;
 
@@ -127,7 +151,9 @@ static bool add_commons(struct cubin *c, const Elf64_Shdr *table, uint64_t *sum)
 	c->has_symbols = true;
 	for (at = 0; table->sh_size - at >= sizeof(s); at += sizeof(s)) {
 		memcpy(&s, c->at + table->sh_offset + at, sizeof(s));
-		if (s.st_shndx == SHN_COMMON && !add(sum, s.st_size))
+		if (s.st_shndx == SHN_COMMON && !add(&out->memory, s.st_size))
+			return false;
+		if (s.st_shndx == SHN_UNDEF && s.st_name && !read_call(c, &names, s.st_name, out))
 			return false;
 	}
 	return true;
@@ -143,7 +169,7 @@ static bool add_section(struct cubin *c, const Elf64_Shdr *s, struct image_needs
 		return false;
 	if (s->sh_type != SHT_NOBITS && !inside(c, s->sh_offset, s->sh_size))
 		return false;
-	if (s->sh_type == SHT_SYMTAB && !add_commons(c, s, &out->memory))
+	if (s->sh_type == SHT_SYMTAB && !read_symbols(c, s, out))
 		return false;
 	out->code |= s->sh_type == SHT_PROGBITS && s->sh_flags & SHF_EXECINSTR;
 	return is_shared(c, s) ||

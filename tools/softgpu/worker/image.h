@@ -21,6 +21,7 @@ enum image_kind image_kind(const uint8_t *image, uint64_t bytes);
 struct image_needs {
 	uint64_t memory; /* bytes of device memory that it takes when it is loaded */
 	bool code;	 /* it has GPU kernels */
+	bool nested;	 /* they launch others, for which the driver keeps memory, too */
 };
 
 /* Reads what a cubin needs from its tables. Memory is never less than what the driver takes for the
