@@ -116,11 +116,16 @@ static bool local_memory(void)
 		"\tld.global.u32 %r0, [%d1];\n\tst.local.u32 [own], %r0;\n"
 		"\tld.local.u32 %r1, [own];\n\tst.global.u32 [%d1], %r1;\n\tret;\n}\n";
 	CUmodule module;
+	CUdeviceptr x;
 	CUfunction f;
 
 	CHECK(sample_begin());
 	OK(cuModuleLoadData(&module, text));
-	CHECK(cuModuleGetFunction(&f, module, "large") == CUDA_ERROR_NOT_FOUND);
+	OK(cuModuleGetFunction(&f, module, "large"));
+	OK(cuMemAlloc_v2(&x, 4));
+	OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&x}, NULL));
+	CHECK(cuCtxSynchronize() == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	OK(cuCtxSynchronize()); /* the context lives on */
 	return sample_end();
 }
 

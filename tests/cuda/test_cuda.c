@@ -340,6 +340,32 @@ static void relocatables(void)
 	free(one);
 }
 
+/* To ask for a function takes none of the VF's memory for modules, 64 MiB: that is left for others.
+ * To launch it does, 39 MiB. */
+static void asking(void)
+{
+	static const char deep[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
+				   ".visible .entry deep()\n"
+				   "{\n\t.local .align 8 .b8 d[5000];\n\tret;\n}\n";
+	static const char big[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
+				  ".global .align 8 .b8 big[41943040];\n"
+				  ".visible .entry nothing()\n{\n\tret;\n}\n";
+	CUmodule module, other;
+	CUfunction f;
+
+	CU_ASSERT_FATAL(sample_begin());
+	CU_ASSERT_EQUAL(cuModuleLoadData(&module, deep), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuModuleGetFunction(&f, module, "deep"), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuModuleLoadData(&other, big), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	CU_ASSERT_EQUAL(cuModuleUnload(other), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuModuleLoadData(&other, big), CUDA_ERROR_INVALID_PTX);
+	CU_ASSERT(sample_end());
+}
+
 /* PTX and binaries from a fat binary, as they are and compressed; and damaged ones. */
 static void fat_binaries(void)
 {
@@ -800,6 +826,7 @@ static const struct test tests[] = {
 	{"what the host refuses is the error of a call that waits", refused},
 	{"steps of a copy suit the CPU", steps},
 	{"short steps copy the same, and wait no longer", short_steps},
+	{"to ask for a function takes no memory, and to launch it does", asking},
 	{"registered memory stays what it is without memory to move to", without_memory},
 	{"registered memory keeps its contents where mappings cannot be moved", not_moved},
 	{"the loss of the worker is the program's error", loss},

@@ -303,7 +303,11 @@ static CUresult take_report(void)
 {
 	uint64_t error = __atomic_exchange_n(link_parts.launch_report, 0, __ATOMIC_ACQ_REL);
 
-	return error == SOFTGPU_OK ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	if (error == SOFTGPU_OK)
+		return CUDA_SUCCESS;
+	call_log("the host has refused a launch, which needs more local memory than is left of "
+		 "softgpu's --module-memory, or more registers or shared memory than there are");
+	return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 }
 
 CUresult link_put(uint32_t opcode, uint32_t flags, const uint64_t arg[7])

@@ -195,7 +195,7 @@ int cuda_function(struct device *d, uint32_t module, const char *name, struct pi
 		return -EINVAL;
 	if (p->shared > 0 && cuda_allow_shared(d, f) != CUDA_SUCCESS)
 		return -EINVAL;
-	if (count_local(d, f) < 0)
+	if (p->kind == PIECE_FUNCTION && count_local(d, f) < 0)
 		return -EINVAL;
 	p->function = f;
 	p->flags = d->gated[module] ? HAS_GATE : 0;

@@ -156,7 +156,8 @@ struct device_ops {
 	/* Frees what compile() has made instead. */
 	void (*drop)(void *compiled);
 	void (*unload)(struct device *d, uint32_t module);
-	/* Finds a function of a module for P, and checks that the grid of P can be launched. 0 or
+	/* Finds a function of a module for P, and checks that the grid of P can be launched. If P
+	 * is a PIECE_FUNCTION it will be, and what the function needs counts from now on. 0 or
 	 * -EINVAL. */
 	int (*function)(struct device *d, uint32_t module, const char *name, struct piece *p,
 			struct device_params *params);

@@ -11,8 +11,8 @@
 #ifndef EM_CUDA
 #define EM_CUDA 190
 #endif
-/* What GPU kernels that launch others call, in the driver: nvlink 13.0 leaves such names undefined of
- * what libcudadevrt needs. */
+/* What GPU kernels that launch others call, in the driver: nvlink 13.0 leaves such names undefined
+ * of what libcudadevrt needs. */
 #define NESTED "__cuda_syscall_cnp"
 /* Per-block memory of a GPU is below this; a larger section of that name is a lie. */
 #define SHARED_MOST (UINT64_C(1) << 20)
