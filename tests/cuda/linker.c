@@ -127,10 +127,10 @@ static bool kept(void)
 	OK(e);
 	CHECK(computes(module, 0));
 	OK(cuLibraryUnload(library));
-	/* several in several are not linked, as a binary that is linked is not */
+	/* but it is not linked again */
 	OK(cuLinkCreate_v2(0, NULL, NULL, &again));
 	CHECK(cuLinkAddData_v2(again, CUBIN, image, bytes, "x", 0, NULL, NULL) ==
-	      CUDA_ERROR_INVALID_PTX);
+	      CUDA_ERROR_INVALID_IMAGE);
 	OK(add(again, programs_ptx));
 	OK(cuLinkDestroy(again));
 	OK(cuLinkDestroy(link));
@@ -182,10 +182,85 @@ static bool misfits(void)
 	return sample_end();
 }
 
+/* Messages follow each other, and success takes none away; options of one image leave the others
+ * as they are. */
+static bool logs(void)
+{
+	char log[300] = "";
+	int options[] = {5, 6, 2}, level[] = {7, 1};
+	void *values[] = {log, (void *)sizeof(log), NULL}, *hints[] = {(void *)3, NULL}, *image;
+	static const char wrong[] = ".version 6.0\nnonsense\n";
+	CUlinkState link;
+	size_t bytes, n;
+	float ms = 0;
+
+	CHECK(sample_begin());
+	OK(cuLinkCreate_v2(3, options, values, &link));
+	CHECK(cuLinkAddData_v2(link, PTX, (void *)(uintptr_t)wrong, sizeof(wrong), "x", 2, level,
+			       hints) == CUDA_ERROR_INVALID_PTX);
+	n = strlen(log);
+	CHECK(n > 0 && (uintptr_t)values[1] == n);
+	OK(add(link, linked_ptx));
+	CHECK(strlen(log) == n && (uintptr_t)values[1] == n);
+	CHECK(cuLinkComplete(link, &image, &bytes) == CUDA_ERROR_INVALID_PTX);
+	CHECK(strlen(log) > n && log[n] == '\n' && (uintptr_t)values[1] == strlen(log));
+	memcpy(&ms, &values[2], sizeof(ms));
+	CHECK(ms > 0);
+	OK(cuLinkDestroy(link));
+	/* a log that is said to be shorter than what it has is left alone */
+	OK(cuLinkCreate_v2(1, options, values, &link));
+	values[1] = (void *)8;
+	CHECK(cuLinkAddData_v2(link, PTX, (void *)(uintptr_t)wrong, sizeof(wrong), "x", 1,
+			       &options[1], &values[1]) == CUDA_ERROR_INVALID_PTX);
+	CHECK(strlen(log) == 7);
+	values[1] = (void *)4;
+	CHECK(cuLinkAddData_v2(link, PTX, (void *)(uintptr_t)wrong, sizeof(wrong), "x", 1,
+			       &options[1], &values[1]) == CUDA_ERROR_INVALID_PTX);
+	CHECK(strlen(log) == 7);
+	OK(cuLinkDestroy(link));
+	/* cut to the room that there is */
+	memset(log, 'x', sizeof(log));
+	values[1] = (void *)4;
+	OK(cuLinkCreate_v2(2, options, values, &link));
+	CHECK(add(link, wrong) == CUDA_ERROR_INVALID_PTX && add(link, wrong));
+	CHECK(strlen(log) == 3 && log[4] == 'x' && values[1] == (void *)3);
+	OK(cuLinkDestroy(link));
+	CHECK(cuLinkAddFile_v2(link, PTX, "/none", 0, NULL, NULL) == CUDA_ERROR_INVALID_HANDLE);
+	OK(cuLinkCreate_v2(0, NULL, NULL, &link));
+	CHECK(cuLinkAddFile_v2(link, PTX, "/none", 0, NULL, NULL) == CUDA_ERROR_FILE_NOT_FOUND);
+	OK(cuLinkDestroy(link));
+	return sample_end();
+}
+
+/* A program that has all of its modules links all the same. */
+static bool no_module(void)
+{
+	CUmodule module[16];
+	CUlinkState link;
+	size_t bytes, i;
+	void *image;
+
+	CHECK(sample_begin());
+	for (i = 0; i < 16; i++)
+		OK(cuModuleLoadData(&module[i], sample_ptx));
+	OK(cuLinkCreate_v2(0, NULL, NULL, &link));
+	OK(add(link, linked_ptx));
+	OK(add(link, linked_to_ptx));
+	OK(cuLinkComplete(link, &image, &bytes));
+	CHECK(cuModuleLoadData(&module[0], image) == CUDA_ERROR_OUT_OF_MEMORY);
+	OK(cuModuleUnload(module[0]));
+	OK(cuModuleLoadData(&module[0], image));
+	CHECK(computes(module[0], 0));
+	OK(cuLinkDestroy(link));
+	return sample_end();
+}
+
 const struct sample_check linker_checks[] = {
 	{"one image is linked", one},
 	{"several images are linked", several},
 	{"linked images are kept, and loaded again", kept},
 	{"images that do not fit together", misfits},
+	{"the linker's logs", logs},
+	{"linking takes no module", no_module},
 	{NULL, NULL},
 };

@@ -16,7 +16,7 @@ static CUresult load(CUlibrary *out, const void *image, uint64_t most, const int
 		     void **values, unsigned n, const int *library_options, unsigned n_library)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
-	struct module_logs logs;
+	struct module_logs logs = {0};
 	unsigned i;
 
 	for (i = 0; i < n_library && e == CUDA_SUCCESS; i++)

@@ -241,23 +241,26 @@ struct function {
 
 /* Unloads all modules of CONTEXT. */
 void module_end_all(const struct context *context);
-/* Where the program wants the compiler's messages, and how many bytes those were. */
+/* Where the program wants the compiler's messages, which follow each other there. */
 struct module_log {
 	char *at; /* NULL: nowhere */
-	size_t size;
-	void **used;
+	size_t size, has;
+	void **used; /* the program's: how many bytes it has; NULL: nowhere */
 };
 struct module_logs {
 	struct module_log errors, info;
+	void **took; /* the program's: how long compiling has taken, a float; NULL: nowhere */
+	float took_ms;
 };
-/* Reads OPTIONS as of cuModuleLoadDataEx(), whose VALUES are the program's. */
+/* Reads OPTIONS as of cuModuleLoadDataEx(), whose VALUES are the program's. What they do not name
+ * stays as it is in *LOGS. */
 CUresult module_options(unsigned n, const int *options, void **values, struct module_logs *logs);
 /* Loads IMAGE for CONTEXT, or as a library. MOST as of image_find(). */
-CUresult module_load(void **out, const void *image, uint64_t most, const struct module_logs *logs,
+CUresult module_load(void **out, const void *image, uint64_t most, struct module_logs *logs,
 		     const struct context *context);
-/* Has the host say what is wrong with an image that is one of several. Only if guest_has_images().
- */
-CUresult module_check(const void *image, uint64_t bytes, const struct module_logs *logs);
+/* Has the host say what is wrong with an image that is one of several, or with several in one. Only
+ * if guest_has_images(). */
+CUresult module_check(const void *image, uint64_t bytes, struct module_logs *logs);
 CUresult module_unload(struct module *m);
 /* Whether packets have room for the NAME of a function or a variable; if not, logs it. */
 bool module_name_fits(const char *name);

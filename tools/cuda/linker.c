@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The linker. The host compiles each image as it comes, for what is wrong with it, and links them
  * all to find out whether they fit together. What the program gets back is the images, which the
- * host links again when they are loaded: that has its GPU's binary, and the program has no use for
- * it. */
+ * host links again when they are loaded. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,9 +20,9 @@ struct linker {
 		uint64_t bytes;
 	} images[SOFTGPU_MAX_IMAGES];
 	uint32_t n;
-	/* Several of them in one; NULL: not linked, or there is one. */
+	/* All of them in one; NULL: not linked. */
 	uint8_t *several;
-	/* What has come out, which is one of those; NULL: not linked. */
+	/* What has come out: that, or the only image; NULL: not linked. */
 	uint8_t *linked;
 	uint64_t bytes;
 };
@@ -42,7 +41,7 @@ static void end(struct linker *l)
 static CUresult create(unsigned n, const int *options, void **values, CUlinkState *out)
 {
 	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
-	struct module_logs logs;
+	struct module_logs logs = {0};
 	struct linker *l;
 
 	if (e == CUDA_SUCCESS && !out)
@@ -93,9 +92,19 @@ static CUresult may_add(const struct linker *l, int type)
 	return CUDA_SUCCESS;
 }
 
+/* Whether the image can be one of several, as far as this library knows. */
+static CUresult look_at(const void *image, uint64_t bytes)
+{
+	const uint32_t several = SOFTGPU_IMAGES;
+
+	if (bytes < sizeof(several) || memcmp(image, &several, sizeof(several)) != 0)
+		return CUDA_SUCCESS;
+	call_log("the image is linked already");
+	return CUDA_ERROR_INVALID_IMAGE;
+}
+
 /* Adds a copy of the image, with a 0 behind it. */
-static CUresult add_copy(struct linker *l, const void *data, size_t size,
-			 const struct module_logs *logs)
+static CUresult add_copy(struct linker *l, const void *data, size_t size, struct module_logs *logs)
 {
 	uint8_t *copy = size < SIZE_MAX ? malloc(size + 1) : NULL;
 	const void *image = copy;
@@ -110,6 +119,8 @@ static CUresult add_copy(struct linker *l, const void *data, size_t size,
 		call_log("the image is damaged: it is shorter than it says, or too long");
 		e = CUDA_ERROR_INVALID_IMAGE;
 	}
+	if (e == CUDA_SUCCESS)
+		e = look_at(image, bytes);
 	if (e == CUDA_SUCCESS && guest_has_images(link_guest()))
 		e = module_check(image, bytes, logs);
 	if (e != CUDA_SUCCESS) {
@@ -122,41 +133,55 @@ static CUresult add_copy(struct linker *l, const void *data, size_t size,
 	return CUDA_SUCCESS;
 }
 
-static CUresult add(CUlinkState h, int type, const void *data, size_t size, unsigned n,
-		    const int *options, void **values)
+/* The same; options of this image alone take the place of the linker's. */
+static CUresult add(struct linker *l, const void *data, size_t size, unsigned n, const int *options,
+		    void **values)
 {
-	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
-	struct linker *l = handle_find(HANDLE_LINKER, h);
-	struct module_logs logs;
+	struct module_logs logs = l->logs;
+	CUresult e = module_options(n, options, values, &logs);
 
-	if (e == CUDA_SUCCESS)
-		e = may_add(l, type);
 	if (e == CUDA_SUCCESS && (!data || size == 0))
 		e = CUDA_ERROR_INVALID_VALUE;
 	if (e == CUDA_SUCCESS)
-		e = module_options(n, options, values, &logs);
-	return e == CUDA_SUCCESS ? add_copy(l, data, size, n > 0 ? &logs : &l->logs) : e;
+		e = add_copy(l, data, size, &logs);
+	if (logs.errors.at == l->logs.errors.at)
+		l->logs.errors.has = logs.errors.has;
+	l->logs.took_ms = logs.took_ms;
+	return e;
+}
+
+/* Begins a call that adds an image of this type to *L. */
+static CUresult begin_to_add(CUlinkState h, int type, struct linker **l)
+{
+	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+
+	*l = handle_find(HANDLE_LINKER, h);
+	return e == CUDA_SUCCESS ? may_add(*l, type) : e;
 }
 
 CUresult cuLinkAddData_v2(CUlinkState h, int type, void *data, size_t bytes, const char *name,
 			  unsigned n, int *options, void **values)
 {
+	struct linker *l;
+	CUresult e = begin_to_add(h, type, &l);
+
 	(void)name;
-	return CALL_END(add(h, type, data, bytes, n, options, values));
+	return CALL_END(e == CUDA_SUCCESS ? add(l, data, bytes, n, options, values) : e);
 }
 CALL_FIRST(cuLinkAddData, cuLinkAddData_v2);
 
 CUresult cuLinkAddFile_v2(CUlinkState h, int type, const char *path, unsigned n, int *options,
 			  void **values)
 {
+	struct linker *l;
+	CUresult e = begin_to_add(h, type, &l);
 	size_t bytes = 0;
-	char *text = path ? module_read_file(path, &bytes) : NULL;
-	CUresult e = CUDA_ERROR_FILE_NOT_FOUND;
+	char *text = e == CUDA_SUCCESS && path ? module_read_file(path, &bytes) : NULL;
 
-	if (text)
-		e = cuLinkAddData_v2(h, type, text, bytes, path, n, options, values);
+	if (e == CUDA_SUCCESS)
+		e = text ? add(l, text, bytes, n, options, values) : CUDA_ERROR_FILE_NOT_FOUND;
 	free(text);
-	return e;
+	return CALL_END(e);
 }
 CALL_FIRST(cuLinkAddFile, cuLinkAddFile_v2);
 
@@ -165,45 +190,47 @@ static uint64_t padded(uint64_t bytes)
 	return (bytes + 7) / 8 * 8;
 }
 
-/* Puts all images into one, as MODULE_LOAD has them. */
-static CUresult join(struct linker *l)
+/* Puts all images into one, as MODULE_LOAD has them. Returns their bytes; 0: out of memory. */
+static uint64_t join(struct linker *l)
 {
 	struct softgpu_images head = {.magic = SOFTGPU_IMAGES, .n = l->n};
-	uint64_t at = sizeof(head);
+	uint64_t size = sizeof(head), at;
 	uint32_t i;
 
 	for (i = 0; i < l->n; i++) {
 		head.bytes[i] = l->images[i].bytes;
-		at += padded(head.bytes[i]);
+		size += padded(head.bytes[i]);
 	}
-	l->several = calloc(1, at);
+	l->several = calloc(1, size);
 	if (!l->several)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	l->bytes = at;
+		return 0;
 	memcpy(l->several, &head, sizeof(head));
 	for (at = sizeof(head), i = 0; i < l->n; at += padded(head.bytes[i]), i++)
 		memcpy(l->several + at, l->images[i].at, head.bytes[i]);
-	return CUDA_SUCCESS;
+	return size;
 }
 
-/* Has the host link and load the images, and unloads them again. */
-static CUresult try_images(struct linker *l)
+/* An older softgpu links what it loads. */
+static CUresult try_one(struct linker *l)
 {
-	uint8_t *all = l->images[0].at;
-	CUresult e = CUDA_SUCCESS;
 	void *h;
+	CUresult e = module_load(&h, l->images[0].at, l->images[0].bytes, &l->logs, NULL);
 
-	l->bytes = l->images[0].bytes;
-	if (l->n > 1) {
-		e = join(l);
-		all = l->several;
-	}
-	if (e == CUDA_SUCCESS)
-		e = module_load(&h, all, l->bytes, &l->logs, NULL);
-	if (e == CUDA_SUCCESS)
-		e = module_unload(handle_find(HANDLE_MODULE, h));
+	return e == CUDA_SUCCESS ? module_unload(handle_find(HANDLE_MODULE, h)) : e;
+}
+
+/* Has the host link the images. One comes out as it is. */
+static CUresult complete(struct linker *l)
+{
+	uint64_t bytes = join(l);
+	CUresult e;
+
+	if (bytes == 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	e = guest_has_images(link_guest()) ? module_check(l->several, bytes, &l->logs) : try_one(l);
 	if (e == CUDA_SUCCESS) {
-		l->linked = all;
+		l->linked = l->n > 1 ? l->several : l->images[0].at;
+		l->bytes = l->n > 1 ? bytes : l->images[0].bytes;
 		return e;
 	}
 	free(l->several);
@@ -222,7 +249,7 @@ CUresult cuLinkComplete(CUlinkState h, void **out, size_t *bytes)
 	if (e == CUDA_SUCCESS && (!out || l->n == 0))
 		e = CUDA_ERROR_INVALID_VALUE;
 	if (e == CUDA_SUCCESS && !l->linked)
-		e = try_images(l);
+		e = complete(l);
 	if (e == CUDA_SUCCESS)
 		*out = l->linked;
 	if (e == CUDA_SUCCESS && bytes)
@@ -237,7 +264,7 @@ CUresult cuLinkDestroy(CUlinkState h)
 
 	if (e == CUDA_SUCCESS && !l)
 		e = CUDA_ERROR_INVALID_HANDLE;
-	if (e == CUDA_SUCCESS)
+	if (l && (e == CUDA_SUCCESS || e == link_lost()))
 		end(l);
 	return CALL_END(e);
 }

@@ -6,13 +6,15 @@
 #include <string.h>
 
 #include "library.h"
+#include "vgpu/clock.h"
 
-/* CUjit_option: where the caller wants the compiler's messages. */
-enum { JIT_INFO_LOG = 3, JIT_INFO_LOG_SIZE, JIT_ERROR_LOG, JIT_ERROR_LOG_SIZE };
+/* CUjit_option: where the caller wants the compiler's messages, and how long it takes. */
+enum { JIT_WALL_TIME = 2, JIT_INFO_LOG, JIT_INFO_LOG_SIZE, JIT_ERROR_LOG, JIT_ERROR_LOG_SIZE };
 /* Hints: how many registers to use, how to optimise, what else to write into the log or the module.
  * The host compiles with its defaults, for its GPU. */
 enum {
 	JIT_REGISTERS = 0,
+	JIT_THREADS = 1,
 	JIT_LEVEL = 7,
 	JIT_FOR_CONTEXT,
 	JIT_FALLBACK = 10,
@@ -39,12 +41,12 @@ CUresult module_options(unsigned n, const int *options, void **values, struct mo
 {
 	unsigned i;
 
-	*logs = (struct module_logs){0};
 	if (n > 0 && (!options || !values))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (i = 0; i < n; i++) {
 		switch (options[i]) {
 		case JIT_REGISTERS:
+		case JIT_THREADS:
 		case JIT_LEVEL:
 		case JIT_FOR_CONTEXT:
 		case JIT_FALLBACK:
@@ -53,8 +55,12 @@ CUresult module_options(unsigned n, const int *options, void **values, struct mo
 		case JIT_LINES:
 		case JIT_CACHE:
 			break;
+		case JIT_WALL_TIME:
+			logs->took = &values[i];
+			break;
 		case JIT_INFO_LOG:
 			logs->info.at = values[i];
+			logs->info.has = 0;
 			break;
 		case JIT_INFO_LOG_SIZE:
 			logs->info.size = (uintptr_t)values[i];
@@ -62,6 +68,7 @@ CUresult module_options(unsigned n, const int *options, void **values, struct mo
 			break;
 		case JIT_ERROR_LOG:
 			logs->errors.at = values[i];
+			logs->errors.has = 0;
 			break;
 		case JIT_ERROR_LOG_SIZE:
 			logs->errors.size = (uintptr_t)values[i];
@@ -80,28 +87,42 @@ CUresult module_options(unsigned n, const int *options, void **values, struct mo
 	return CUDA_SUCCESS;
 }
 
-/* Hands TEXT to the caller. */
-static void give_log(const struct module_log *l, const char *text)
+/* Appends TEXT, which may be cut. */
+static void add_text(struct module_log *l, const char *text)
 {
-	size_t n = strlen(text);
+	size_t n = strlen(text), room = l->size - 1 - l->has;
 
-	if (!l->at || l->size == 0)
-		n = 0;
-	else if (n > l->size - 1)
-		n = l->size - 1;
-	if (l->at && l->size > 0) {
-		memcpy(l->at, text, n);
-		l->at[n] = 0;
+	n = n < room ? n : room;
+	memcpy(l->at + l->has, text, n);
+	l->has += n;
+	l->at[l->has] = 0;
+}
+
+/* Hands TEXT to the caller, in a line of its own. */
+static void give_log(struct module_log *l, const char *text)
+{
+	if (l->at && l->size > l->has) {
+		if (*text && l->has > 0 && l->at[l->has - 1] != '\n')
+			add_text(l, "\n");
+		add_text(l, text);
 	}
 	if (l->used)
-		*l->used = (void *)n;
+		*l->used = (void *)l->has;
+}
+
+static void give_time(struct module_logs *logs, vgpu_nsec took)
+{
+	logs->took_ms += (float)took / 1e6f;
+	if (logs->took)
+		memcpy(logs->took, &logs->took_ms, sizeof(logs->took_ms));
 }
 
 /* Has the VF load the image as module NUMBER, or what the FLAGS of MODULE_LOAD say. */
 static CUresult load_as(uint32_t number, uint32_t flags, const void *image, uint64_t bytes,
-			const struct module_logs *logs)
+			struct module_logs *logs)
 {
 	const struct link_parts *p = &link_parts;
+	const vgpu_nsec begun = vgpu_now();
 	uint64_t room = bytes, at, error;
 	char text[LINK_LOG];
 	uint8_t *memory;
@@ -128,18 +149,19 @@ static CUresult load_as(uint32_t number, uint32_t flags, const void *image, uint
 	text[sizeof(text) - 1] = 0;
 	give_log(&logs->errors, text);
 	give_log(&logs->info, "");
+	give_time(logs, vgpu_now() - begun);
 	if (error == SOFTGPU_OK)
 		return CUDA_SUCCESS;
 	call_log("the host refuses the module: %s", text[0] ? text : "it does not say why");
 	return CUDA_ERROR_INVALID_PTX;
 }
 
-CUresult module_check(const void *image, uint64_t bytes, const struct module_logs *logs)
+CUresult module_check(const void *image, uint64_t bytes, struct module_logs *logs)
 {
 	return load_as(0, SOFTGPU_MODULE_CHECK, image, bytes, logs);
 }
 
-CUresult module_load(void **out, const void *image, uint64_t most, const struct module_logs *logs,
+CUresult module_load(void **out, const void *image, uint64_t most, struct module_logs *logs,
 		     const struct context *context)
 {
 	struct module *m;
@@ -210,7 +232,7 @@ void module_end_all(const struct context *context)
 CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *options,
 			    void **values)
 {
-	struct module_logs logs;
+	struct module_logs logs = {0};
 	struct context *c;
 	CUresult e = call_begin(NEEDS_CONTEXT, &c);
 

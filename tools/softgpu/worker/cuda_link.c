@@ -21,18 +21,17 @@ struct part {
 /* An image on its way to a binary. */
 struct job {
 	struct device *d;
-	uint32_t flags; /* of MODULE_LOAD */
-	uint64_t room;	/* bytes that may still be unpacked */
+	bool gated, completes; /* COMPLETES: the parts are linked, not only compiled */
+	uint64_t room;	       /* bytes that may still be unpacked */
 	struct part *parts;
 	uint32_t n;
 	char *log;
 	uint32_t log_size;
 };
 
-/* Links all parts to *OUT, of *SIZE bytes; or with CHECK only compiles those that are PTX. */
+/* Links all parts to *OUT, of *SIZE bytes, or only compiles those that are PTX. */
 static CUresult add_parts(const struct job *j, CUlink link, uint8_t **out, size_t *size)
 {
-	const bool checks = j->flags & SOFTGPU_MODULE_CHECK;
 	CUresult e = CUDA_SUCCESS;
 	const struct part *p;
 	void *linked;
@@ -41,10 +40,10 @@ static CUresult add_parts(const struct job *j, CUlink link, uint8_t **out, size_
 		if (p->kind == IMAGE_PTX)
 			e = j->d->api.cuLinkAddData(link, CU_JIT_INPUT_PTX, p->at, p->bytes,
 						    "module", 0, NULL, NULL);
-		else if (!checks)
+		else if (j->completes)
 			e = j->d->api.cuLinkAddData(link, CU_JIT_INPUT_CUBIN, p->at, p->bytes,
 						    "module", 0, NULL, NULL);
-	if (e != CUDA_SUCCESS || checks)
+	if (e != CUDA_SUCCESS || !j->completes)
 		return e;
 	e = j->d->api.cuLinkComplete(link, &linked, size);
 	if (e != CUDA_SUCCESS)
@@ -75,7 +74,12 @@ CUresult cuda_assemble(struct device *d, char *text, uint8_t **out, size_t *size
 		       uint32_t log_size)
 {
 	struct part part = {.kind = IMAGE_PTX, .at = text, .bytes = strlen(text) + 1};
-	struct job j = {.d = d, .parts = &part, .n = 1, .log = log, .log_size = log_size};
+	struct job j = {.d = d,
+			.completes = true,
+			.parts = &part,
+			.n = 1,
+			.log = log,
+			.log_size = log_size};
 
 	return link_parts(&j, out, size);
 }
@@ -119,7 +123,7 @@ static int find_part(struct job *j, uint8_t *image, uint64_t bytes, struct part 
 			"the image is no PTX, no cubin and no fat binary: compile it with "
 			"--ptx, --cubin or --fatbin");
 	*out = (struct part){.kind = kind, .at = image, .bytes = bytes};
-	if (j->flags & SOFTGPU_MODULE_GATED)
+	if (j->gated)
 		r = gate_ptx(out->at, strlen(out->at), (char **)&out->made, err);
 	if (out->made)
 		out->at = out->made;
@@ -182,7 +186,7 @@ static int make(struct job *j, uint8_t **out, uint64_t *size, struct vgpu_error 
 	size_t linked = 0;
 	CUresult e;
 
-	if (j->n == 1 && is_binary(&j->parts[0]) && !(j->flags & SOFTGPU_MODULE_CHECK))
+	if (j->n == 1 && j->completes && is_binary(&j->parts[0]))
 		return copy_cubin(&j->parts[0], out, size, err);
 	e = j->d->api.cuCtxSetCurrent(j->d->context);
 	if (e == CUDA_SUCCESS)
@@ -199,7 +203,8 @@ int cuda_make_binary(struct device *d, uint8_t *image, uint64_t bytes, uint32_t 
 {
 	const enum image_kind kind = image_kind(image, bytes);
 	struct job j = {.d = d,
-			.flags = flags,
+			.gated = flags & SOFTGPU_MODULE_GATED,
+			.completes = !(flags & SOFTGPU_MODULE_CHECK) || kind == IMAGE_SEVERAL,
 			.room = d->extra.most,
 			.n = kind == IMAGE_SEVERAL ? image_count(image, bytes) : 1,
 			.log = log,
@@ -207,11 +212,9 @@ int cuda_make_binary(struct device *d, uint8_t *image, uint64_t bytes, uint32_t 
 	uint32_t i;
 	int r;
 
-	if (flags & SOFTGPU_MODULE_GATED && kind != IMAGE_PTX)
+	if (j.gated && kind != IMAGE_PTX)
 		return vgpu_error_set(err, -EINVAL,
 				      "the image is not PTX; only PTX can be loaded as gated");
-	if (flags & SOFTGPU_MODULE_CHECK && kind == IMAGE_SEVERAL)
-		return vgpu_error_set(err, -EINVAL, "the image is linked already");
 	if (j.n == 0)
 		return vgpu_error_set(err, -EINVAL, "the images to be linked are cut off");
 	j.parts = calloc(j.n, sizeof(*j.parts));

@@ -9,7 +9,7 @@
 #include "gate.h"
 #include "image.h"
 
-/* The result of a compilation: a binary for this GPU, or nothing if it was a CHECK. */
+/* The result of a compilation: a binary for this GPU, if it was no CHECK. */
 struct compiled {
 	uint8_t *image;
 	uint64_t memory; /* bytes that it takes when it is loaded */
@@ -66,7 +66,7 @@ int cuda_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t byt
 
 	if (r == 0)
 		r = cuda_make_binary(d, image, bytes, flags, &c->image, &size, log, log_size, &err);
-	if (r == 0 && c->image)
+	if (r == 0 && !(flags & SOFTGPU_MODULE_CHECK))
 		r = check_memory(&d->extra, module, c, size, &err);
 	free(image);
 	if (r < 0) {

@@ -102,7 +102,7 @@ int cuda_enter(struct device *d);
 CUresult cuda_assemble(struct device *d, char *text, uint8_t **out, size_t *size, char *log,
 		       uint32_t log_size);
 /* Makes such a binary of the image of MODULE_LOAD, behind which is a zero byte, as its FLAGS say;
- * *OUT is NULL after a CHECK. 0; or -errno with *ERR, which is empty if LOG has the compiler's
+ * *OUT may be NULL after a CHECK. 0; or -errno with *ERR, which is empty if LOG has the compiler's
  * messages. */
 int cuda_make_binary(struct device *d, uint8_t *image, uint64_t bytes, uint32_t flags,
 		     uint8_t **out, uint64_t *size, char *log, uint32_t log_size,

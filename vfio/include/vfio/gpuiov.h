@@ -353,8 +353,8 @@ enum softgpu_opcode {
 /* Flag of MODULE_LOAD: the image is PTX whose blocks do not wait for each other, so that a grid can
  * be stopped between blocks and resumed later. */
 #define SOFTGPU_MODULE_GATED 1u
-/* Flag of MODULE_LOAD: the image is compiled by itself, for what is wrong with it, and nothing is
- * loaded. What it lacks may be in another image. */
+/* Flag of MODULE_LOAD: nothing is loaded, and the module in its place stays. One image is compiled
+ * by itself, for what is wrong with it: what it lacks may be in another. Several are linked. */
 #define SOFTGPU_MODULE_CHECK 4u
 /* The image of MODULE_LOAD may be several, which are linked to one module: this, then each of them,
  * at a multiple of 8 bytes. PTX ends with a zero byte. */
