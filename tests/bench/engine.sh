@@ -10,6 +10,7 @@ long=50000 # duration in microseconds of a GPU kernel that does not end by itsel
 note() { echo "engine: $*" >&2; }
 options=(--engine "$engine" --window 64M --kill-after 1000)
 [ "$engine" = host ] && options+=(--vram 512M)
+only_host_libraries
 # gpu DIR VFS: starts softgpu
 gpu() {
 	"$softgpu" --dir "$run/$1" --vfs "$2" "${options[@]}" 2>>"$run/softgpu.log" &

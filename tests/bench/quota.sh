@@ -4,11 +4,12 @@
 # its worker has from the start is theirs, but for the heap of GPU kernels, which is a part of --module-memory; "beyond_bytes" is what
 # they had above that. bench-quota tries, with another seed in each
 # round, and bench-free looks from another process. The driver is the one in software, which takes memory for modules and for local
-# memory as we expect NVIDIA's to (tests/unit/soft_cuda.c). One JSON object on stdout; nothing is asserted.
+# memory as we expect NVIDIA's to (tests/unit/soft_cuda.c). With VGPU_ON_GPU=yes it is the host's,
+# on a GPU that nothing else uses. One JSON object on stdout; nothing is asserted.
 # Usage: VGPU_BUILD=DIR quota.sh [ROUNDS]
 . "$(dirname "$0")/../system/lib.sh"
 tools=${BENCH_TOOLS:-$VGPU_BUILD}/tests/bench
-driver=$VGPU_BUILD/tests/unit/driver
+choose_driver
 # Whole pages of 2 MiB do not fill the memory for modules, nor what the heap leaves of it.
 modules=17 window=32
 truncate -s 512M "$run/pool"
@@ -40,10 +41,10 @@ for seed in $(seq "${1:-16}"); do
 	await 60 is 0 state available
 	await 60 is_as_before
 done
-jq -s --arg machine "$(this_machine)" --argjson partition "$partition" --argjson modules $((modules << 20)) '
+jq -s --arg machine "$(this_machine)" --arg driver "$(driver_name)" --argjson partition "$partition" --argjson modules $((modules << 20)) '
 	def mib: . / 1048576;
 	first.kept as $heap | (first | .all - .free - $heap + $modules) as $quota | (map(.all - .least) | max) as $taken |
-	{bench: "quota", machine: $machine, driver: "in software", partition_mib: $partition, module_memory_mib: ($modules | mib),
+	{bench: "quota", machine: $machine, driver: $driver, partition_mib: $partition, module_memory_mib: ($modules | mib),
 	 worker_mib: (first | .all - .free - $heap | mib - $partition), heap_mib: ($heap | mib), quota_mib: ($quota | mib),
 	 attempts: (map(.attempts) | add), refused: (map(.refused) | add), most_taken_mib: ($taken | mib),
 	 beyond_bytes: ([0, $taken - $quota] | max)}' "$run/rounds.json"

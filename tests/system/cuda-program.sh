@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # CUDA programs over VFs: a program that uses the Driver API, linked to the libcuda.so.1 of tools/cuda, on softgpu's CUDA engine,
-# whose own driver is the one in software (tests/unit/soft_cuda.c). Two programs at a time on two VFs; a second one on a VF; a
-# program that is killed at random instants while its neighbour computes; a GPU kernel that never ends.
+# whose own driver is the one in software (tests/unit/soft_cuda.c) or, with VGPU_ON_GPU=yes, the host's, on a GPU. Two programs at a
+# time on two VFs; a second one on a VF; a program that is killed at random instants while its neighbour computes; a GPU kernel that
+# never ends.
 . "$(dirname "$0")/lib.sh"
-driver=$VGPU_BUILD/tests/unit/driver
+choose_driver
 sample=$VGPU_BUILD/tests/cuda/cuda-sample
 library=$VGPU_BUILD/tools/cuda/libcuda.so.1
 # The library exports the calls of the Driver API, and nothing else.

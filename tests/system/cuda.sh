@@ -3,19 +3,7 @@
 # On an NVIDIA GPU: tenants under slices and weights get results that are right to the bit, in the window and in device
 # memory. A tenant runs a GPU kernel of its own. A GPU kernel that faults and one that never ends do not disturb others.
 . "$(dirname "$0")/lib.sh"
-"$softgpu" --dir "$run/gpu" --engine cuda --vfs 1 2>"$run/try.log" &
-try=$!
-pids+=($try)
-started() { [ -S "$run/gpu/pf.sock" ] || ! kill -0 $try 2>/dev/null; }
-await 90 started
-if [ ! -S "$run/gpu/pf.sock" ]; then
-	grep -qE 'no NVIDIA driver|sees no GPU|is too old' "$run/try.log" || fail "softgpu does not start on this GPU"
-	echo "skipped: $(cat "$run/try.log")"
-	exit 77
-fi
-kill $try; wait $try
-rm -rf "$run/gpu"
-
+need_gpu
 "$softgpu" --dir "$run/gpu" --engine cuda --vfs 4 --vram 4G --window 64M 2>>"$run/softgpu.log" &
 softgpu_pid=$!
 pids+=($!)

@@ -71,6 +71,38 @@ start_softgpu() { # options
 	pids+=($!)
 	await 120 test -S "$run/gpu/pf.sock"
 }
+# meson puts the folders of libraries that a test needs into LD_LIBRARY_PATH. This takes them out: softgpu would take the library of
+# tools/cuda for the host's driver, which then "sees no GPU".
+only_host_libraries() { LD_LIBRARY_PATH=$(tr : '\n' <<<"${LD_LIBRARY_PATH:-}" | grep -v "^$VGPU_BUILD/" | paste -sd:); }
+# Ends the test as skipped if softgpu finds no NVIDIA GPU here that it can use.
+need_gpu() {
+	local try
+	only_host_libraries
+	"$softgpu" --dir "$run/try" --engine cuda --vfs 1 2>"$run/try.log" &
+	try=$!
+	pids+=($try)
+	tried() { [ -S "$run/try/pf.sock" ] || ! kill -0 $try 2>/dev/null; }
+	await 90 tried
+	if [ ! -S "$run/try/pf.sock" ]; then
+		grep -qE 'no NVIDIA driver|sees no GPU|is too old' "$run/try.log" || fail "softgpu does not start on this GPU"
+		echo "skipped: $(cat "$run/try.log")"
+		exit 77
+	fi
+	kill $try; wait $try
+}
+# Sets $driver, the LD_LIBRARY_PATH with which softgpu finds its CUDA driver: the one in software or, with VGPU_ON_GPU=yes, the
+# host's own. Programs of the VF do not have the host's path: they are to find the library of tools/cuda.
+choose_driver() {
+	driver=$VGPU_BUILD/tests/unit/driver
+	[ "${VGPU_ON_GPU:-}" = yes ] || return 0
+	need_gpu
+	driver=${LD_LIBRARY_PATH:-}
+	unset LD_LIBRARY_PATH
+}
+# The driver's name, for benchmarks: on a GPU what softgpu says that it computes on.
+driver_name() {
+	if [ "${VGPU_ON_GPU:-}" = yes ]; then sed -n 's/.*softgpu: ready at .*, on //p' "$run/softgpu.log"; else echo "in software"; fi
+}
 # The process of VF N, or its worker; nothing if there is none.
 process_of() { # N [PROGRAM]
 	local p
