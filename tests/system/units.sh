@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # systemd-analyze finds no fault in the unit files, and an exposure of at most 2.9: vgpud.service says what vgpud needs the
-# rest for.
+# rest for. The unit of softgpu has NVIDIA's driver ready before softgpu starts.
 . "$(dirname "$0")/lib.sh"
 command -v systemd-analyze >/dev/null || { echo "skipped: systemd-analyze is missing"; exit 77; }
 mkdir "$run/units"
@@ -22,6 +22,16 @@ catalog=$(dirname "$0")/../../tools/packaging/systemd/vgpud.catalog
 diff <(sed -n 's/.*\[LOG_[A-Z_]*\] = "\([0-9a-f]*\)".*/\1/p' "$(dirname "$0")/../../scheduler/daemon/log.c" | sort) \
 	<(sed -n 's/^-- //p' "$catalog" | sort) >"$run/catalog.log" || fail "vgpud.catalog does not explain the messages of log.c"
 [ "$(sed -n 's/^-- //p' "$catalog" | sort -u | grep -cE '^[0-9a-f]{32}$')" = "$(grep -c '^-- ' "$catalog")" ] || fail "vgpud.catalog has wrong or equal numbers"
+# Workers can neither load nvidia-uvm nor make its files, and NVIDIA's driver works with its daemons: softgpu's unit has both before softgpu.
+has() { # SECTION KEY WORD: a line of the section sets KEY to words of which WORD is one
+	awk -v section="[$1]" -v key="$2=" -v word="$3" '
+		/^\[/ {here = $0 == section}
+		here && index($0, key) == 1 {n = split(substr($0, length(key) + 1), words, " "); for (i = 1; i <= n; i++) found = found || words[i] == word}
+		END {exit !found}' "$run/units/vgpud-softgpu@soft0.service" || fail "softgpu's unit lacks $2=$3"
+}
+has Unit Wants modprobe@nvidia_uvm.service
+for unit in modprobe@nvidia_uvm nvidia-persistenced nvidia-fabricmanager; do has Unit After $unit.service; done
+grep -qx 'ExecStartPre=+-/usr/bin/nvidia-modprobe -c 0 -u' "$run/units/vgpud-softgpu@soft0.service" || fail "softgpu's unit does not make nvidia-uvm's files"
 for unit in "$run"/units/*.service; do
 	systemd-analyze security --offline=true --threshold=29 --no-pager "$unit" >"$run/security.txt" 2>&1 ||
 		fail "${unit##*/}: $(grep -v '✓' "$run/security.txt")"
