@@ -16,6 +16,7 @@ static bool libraries(void)
 	size_t bytes, offset, size;
 	const char *name;
 	uint32_t n = 256, i;
+	void *entry;
 	int value;
 
 	CHECK(sample_begin());
@@ -38,6 +39,18 @@ static bool libraries(void)
 	CHECK(value >= 64);
 	OK(cuLibraryGetGlobal(&at, &bytes, library, "factor"));
 	CHECK(bytes == 4);
+	CHECK(cuLibraryGetManaged(&at, NULL, library, "factor") == CUDA_ERROR_NOT_FOUND);
+	CHECK(cuLibraryGetManaged(NULL, &bytes, library, "factor") == CUDA_ERROR_NOT_FOUND);
+	CHECK(cuLibraryGetManaged(NULL, NULL, library, "factor") == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuLibraryGetManaged(&at, &bytes, library, NULL) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuLibraryGetManaged(&at, &bytes, kernel, "factor") == CUDA_ERROR_INVALID_HANDLE);
+	CHECK(cuLibraryGetUnifiedFunction(&entry, library, "scale") == CUDA_ERROR_NOT_FOUND);
+	CHECK(cuLibraryGetUnifiedFunction(NULL, library, "scale") == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuLibraryGetUnifiedFunction(&entry, NULL, "scale") == CUDA_ERROR_INVALID_HANDLE);
+	OK(cuKernelGetLibrary(&other, kernel));
+	CHECK(other == library);
+	CHECK(cuKernelGetLibrary(NULL, kernel) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuKernelGetLibrary(&other, library) == CUDA_ERROR_INVALID_HANDLE);
 	OK(cuLibraryGetModule(&module, library));
 	CHECK(cuModuleUnload(module) == CUDA_ERROR_INVALID_HANDLE); /* it is the library's */
 	CHECK(cuLibraryUnload(function) == CUDA_ERROR_INVALID_HANDLE);
@@ -77,7 +90,8 @@ static bool functions(void)
 	OK(cuModuleGetFunction(&f, module, "multiply"));
 	OK(cuFuncGetModule(&of, f));
 	CHECK(of == module);
-	OK(cuFuncGetAttribute(&value, 1, f)); /* static shared memory */
+	CHECK(cuKernelGetLibrary(&of, f) == CUDA_ERROR_INVALID_HANDLE); /* it is no library's */
+	OK(cuFuncGetAttribute(&value, 1, f));				/* static shared memory */
 	CHECK(value >= 2048);
 	OK(cuFuncGetAttribute(&value, 4, f)); /* registers */
 	CHECK(value > 0);
@@ -93,7 +107,12 @@ static bool functions(void)
 	CHECK(cuFuncSetAttribute(f, 8, 1 << 30) == CUDA_ERROR_INVALID_VALUE);
 	CHECK(cuFuncSetAttribute(f, 0, 1) == CUDA_ERROR_INVALID_VALUE);
 	CHECK(cuFuncSetAttribute(f, 10, 1) == CUDA_ERROR_NOT_SUPPORTED);
-	OK(cuFuncSetCacheConfig(f, 1));
+	OK(cuFuncSetCacheConfig(f, 3));
+	CHECK(cuFuncSetCacheConfig(f, 4) == CUDA_ERROR_INVALID_VALUE);
+	OK(cuFuncSetSharedMemConfig(f, 2));
+	CHECK(cuFuncSetSharedMemConfig(f, 3) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuFuncSetSharedMemConfig(f, -1) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuFuncSetSharedMemConfig(module, 0) == CUDA_ERROR_INVALID_HANDLE);
 	OK(cuFuncIsLoaded(&value, f));
 	CHECK(value == 1);
 	/* more of a block is never more blocks */

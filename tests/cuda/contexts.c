@@ -205,10 +205,13 @@ static bool preferences(void)
 	CHECK(cuCtxGetCacheConfig(NULL) == CUDA_ERROR_INVALID_VALUE);
 	OK(cuCtxGetCacheConfig(&value));
 	CHECK(value == 2);
+	OK(cuCtxResetPersistingL2Cache());
+	CHECK(cuProfilerInitialize("a", "b", 0) == CUDA_ERROR_NOT_SUPPORTED);
 	OK(cuProfilerStart());
 	OK(cuProfilerStop());
 	CHECK(sample_end());
 	CHECK(cuProfilerStart() == CUDA_ERROR_INVALID_CONTEXT);
+	CHECK(cuCtxResetPersistingL2Cache() == CUDA_ERROR_INVALID_CONTEXT);
 	CHECK(cuCtxGetLimit(&(size_t){0}, 0) == CUDA_ERROR_INVALID_CONTEXT);
 	return true;
 }
@@ -255,15 +258,23 @@ static bool first_versions(void)
 	CUgraph graph;
 	CUgraphExec exec;
 	uint32_t back = 0;
-	unsigned some = 1;
+	unsigned some = 1, free_now = 1, all_now = 1;
 	CUdeviceptr x;
 	void *pinned;
-	size_t all;
+	size_t all, left;
 
 	CHECK(sample_begin());
 	OK(cuDeviceTotalMem_v2(&all, 0));
 	OK(cuDeviceTotalMem(&some, 0));
 	CHECK(some == (all < UINT32_MAX ? all : UINT32_MAX));
+	OK(cuMemAlloc_v2(&x, 4 << 20));
+	OK(cuMemGetInfo_v2(&left, &all));
+	OK(cuMemGetInfo(&free_now, &all_now));
+	CHECK(left < all && all_now == some);
+	CHECK(free_now == (left < UINT32_MAX ? left : UINT32_MAX));
+	CHECK(cuMemGetInfo(NULL, &all_now) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemGetInfo(&free_now, NULL) == CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFree_v2(x));
 	OK(cuMemAllocHost(&pinned, 4096));
 	memset(pinned, 1, 4096);
 	OK(cuMemFreeHost(pinned));

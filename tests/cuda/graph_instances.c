@@ -59,6 +59,43 @@ static bool launch_chain(struct bench *b, CUgraphExec exec, uint32_t value, bool
 	return bench_is_right(b);
 }
 
+/* The first version of the update: a graph of another shape changes nothing. */
+static bool update_by_first(struct bench *b)
+{
+	CUgraphNode wrong, more;
+	CUgraphExec exec;
+	struct chain c, d;
+	int result;
+
+	CHECK(make_chain(b, &c, 7) && make_chain(b, &d, 8));
+	OK(cuGraphInstantiateWithFlags(&exec, c.graph, 0));
+	wrong = exec;
+	result = 77;
+	OK(cuGraphExecUpdate(exec, d.graph, &wrong, &result));
+	CHECK(!wrong && result == 0);
+	CHECK(launch_chain(b, exec, 8, true, true));
+	OK(cuGraphExecUpdate(exec, c.graph, NULL, NULL));
+	OK(cuGraphAddEmptyNode(&more, d.graph, NULL, 0));
+	wrong = exec;
+	CHECK(cuGraphExecUpdate(exec, d.graph, &wrong, &result) ==
+	      CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+	CHECK(!wrong && result == 1);
+	CHECK(cuGraphExecUpdate(NULL, d.graph, &wrong, &result) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(launch_chain(b, exec, 7, true, true));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(c.graph));
+	OK(cuGraphDestroy(d.graph));
+	return true;
+}
+
+static bool updated(void)
+{
+	struct bench b;
+
+	CHECK(bench_open(&b) && update_by_first(&b));
+	return sample_end();
+}
+
 static bool disabled(void)
 {
 	struct cuda_update_result result;
@@ -331,6 +368,7 @@ static bool flags(void)
 
 const struct sample_check graph_instances_checks[] = {
 	{"nodes of instances that are disabled", disabled},
+	{"instances that are updated by the first version", updated},
 	{"functions of instances that change", functions},
 	{"events of instances that change", events},
 	{"children of instances that change", children},

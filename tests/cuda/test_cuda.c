@@ -70,6 +70,35 @@ static void not_unified(void)
 	CU_ASSERT(waitpid(pid, &status, 0) == pid && status == 0);
 }
 
+/* Memory that 32 bits cannot tell, which no VF here has. */
+static void short_sizes(void)
+{
+	CU_ASSERT_EQUAL(memory_in_32_bits(0), 0);
+	CU_ASSERT_EQUAL(memory_in_32_bits(UINT32_MAX - 1), UINT32_MAX - 1);
+	CU_ASSERT_EQUAL(memory_in_32_bits(UINT32_MAX), UINT32_MAX);
+	CU_ASSERT_EQUAL(memory_in_32_bits(UINT64_C(1) << 32), UINT32_MAX);
+	CU_ASSERT_EQUAL(memory_in_32_bits(UINT64_MAX), UINT32_MAX);
+}
+
+/* Of a GPU whose first 14 attributes are all different: those are the properties, in their order.
+ */
+static void properties(void)
+{
+	const struct softgpu_about own = link_about;
+	struct cuda_properties p;
+	int all[14], i;
+
+	for (i = 0; i < 14; i++)
+		link_about.attributes[1 + i] = 1000 + i;
+	CU_ASSERT_EQUAL(cuDeviceGetProperties(&p, 0), CUDA_SUCCESS);
+	memcpy(all, &p, sizeof(all));
+	for (i = 0; i < 14; i++)
+		CU_ASSERT_EQUAL(all[i], 1000 + i);
+	link_about = own;
+	CU_ASSERT_EQUAL(cuDeviceGetProperties(NULL, 0), CUDA_ERROR_INVALID_VALUE);
+	CU_ASSERT_EQUAL(cuDeviceGetProperties(&p, 1), CUDA_ERROR_INVALID_DEVICE);
+}
+
 static volatile uint8_t *used_to_the_end;
 
 /* After the library's destructor. */
@@ -814,6 +843,8 @@ static const struct test tests[] = {
 	{"pinned memory is there until the program ends", until_the_end},
 	{"registered memory is the program's when it ends", own_at_the_end},
 	{"nothing works before cuInit, and cuInit needs a VF", before_init},
+	{"sizes of 32 bits tell the most that they can", short_sizes},
+	{"the device's properties are its first attributes", properties},
 	{"the device's addresses are kept free", kept_free},
 	{"GPU kernels reach the window at its addresses", unified},
 	{"the sample's checks pass", sample},

@@ -198,6 +198,72 @@ static void unknown_names(void)
 	}
 }
 
+static bool is_symbol(const char *symbol)
+{
+	size_t i;
+
+	for (i = 0; i < ROWS; i++)
+		if (strcmp(rows[i].symbol, symbol) == 0)
+			return true;
+	return false;
+}
+
+/* Those that are left out, because their addresses on the device have 32 bits. */
+static bool has_short_addresses(const char *symbol)
+{
+	static const char *const names[] = {"cuMemAlloc",
+					    "cuMemAllocPitch",
+					    "cuMemFree",
+					    "cuMemGetAddressRange",
+					    "cuMemHostGetDevicePointer",
+					    "cuModuleGetGlobal",
+					    "cuMemcpyHtoD",
+					    "cuMemcpyDtoH",
+					    "cuMemcpyDtoD",
+					    "cuMemcpyHtoDAsync",
+					    "cuMemcpyDtoHAsync",
+					    "cuMemcpyDtoDAsync",
+					    "cuMemcpy2D",
+					    "cuMemcpy2DUnaligned",
+					    "cuMemcpy2DAsync",
+					    "cuMemcpy3D",
+					    "cuMemcpy3DAsync",
+					    "cuMemsetD8",
+					    "cuMemsetD16",
+					    "cuMemsetD32",
+					    "cuMemsetD2D8",
+					    "cuMemsetD2D16",
+					    "cuMemsetD2D32"};
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(names[i], symbol) == 0)
+			return true;
+	return false;
+}
+
+/* A call of which a later version is carried is carried in each earlier one, too. */
+static void earlier_versions(void)
+{
+	char before[96];
+	size_t i, n;
+
+	for (i = 0; i < ROWS; i++) {
+		n = strlen(rows[i].symbol);
+		snprintf(before, sizeof(before), "%s", rows[i].symbol);
+		if (n < 3 || strncmp(before + n - 3, "_v", 2) != 0)
+			continue;
+		if (before[n - 1] > '2')
+			before[n - 1]--;
+		else
+			before[n - 3] = 0;
+		if (is_symbol(before) == has_short_addresses(before)) {
+			puts(before);
+			CU_FAIL("an earlier version is missing, or is there and told as left out");
+		}
+	}
+}
+
 static void wrong_arguments(void)
 {
 	static const uint64_t flags[] = {3, 4, UINT64_C(1) << 32, UINT64_MAX};
@@ -222,6 +288,7 @@ static const struct test tests[] = {
 	{"each entry is a symbol", all},
 	{"there are symbols for a default stream of each thread", per_thread},
 	{"each version is answered by the newest signature that it knows", versions},
+	{"of what is carried, each earlier version is there", earlier_versions},
 	{"names that are none are not found", unknown_names},
 	{"wrong arguments are refused", wrong_arguments},
 	{NULL, NULL},

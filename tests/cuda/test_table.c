@@ -73,7 +73,8 @@ static void signatures(void)
 
 	for (i = 0; i < ROWS; i++) {
 		at = find(rows[i].name, rows[i].since);
-		at = at ? at : find_other(rows[i].symbol);
+		if (!at && strcmp(rows[i].name, rows[i].symbol) != 0)
+			at = find_other(rows[i].symbol);
 		if (!at || arguments(at) != arguments(rows[i].signature)) {
 			printf("%s, %s of version %d: %s\n", rows[i].symbol, rows[i].name,
 			       rows[i].since, at ? "other arguments" : "no such signature");

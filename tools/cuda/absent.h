@@ -27,7 +27,6 @@
 	X(cuCtxGetDevResource)                                                                     \
 	X(cuCtxGetExecAffinity)                                                                    \
 	X(cuCtxRecordEvent)                                                                        \
-	X(cuCtxResetPersistingL2Cache)                                                             \
 	X(cuCtxWaitEvent)                                                                          \
 	X(cuDestroyExternalMemory)                                                                 \
 	X(cuDestroyExternalSemaphore)                                                              \
@@ -39,7 +38,6 @@
 	X(cuDeviceGetLuid)                                                                         \
 	X(cuDeviceGetNvSciSyncAttributes)                                                          \
 	X(cuDeviceGetP2PAttribute)                                                                 \
-	X(cuDeviceGetProperties)                                                                   \
 	X(cuDeviceGetTexture1DLinearMaxWidth)                                                      \
 	X(cuDeviceGraphMemTrim)                                                                    \
 	X(cuDeviceRegisterAsyncNotification)                                                       \
@@ -58,7 +56,6 @@
 	X(cuExternalMemoryGetMappedBuffer)                                                         \
 	X(cuExternalMemoryGetMappedMipmappedArray)                                                 \
 	X(cuFlushGPUDirectRDMAWrites)                                                              \
-	X(cuFuncSetSharedMemConfig)                                                                \
 	X(cuGLCtxCreate)                                                                           \
 	X(cuGLCtxCreate_v2)                                                                        \
 	X(cuGLGetDevices)                                                                          \
@@ -87,7 +84,6 @@
 	X(cuGraphExecExternalSemaphoresSignalNodeSetParams)                                        \
 	X(cuGraphExecExternalSemaphoresWaitNodeSetParams)                                          \
 	X(cuGraphExecNodeSetParams)                                                                \
-	X(cuGraphExecUpdate)                                                                       \
 	X(cuGraphExternalSemaphoresSignalNodeGetParams)                                            \
 	X(cuGraphExternalSemaphoresSignalNodeSetParams)                                            \
 	X(cuGraphExternalSemaphoresWaitNodeGetParams)                                              \
@@ -122,12 +118,9 @@
 	X(cuGreenCtxWaitEvent)                                                                     \
 	X(cuImportExternalMemory)                                                                  \
 	X(cuImportExternalSemaphore)                                                               \
-	X(cuKernelGetLibrary)                                                                      \
 	X(cuLaunchCooperativeKernelMultiDevice)                                                    \
 	X(cuLibraryEnumerateKernels)                                                               \
 	X(cuLibraryGetKernelCount)                                                                 \
-	X(cuLibraryGetManaged)                                                                     \
-	X(cuLibraryGetUnifiedFunction)                                                             \
 	X(cuMemAdvise)                                                                             \
 	X(cuMemAdvise_v2)                                                                          \
 	X(cuMemAlloc)                                                                              \
@@ -135,7 +128,6 @@
 	X(cuMemFree)                                                                               \
 	X(cuMemGetAddressRange)                                                                    \
 	X(cuMemGetHandleForAddressRange)                                                           \
-	X(cuMemGetInfo)                                                                            \
 	X(cuMemHostGetDevicePointer)                                                               \
 	X(cuMemMapArrayAsync)                                                                      \
 	X(cuMemPoolExportPointer)                                                                  \
@@ -198,7 +190,6 @@
 	X(cuMulticastGetGranularity)                                                               \
 	X(cuMulticastUnbind)                                                                       \
 	X(cuParamSetTexRef)                                                                        \
-	X(cuProfilerInitialize)                                                                    \
 	X(cuSignalExternalSemaphoresAsync)                                                         \
 	X(cuStreamBatchMemOp)                                                                      \
 	X(cuStreamBatchMemOp_v2)                                                                   \

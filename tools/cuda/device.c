@@ -118,14 +118,12 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 	return CALL_END(e);
 }
 
-/* As much as 32 bits can say. */
 CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice device)
 {
 	CUresult e = begin(device, bytes);
-	uint64_t all = link_parts.memory_size;
 
 	if (e == CUDA_SUCCESS)
-		*bytes = all < UINT32_MAX ? (unsigned)all : UINT32_MAX;
+		*bytes = memory_in_32_bits(link_parts.memory_size);
 	return CALL_END(e);
 }
 
@@ -189,6 +187,27 @@ CUresult cuDeviceGetAttribute(int *value, int which, CUdevice device)
 
 	if (e == CUDA_SUCCESS)
 		*value = attribute(which);
+	return CALL_END(e);
+}
+
+/* Some of the attributes, as programs got them before there were attributes. */
+CUresult cuDeviceGetProperties(struct cuda_properties *out, CUdevice device)
+{
+	CUresult e = begin(device, out);
+
+	if (e == CUDA_SUCCESS)
+		*out = (struct cuda_properties){
+			.threads = attribute(1),
+			.block = {attribute(2), attribute(3), attribute(4)},
+			.grid = {attribute(5), attribute(6), attribute(7)},
+			.shared = attribute(8),
+			.constant = attribute(9),
+			.warp = attribute(10),
+			.pitch = attribute(11),
+			.registers = attribute(12),
+			.clock = attribute(13),
+			.texture = attribute(14),
+		};
 	return CALL_END(e);
 }
 

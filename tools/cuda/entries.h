@@ -35,6 +35,8 @@
 	X(cuDeviceTotalMem_v2, "cuDeviceTotalMem", 3020, (size_t * bytes, CUdevice device))        \
 	X(cuDeviceGetAttribute, "cuDeviceGetAttribute", 2000,                                      \
 	  (int *value, int which, CUdevice device))                                                \
+	X(cuDeviceGetProperties, "cuDeviceGetProperties", 2000,                                    \
+	  (struct cuda_properties * out, CUdevice device))                                         \
 	X(cuDeviceGetPCIBusId, "cuDeviceGetPCIBusId", 4010,                                        \
 	  (char *address, int size, CUdevice device))                                              \
 	X(cuDeviceGetByPCIBusId, "cuDeviceGetByPCIBusId", 4010,                                    \
@@ -67,6 +69,9 @@
 	X(cuCtxSetCacheConfig, "cuCtxSetCacheConfig", 3020, (int config))                          \
 	X(cuCtxGetSharedMemConfig, "cuCtxGetSharedMemConfig", 4020, (int *config))                 \
 	X(cuCtxSetSharedMemConfig, "cuCtxSetSharedMemConfig", 4020, (int config))                  \
+	X(cuCtxResetPersistingL2Cache, "cuCtxResetPersistingL2Cache", 11000, (void))               \
+	X(cuProfilerInitialize, "cuProfilerInitialize", 4000,                                      \
+	  (const char *config, const char *output, int mode))                                      \
 	X(cuProfilerStart, "cuProfilerStart", 4000, (void))                                        \
 	X(cuProfilerStop, "cuProfilerStop", 4000, (void))                                          \
 	X(cuCtxSynchronize, "cuCtxSynchronize", 2000, (void))                                      \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of entries.h: first versions of calls that have later ones. Most have the same signature;
- * cuStreamBeginCapture() had no mode, and sizes had 32 bits. Programs that look for symbols by name
- * still ask for some. Where addresses on the device had 32 bits (cuMemAlloc()), the first version
- * is absent. Contexts that are attached to, and launches in several calls, have no later version.
+ * cuStreamBeginCapture() had no mode, cuGraphExecUpdate() no structure, and sizes had 32 bits.
+ * Programs that look for symbols by name still ask for some. Where addresses on the device had 32
+ * bits (cuMemAlloc()), the first version is absent. Contexts that are attached to, and launches in
+ * several calls, have no later version.
  */
 #ifndef CUDA_ENTRIES_FIRST_H
 #define CUDA_ENTRIES_FIRST_H
@@ -13,6 +14,7 @@
 	X(cuDevicePrimaryCtxSetFlags, "cuDevicePrimaryCtxSetFlags", 7000,                          \
 	  (CUdevice device, unsigned flags))                                                       \
 	X(cuDeviceTotalMem, "cuDeviceTotalMem", 2000, (unsigned *bytes, CUdevice device))          \
+	X(cuMemGetInfo, "cuMemGetInfo", 2000, (unsigned *left, unsigned *all))                     \
 	X(cuMemAllocHost, "cuMemAllocHost", 2000, (void **out, unsigned bytes))                    \
 	X(cuCtxCreate, "cuCtxCreate", 2000, (CUcontext * out, unsigned flags, CUdevice device))    \
 	X(cuCtxDestroy, "cuCtxDestroy", 2000, (CUcontext context))                                 \
@@ -48,6 +50,8 @@
 	  (CUstream s, CUdeviceptr at, uint64_t value, unsigned flags))                            \
 	X(cuStreamBeginCapture, "cuStreamBeginCapture", 10000, (CUstream h))                       \
 	X(cuGraphInstantiate, "cuGraphInstantiate", 10000,                                         \
-	  (CUgraphExec * out, CUgraph graph, CUgraphNode * wrong, char *log, size_t log_size))
+	  (CUgraphExec * out, CUgraph graph, CUgraphNode * wrong, char *log, size_t log_size))     \
+	X(cuGraphExecUpdate, "cuGraphExecUpdate", 10020,                                           \
+	  (CUgraphExec h, CUgraph graph, CUgraphNode * wrong, int *result))
 
 #endif

@@ -14,6 +14,11 @@
 	X(cuLibraryGetKernel, "cuLibraryGetKernel", 12000,                                         \
 	  (CUkernel * out, CUlibrary library, const char *name))                                   \
 	X(cuLibraryGetModule, "cuLibraryGetModule", 12000, (CUmodule * out, CUlibrary library))    \
+	X(cuLibraryGetManaged, "cuLibraryGetManaged", 12000,                                       \
+	  (CUdeviceptr * out, size_t * bytes, CUlibrary library, const char *name))                \
+	X(cuLibraryGetUnifiedFunction, "cuLibraryGetUnifiedFunction", 12000,                       \
+	  (void **out, CUlibrary library, const char *name))                                       \
+	X(cuKernelGetLibrary, "cuKernelGetLibrary", 12050, (CUlibrary * out, CUkernel kernel))     \
 	X(cuKernelGetFunction, "cuKernelGetFunction", 12000, (CUfunction * out, CUkernel kernel))  \
 	X(cuFuncGetModule, "cuFuncGetModule", 11000, (CUmodule * out, CUfunction function))        \
 	X(cuFuncGetName, "cuFuncGetName", 12030, (const char **name, CUfunction function))         \
@@ -31,6 +36,8 @@
 	X(cuKernelSetAttribute, "cuKernelSetAttribute", 12000,                                     \
 	  (int which, int value, CUkernel kernel, CUdevice device))                                \
 	X(cuFuncSetCacheConfig, "cuFuncSetCacheConfig", 3000, (CUfunction function, int config))   \
+	X(cuFuncSetSharedMemConfig, "cuFuncSetSharedMemConfig", 4020,                              \
+	  (CUfunction function, int config))                                                       \
 	X(cuKernelSetCacheConfig, "cuKernelSetCacheConfig", 12000,                                 \
 	  (CUkernel kernel, int config, CUdevice device))                                          \
 	X(cuFuncLoad, "cuFuncLoad", 12040, (CUfunction function))                                  \

@@ -89,6 +89,29 @@ CUresult cuLibraryGetModule(CUmodule *out, CUlibrary library)
 	return CALL_END(e);
 }
 
+/* Finds NAME, where libraries have nothing. */
+static CUresult find_nothing(CUlibrary library, const char *name, bool ok)
+{
+	struct module *m;
+	CUresult e = begin(library, &m);
+
+	if (e == CUDA_SUCCESS && (!name || !ok))
+		e = CUDA_ERROR_INVALID_VALUE;
+	return e == CUDA_SUCCESS ? CUDA_ERROR_NOT_FOUND : e;
+}
+
+/* Managed memory is what the program allocates. */
+CUresult cuLibraryGetManaged(CUdeviceptr *out, size_t *bytes, CUlibrary library, const char *name)
+{
+	return CALL_END(find_nothing(library, name, out || bytes));
+}
+
+/* No function is one of the device and of the host. */
+CUresult cuLibraryGetUnifiedFunction(void **out, CUlibrary library, const char *name)
+{
+	return CALL_END(find_nothing(library, name, out));
+}
+
 /* Begins a call about a function. OK: whether its other arguments are right. */
 static CUresult begin_function(CUfunction h, struct function **f, bool ok)
 {
@@ -107,6 +130,19 @@ CUresult cuKernelGetFunction(CUfunction *out, CUkernel kernel)
 
 	if (e == CUDA_SUCCESS)
 		*out = kernel;
+	return CALL_END(e);
+}
+
+/* A module of a context is no library. */
+CUresult cuKernelGetLibrary(CUlibrary *out, CUkernel kernel)
+{
+	struct function *f;
+	CUresult e = begin_function(kernel, &f, out);
+
+	if (e == CUDA_SUCCESS && f->module->context)
+		e = CUDA_ERROR_INVALID_HANDLE;
+	if (e == CUDA_SUCCESS)
+		*out = f->module->handle;
 	return CALL_END(e);
 }
 
@@ -246,22 +282,30 @@ CUresult cuKernelSetAttribute(int which, int value, CUkernel kernel, CUdevice de
 	return CALL_END(e == CUDA_SUCCESS ? on(device) : e);
 }
 
-/* A preference for the first-level cache or shared memory; each launch gets what it needs. */
-static CUresult prefer(CUfunction function, int config)
+/* A preference that nobody can ask for, and that changes nothing. MOST: the largest value that CUDA
+ * has for it. */
+static CUresult prefer(CUfunction function, int config, int most)
 {
 	struct function *f;
 
-	return begin_function(function, &f, config >= 0 && config <= 3);
+	return begin_function(function, &f, config >= 0 && config <= most);
 }
 
+/* For the first-level cache or shared memory: each launch gets what it needs. */
 CUresult cuFuncSetCacheConfig(CUfunction function, int config)
 {
-	return CALL_END(prefer(function, config));
+	return CALL_END(prefer(function, config, 3));
+}
+
+/* For the width of shared memory's banks, which GPUs since compute capability 5.0 do not change. */
+CUresult cuFuncSetSharedMemConfig(CUfunction function, int config)
+{
+	return CALL_END(prefer(function, config, 2));
 }
 
 CUresult cuKernelSetCacheConfig(CUkernel kernel, int config, CUdevice device)
 {
-	CUresult e = prefer(kernel, config);
+	CUresult e = prefer(kernel, config, 3);
 
 	return CALL_END(e == CUDA_SUCCESS ? on(device) : e);
 }

@@ -348,6 +348,8 @@ CUresult host_call(const struct work_host *w);
 
 /* memory.c: whether AT is an address of the device that no pointer of this process can equal. */
 bool memory_is_device(uint64_t at);
+/* BYTES for calls whose sizes have 32 bits, or the most that these can say. */
+unsigned memory_in_32_bits(uint64_t bytes);
 /* Whether device memory and this process's have no address in common. */
 bool memory_is_unified(void);
 struct memory_range {

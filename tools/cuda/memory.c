@@ -85,16 +85,41 @@ bool memory_find(CUdeviceptr at, uint64_t bytes, uint64_t *offset)
 	return true;
 }
 
-CUresult cuMemGetInfo_v2(size_t *left, size_t *all)
+unsigned memory_in_32_bits(uint64_t bytes)
+{
+	return bytes < UINT32_MAX ? (unsigned)bytes : UINT32_MAX;
+}
+
+/* Begins a call about free memory. OK: whether its arguments are right. */
+static CUresult begin_info(bool ok)
 {
 	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
 
-	if (e == CUDA_SUCCESS && (!left || !all))
+	if (e == CUDA_SUCCESS && !ok)
 		e = CUDA_ERROR_INVALID_VALUE;
-	if (e == CUDA_SUCCESS) {
+	if (e == CUDA_SUCCESS)
 		link_care();
+	return e;
+}
+
+CUresult cuMemGetInfo_v2(size_t *left, size_t *all)
+{
+	CUresult e = begin_info(left && all);
+
+	if (e == CUDA_SUCCESS) {
 		*left = heap_left();
 		*all = link_parts.memory_size;
+	}
+	return CALL_END(e);
+}
+
+CUresult cuMemGetInfo(unsigned *left, unsigned *all)
+{
+	CUresult e = begin_info(left && all);
+
+	if (e == CUDA_SUCCESS) {
+		*left = memory_in_32_bits(heap_left());
+		*all = memory_in_32_bits(link_parts.memory_size);
 	}
 	return CALL_END(e);
 }

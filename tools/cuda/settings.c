@@ -95,6 +95,23 @@ CUresult cuCtxSetSharedMemConfig(int config)
 	return CALL_END(set(config, SETTING_BANKS, 2));
 }
 
+/* None does: what a stream says of the L2 cache changes nothing. */
+CUresult cuCtxResetPersistingL2Cache(void)
+{
+	struct context *c;
+
+	return CALL_END(begin(true, &c));
+}
+
+/* As in NVIDIA's driver, from CUDA 12.0 on. */
+CUresult cuProfilerInitialize(const char *config, const char *output, int mode)
+{
+	(void)config;
+	(void)output;
+	(void)mode;
+	return table_absent(__func__);
+}
+
 /* They are for a profiler, of which there is none. */
 CUresult cuProfilerStart(void)
 {

@@ -11,6 +11,11 @@ typedef uint64_t CUdeviceptr, CUmemHandle;
 typedef void *CUcontext, *CUmodule, *CUfunction, *CUstream, *CUevent, *CUlibrary, *CUkernel;
 typedef void *CUmemoryPool, *CUlinkState, *CUgraph, *CUgraphNode, *CUgraphExec;
 
+/* CUdevprop */
+struct cuda_properties {
+	int threads, block[3], grid[3], shared, constant, warp, pitch, registers, clock, texture;
+};
+
 /* CUDA_MEMCPY2D, CUDA_MEMCPY3D. TYPE: CUmemorytype */
 struct cuda_copy_side_2d {
 	size_t x, y;
@@ -132,7 +137,8 @@ _Static_assert(sizeof(struct cuda_copy_2d) == 128 && sizeof(struct cuda_copy_3d)
 		       sizeof(struct cuda_kernel_node) == 56 &&
 		       sizeof(struct cuda_kernel_node_2) == 72 &&
 		       sizeof(struct cuda_set_node) == 40 && sizeof(struct cuda_edge) == 8 &&
-		       sizeof(struct cuda_ipc_memory) == 64 && sizeof(struct cuda_ipc_event) == 64,
+		       sizeof(struct cuda_ipc_memory) == 64 &&
+		       sizeof(struct cuda_ipc_event) == 64 && sizeof(struct cuda_properties) == 56,
 	       "the interface's layout");
 
 #endif

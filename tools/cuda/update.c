@@ -215,12 +215,29 @@ static CUresult update(CUgraphExec h, CUgraph graph)
 		       : e;
 }
 
+/* CUgraphExecUpdateResult: _SUCCESS, _ERROR */
+static int result_of(CUresult e)
+{
+	return e == CUDA_SUCCESS ? 0 : 1;
+}
+
 CUresult cuGraphExecUpdate_v2(CUgraphExec h, CUgraph graph, struct cuda_update_result *result)
 {
 	CUresult e = update(h, graph);
 
 	if (result)
-		*result = (struct cuda_update_result){
-			.result = e == CUDA_SUCCESS ? 0 : 1}; /* _SUCCESS, _ERROR */
+		*result = (struct cuda_update_result){.result = result_of(e)};
+	return CALL_END(e);
+}
+
+/* The signature of CUDA 10.2, which has no structure for the result. */
+CUresult cuGraphExecUpdate(CUgraphExec h, CUgraph graph, CUgraphNode *wrong, int *result)
+{
+	CUresult e = update(h, graph);
+
+	if (wrong)
+		*wrong = NULL;
+	if (result)
+		*result = result_of(e);
 	return CALL_END(e);
 }
