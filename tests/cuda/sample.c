@@ -807,6 +807,7 @@ static const struct sample_check *const tables[] = {checks,
 						    pinned_checks,
 						    refused_checks,
 						    registered_checks,
+						    user_objects_checks,
 						    virtual_checks,
 						    NULL};
 

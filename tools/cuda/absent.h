@@ -94,8 +94,6 @@
 	X(cuGraphMemAllocNodeGetParams)                                                            \
 	X(cuGraphMemFreeNodeGetParams)                                                             \
 	X(cuGraphNodeSetParams)                                                                    \
-	X(cuGraphReleaseUserObject)                                                                \
-	X(cuGraphRetainUserObject)                                                                 \
 	X(cuGraphicsEGLRegisterImage)                                                              \
 	X(cuGraphicsGLRegisterBuffer)                                                              \
 	X(cuGraphicsGLRegisterImage)                                                               \
@@ -244,9 +242,6 @@
 	X(cuTexRefSetMipmapLevelBias)                                                              \
 	X(cuTexRefSetMipmapLevelClamp)                                                             \
 	X(cuTexRefSetMipmappedArray)                                                               \
-	X(cuUserObjectCreate)                                                                      \
-	X(cuUserObjectRelease)                                                                     \
-	X(cuUserObjectRetain)                                                                      \
 	X(cuVDPAUCtxCreate)                                                                        \
 	X(cuVDPAUCtxCreate_v2)                                                                     \
 	X(cuVDPAUGetDevice)                                                                        \

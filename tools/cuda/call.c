@@ -129,11 +129,25 @@ CUresult call_begin(enum needs needs, struct context **context)
 	return link_lost();
 }
 
+static struct call_later *all_later;
+
+void call_later(struct call_later *later)
+{
+	later->next = all_later;
+	all_later = later;
+}
+
 CUresult call_end(const char *name, CUresult e)
 {
+	struct call_later *later = all_later, *next;
 	const char *code = NULL;
 
+	all_later = NULL;
 	pthread_mutex_unlock(&lock);
+	for (; later; later = next) {
+		next = later->next;
+		later->run(later);
+	}
 	if (e != CUDA_SUCCESS && e != CUDA_ERROR_NOT_READY) {
 		cuGetErrorName(e, &code);
 		call_log("%s: %s", name, code ? code : "?");

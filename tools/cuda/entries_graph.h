@@ -143,6 +143,14 @@
 	X(cuGraphNodeGetEnabled, "cuGraphNodeGetEnabled", 11060,                                   \
 	  (CUgraphExec h, CUgraphNode node, unsigned *enabled))                                    \
 	X(cuGraphExecGetFlags, "cuGraphExecGetFlags", 12000, (CUgraphExec h, uint64_t * flags))    \
+	X(cuUserObjectCreate, "cuUserObjectCreate", 11030,                                         \
+	  (CUuserObject * out, void *data, void (*run)(void *), unsigned count, unsigned flags))   \
+	X(cuUserObjectRetain, "cuUserObjectRetain", 11030, (CUuserObject h, unsigned count))       \
+	X(cuUserObjectRelease, "cuUserObjectRelease", 11030, (CUuserObject h, unsigned count))     \
+	X(cuGraphRetainUserObject, "cuGraphRetainUserObject", 11030,                               \
+	  (CUgraph graph, CUuserObject h, unsigned count, unsigned flags))                         \
+	X(cuGraphReleaseUserObject, "cuGraphReleaseUserObject", 11030,                             \
+	  (CUgraph graph, CUuserObject h, unsigned count))                                         \
 	X(cuGraphExecUpdate_v2, "cuGraphExecUpdate", 12000,                                        \
 	  (CUgraphExec h, CUgraph graph, struct cuda_update_result * result))
 

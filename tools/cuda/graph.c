@@ -119,6 +119,7 @@ void graph_end(struct graph *g)
 	for (i = 0; i < g->n; i++)
 		end_node(g->nodes[i]);
 	handle_drop(HANDLE_GRAPH, g->handle);
+	user_objects_end(&g->objects);
 	free(g->nodes);
 	free(g);
 }
@@ -181,7 +182,7 @@ static struct node *copy_node(struct graph *to, const struct node *node)
 struct graph *graph_clone(const struct graph *g)
 {
 	struct graph *to = graph_make();
-	bool ok = to;
+	bool ok = to && user_objects_keep(&to->objects, &g->objects, false);
 	uint32_t i, k;
 
 	for (i = 0; i < g->n && ok; i++) {

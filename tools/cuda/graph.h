@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Graphs: nodes, each of which comes after others. graph.c has their structure, nodes.c the calls
  * that add nodes, parameters.c those that change them, instance.c executes them, update.c changes
- * what is executed, capture.c makes them out of calls. */
+ * what is executed, capture.c makes them out of calls, user_object.c has what they keep. */
 #ifndef CUDA_GRAPH_H
 #define CUDA_GRAPH_H
 
@@ -31,8 +31,20 @@ struct node {
 	uint32_t mark;		/* of whoever goes over the graph */
 };
 
+/* Objects of the program that a graph or an instance keeps. */
+struct user_object;
+struct user_reference {
+	struct user_object *object;
+	uint64_t count;
+};
+struct user_objects {
+	struct user_reference *of;
+	uint32_t n;
+};
+
 struct graph {
 	void *handle;
+	struct user_objects objects;
 	struct node **nodes; /* in the order of their making */
 	uint32_t n;
 	bool captured; /* a stream makes it: nothing may go */
@@ -60,6 +72,12 @@ bool graph_work_copy(struct work *to, const struct work *w);
 void graph_work_end(struct work *w);
 /* Ends TO, which becomes a copy of W if W can be executed. An error changes nothing. */
 CUresult graph_work_replace(struct work *to, const struct work *w);
+
+/* user_object.c: adds references to all that FROM has. LAUNCHED: they are an instance's. False: out
+ * of memory. */
+bool user_objects_keep(struct user_objects *to, const struct user_objects *from, bool launched);
+/* Ends the references, and the objects to which they were the last. */
+void user_objects_end(struct user_objects *l);
 
 /* Lists: adding a node that is there does nothing. False: out of memory. */
 bool graph_list_add(struct node_list *l, struct node *node);

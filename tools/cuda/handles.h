@@ -19,6 +19,7 @@ enum handle_kind {
 	HANDLE_NODE,
 	HANDLE_INSTANCE,
 	HANDLE_PHYSICAL,
+	HANDLE_OBJECT,
 };
 
 /* A handle is the number of a row plus the row's generation, so that a handle that was ended, or

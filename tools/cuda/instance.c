@@ -17,6 +17,7 @@ void instance_end(struct instance *x)
 
 	for (i = 0; i < x->n; i++)
 		graph_work_end(&x->steps[i].work);
+	user_objects_end(&x->objects);
 	free(x->steps);
 	free(x);
 }
@@ -51,8 +52,10 @@ static CUresult append(struct instance *x, const struct graph *g)
 	struct node **sorted = malloc((g->n + 1) * sizeof(struct node *));
 	CUresult e;
 
-	if (!sorted)
+	if (!sorted || !user_objects_keep(&x->objects, &g->objects, true)) {
+		free(sorted);
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	e = graph_sort(g, sorted) ? append_sorted(x, sorted, g->n) : CUDA_ERROR_INVALID_VALUE;
 	free(sorted);
 	return e;

@@ -16,6 +16,7 @@ struct step {
 struct instance {
 	void *handle;
 	struct step *steps;
+	struct user_objects objects; /* of its graph, and of the graph's children */
 	uint32_t n;
 	uint64_t flags;	  /* as the program has them */
 	uint32_t running; /* launches that are in progress, while functions of the program run */

@@ -2,7 +2,7 @@
 /*
  * The parts of the library, in an order in which each uses only those after it:
  *
- *   capture.c, graph.c, parameters.c, dot.c, instance.c, update.c: graphs
+ *   capture.c, graph.c, parameters.c, dot.c, instance.c, update.c, user_object.c: graphs
  *   device.c, context.c, settings.c, module.c, kernel.c, occupancy.c, launch.c, launch_first.c,
  *   copies.c, sets.c, memory.c, pinned.c, pool.c, pointer.c, stream.c, stream_about.c,
  *   host_call.c, linker.c: the other calls
@@ -68,6 +68,12 @@ struct context *call_current(void);
 /* Gives the lock back, and logs E if it is an error. Returns E. */
 CUresult call_end(const char *name, CUresult e);
 #define CALL_END(e) call_end(__func__, e)
+/* Something that the calling thread does at the end of its call, without the lock. */
+struct call_later {
+	void (*run)(struct call_later *later);
+	struct call_later *next;
+};
+void call_later(struct call_later *later);
 /* The first version of FUNCTION, which is in the same file and has the same signature. */
 #define CALL_FIRST(first, function)                                                                \
 	extern __typeof__(function) first __attribute__((alias(#function)))

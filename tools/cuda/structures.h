@@ -9,7 +9,7 @@
 typedef int CUresult, CUdevice;
 typedef uint64_t CUdeviceptr, CUmemHandle;
 typedef void *CUcontext, *CUmodule, *CUfunction, *CUstream, *CUevent, *CUlibrary, *CUkernel;
-typedef void *CUmemoryPool, *CUlinkState, *CUgraph, *CUgraphNode, *CUgraphExec;
+typedef void *CUmemoryPool, *CUlinkState, *CUgraph, *CUgraphNode, *CUgraphExec, *CUuserObject;
 
 /* CUdevprop */
 struct cuda_properties {

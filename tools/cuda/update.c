@@ -111,10 +111,14 @@ CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec h, CUgraphNode node, CUeve
 	return CALL_END(set_event(h, node, NODE_WAIT, &w));
 }
 
-/* Has the N steps at TO execute what those of GRAPH do, which has the same shape; if not, returns
- * OTHER and changes nothing. They stay the steps of their nodes, and disabled if they are. */
-static CUresult take_over(struct step *to, uint32_t n, CUgraph graph, CUresult other)
+/* Has the N steps at TO, of X, execute what those of GRAPH do, which has the same shape; if not,
+ * returns OTHER and changes nothing. They stay the steps of their nodes, and disabled if they are.
+ * The program's objects of GRAPH take the place of all that X had; those of a child come on top,
+ * because nobody knows which the former child's were. */
+static CUresult take_over(struct instance *x, struct step *to, uint32_t n, CUgraph graph,
+			  CUresult other)
 {
+	struct user_objects objects;
 	struct instance *made;
 	CUresult e = instance_make(&made, graph);
 	struct work w;
@@ -129,6 +133,13 @@ static CUresult take_over(struct step *to, uint32_t n, CUgraph graph, CUresult o
 		instance_end(made);
 		return other;
 	}
+	if (n < x->n && !user_objects_keep(&made->objects, &x->objects, true)) {
+		instance_end(made);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	objects = x->objects;
+	x->objects = made->objects;
+	made->objects = objects;
 	for (i = 0; i < n; i++) {
 		w = to[i].work;
 		to[i].work = made->steps[i].work;
@@ -157,7 +168,7 @@ static CUresult set_child(CUgraphExec h, CUgraphNode node, CUgraph graph)
 	step = find(x, node);
 	if (!step || !own || !other || !graph_is_like(own, other))
 		return CUDA_ERROR_INVALID_VALUE;
-	return take_over(step + 1, step->inner, graph, CUDA_ERROR_INVALID_VALUE);
+	return take_over(x, step + 1, step->inner, graph, CUDA_ERROR_INVALID_VALUE);
 }
 
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec h, CUgraphNode node, CUgraph child)
@@ -211,7 +222,7 @@ static CUresult update(CUgraphExec h, CUgraph graph)
 	if (e == CUDA_SUCCESS && x->running)
 		e = CUDA_ERROR_ILLEGAL_STATE;
 	return e == CUDA_SUCCESS
-		       ? take_over(x->steps, x->n, graph, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE)
+		       ? take_over(x, x->steps, x->n, graph, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE)
 		       : e;
 }
 
