@@ -311,6 +311,50 @@ static void *open_later(void *arg)
 	return arg;
 }
 
+/* Copies of memory of which a part is mapped, and of rows of it, take what earlier work leaves. */
+static bool in_part(void)
+{
+	struct cuda_copy_3d rows = {.width = PAGE, .rows = 3, .layers = 1};
+	uint8_t seen[3 * PAGE];
+	struct memory m = {0};
+	CUfunction wait_for;
+	pthread_t thread;
+	CUdeviceptr at, x;
+	uint32_t i, k;
+	CUresult e;
+	bool is;
+
+	CHECK(begin(&is));
+	if (!is)
+		return sample_end();
+	CHECK(make(&m, 3 * PAGE) && load(&wait_for, "wait_for"));
+	OK(cuMemAlloc_v2(&x, 6 * PAGE));
+	rows.from.type = 1;
+	rows.from.host = m.at;
+	rows.from.pitch = PAGE;
+	rows.to.type = 2;
+	rows.to.device = x;
+	rows.to.pitch = 2 * PAGE;
+	for (i = 0; i < 2; i++) {
+		memset(m.at, 5, 3 * PAGE);
+		OK(cuMemHostRegister_v2(m.at + PAGE, PAGE, MAP));
+		OK(cuMemHostGetDevicePointer_v2(&at, m.at + PAGE, 0));
+		CHECK(shut(wait_for));
+		OK(cuMemsetD8Async(at, 6, PAGE, NULL));
+		CHECK(pthread_create(&thread, NULL, open_later, NULL) == 0);
+		e = i ? cuMemcpy3D_v2(&rows) : cuMemcpyHtoD_v2(x, m.at, 3 * PAGE);
+		CHECK(pthread_join(thread, NULL) == 0 && e == CUDA_SUCCESS);
+		for (k = 0; k < 3; k++)
+			OK(cuMemcpyDtoH_v2(seen + k * PAGE, x + (1 + i) * k * PAGE, PAGE));
+		CHECK(seen[0] == 5 && seen[PAGE] == 6 && seen[2 * PAGE - 1] == 6);
+		CHECK(seen[2 * PAGE] == 5);
+		OK(cuMemHostUnregister(m.at + PAGE));
+		OK(cuMemFreeHost((void *)flag));
+	}
+	free(m.all);
+	return sample_end();
+}
+
 /* Its contents stay, with what earlier work writes to it; and what comes later is not seen on the
  * other side. */
 static bool until_it_ends(void)
@@ -585,6 +629,7 @@ const struct sample_check registered_checks[] = {
 	{"registered memory, and copies", by_copies},
 	{"registered memory, and copies of other memory", beside_copies},
 	{"registered memory, later", later},
+	{"copies of memory that is registered in part", in_part},
 	{"registered memory until it ends", until_it_ends},
 	{"memory that cannot be mapped", refused},
 	{"memory that cannot be mapped, in a thread", refused_in_thread},

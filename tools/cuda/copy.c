@@ -159,6 +159,10 @@ CUresult copy_to_device(CUdeviceptr dst, const void *src, uint64_t bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (pinned_at(src, bytes, &at))
 		return copy_pinned(&to, at, bytes, false);
+	/* If only a part is pinned, earlier work may still write there. */
+	e = pinned_touches(src, bytes) ? link_wait() : CUDA_SUCCESS;
+	if (e != CUDA_SUCCESS)
+		return e;
 	e = begin_steps(&s, bytes);
 	for (i = 0; i < s.n && e == CUDA_SUCCESS; i++) {
 		if (i >= s.parts)

@@ -316,6 +316,8 @@ const struct pinned *pinned_find(const void *at);
 /* Whether BYTES at MEMORY are pinned, so that the VF copies from or to there itself: *AT in the
  * partition. */
 bool pinned_at(const void *memory, uint64_t bytes, uint64_t *at);
+/* Whether any of them is pinned. */
+bool pinned_touches(const void *memory, uint64_t bytes);
 /* Whether GPU kernels reach P, which may be NULL, at its address. */
 bool pinned_is_mapped(const struct pinned *p);
 /* The address at which they reach what is AT in P; 0: they do not. */

@@ -83,6 +83,17 @@ bool pinned_at(const void *memory, uint64_t bytes, uint64_t *at)
 	return bytes <= p->bytes - in;
 }
 
+bool pinned_touches(const void *memory, uint64_t bytes)
+{
+	const uint8_t *first = memory;
+	size_t i = up_to(first + bytes - 1);
+
+	for (; i > 0 && first < all[i - 1].at + all[i - 1].bytes; i--)
+		if (all[i - 1].window)
+			return true;
+	return false;
+}
+
 /* Whether there is room for two more. */
 static bool make_room(void)
 {

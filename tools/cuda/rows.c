@@ -88,9 +88,10 @@ static CUresult batch(const struct work_copy *w, uint64_t layer, uint64_t row, u
 static uint64_t batch_of(const struct work_copy *w)
 {
 	const struct work_side *host = w->to.host ? &w->to : &w->from;
-	uint64_t n = copy_step(UINT64_MAX) / w->width, at;
+	uint64_t n = copy_step(UINT64_MAX) / w->width, bytes;
 
-	if (w->to.host == w->from.host || pinned_at(host->memory, 1, &at))
+	if (w->to.host == w->from.host || !span(host, w, &bytes) ||
+	    pinned_touches(host->memory, bytes))
 		return 0;
 	return n < LINK_BATCH ? n : LINK_BATCH;
 }
