@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -700,6 +701,15 @@ static void short_steps(void)
 /* If this is set, Linux has no memory for what the program maps where it likes; or moves no mapping
  * over another, and what was there is gone. */
 static bool cannot_map, cannot_move;
+static bool signals; /* a signal comes whenever a mapping is moved */
+static bool is_moving;
+static int n_within, n_after; /* signals that came meanwhile, and later */
+
+static void count(int number)
+{
+	(void)number;
+	*(is_moving ? &n_within : &n_after) += 1;
+}
 
 void *__real_mmap64(void *at, size_t bytes, int rights, int flags, int fd, off_t offset);
 void *__wrap_mmap64(void *at, size_t bytes, int rights, int flags, int fd, off_t offset);
@@ -718,6 +728,11 @@ void *__wrap_mremap(void *at, size_t old, size_t bytes, int flags, ...)
 	va_list list;
 	void *to;
 
+	if (signals) {
+		is_moving = true;
+		raise(SIGUSR1);
+		is_moving = false;
+	}
 	va_start(list, flags);
 	to = flags & MREMAP_FIXED ? va_arg(list, void *) : NULL;
 	va_end(list);
@@ -765,6 +780,35 @@ static void without_memory(void)
 		CU_ASSERT_EQUAL(cuMemHostUnregister(p), CUDA_SUCCESS);
 		CU_ASSERT(is_all(p, 7));
 		CU_ASSERT_EQUAL(cuMemsetD8_v2(at, 8, 8192), CUDA_ERROR_INVALID_VALUE);
+	}
+	free(p);
+	CU_ASSERT(sample_end());
+}
+
+/* Nobody calls fork() or exit() from a signal's handler in the middle of that: they would wait for
+ * ever. */
+static void no_signals(void)
+{
+	struct sigaction old, new = {.sa_handler = count};
+	uint8_t *p = aligned_alloc(4096, 8192);
+	sigset_t before, after;
+
+	CU_ASSERT_FATAL(p && sample_begin());
+	if (link_window_is_unified()) {
+		memset(p, 5, 8192);
+		sigemptyset(&before);
+		sigaddset(&before, SIGUSR2);
+		pthread_sigmask(SIG_SETMASK, &before, &after);
+		sigaction(SIGUSR1, &new, &old);
+		signals = true;
+		CU_ASSERT_EQUAL(cuMemHostRegister_v2(p, 8192, 2), CUDA_SUCCESS);
+		CU_ASSERT(n_within == 0 && n_after == 1);
+		CU_ASSERT_EQUAL(cuMemHostUnregister(p), CUDA_SUCCESS);
+		CU_ASSERT(n_within == 0 && n_after == 2);
+		signals = false;
+		sigaction(SIGUSR1, &old, NULL);
+		pthread_sigmask(SIG_SETMASK, &after, &before);
+		CU_ASSERT(sigismember(&before, SIGUSR2) == 1 && sigismember(&before, SIGUSR1) == 0);
 	}
 	free(p);
 	CU_ASSERT(sample_end());
@@ -860,6 +904,7 @@ static const struct test tests[] = {
 	{"to ask for a function takes no memory, and to launch it does", asking},
 	{"registered memory stays what it is without memory to move to", without_memory},
 	{"registered memory keeps its contents where mappings cannot be moved", not_moved},
+	{"registered memory moves without a signal", no_signals},
 	{"the loss of the worker is the program's error", loss},
 	{NULL, NULL},
 };

@@ -8,6 +8,7 @@
  * window's, and it has two addresses, the program's and the GPU's.
  */
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,8 +27,28 @@
 static struct pinned *all; /* by address; memory that has two is there twice */
 static size_t n_all, room;
 /* Whoever changes the list, or maps what is in it, has this lock, too: not for longer than that
- * takes, so that fork() and exit() can wait for it. */
+ * takes, so that fork() and exit() can wait for it. No signal comes meanwhile, whose handler could
+ * call these. */
 static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
+static sigset_t signals; /* that its owner had blocked before */
+
+static void begin_change(void)
+{
+	sigset_t every, before;
+
+	sigfillset(&every);
+	pthread_sigmask(SIG_SETMASK, &every, &before);
+	pthread_mutex_lock(&change);
+	signals = before;
+}
+
+static void end_change(void)
+{
+	const sigset_t before = signals;
+
+	pthread_mutex_unlock(&change);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
 
 /* How many begin at AT or before it. */
 static size_t up_to(const void *at)
@@ -123,11 +144,11 @@ static bool add(struct pinned p)
 	bool ok;
 
 	p.id = memory_new_id();
-	pthread_mutex_lock(&change);
+	begin_change();
 	ok = make_room();
 	if (ok)
 		insert(p);
-	pthread_mutex_unlock(&change);
+	end_change();
 	return ok;
 }
 
@@ -205,10 +226,10 @@ static bool drop(size_t i)
 {
 	const struct pinned p = all[i];
 
-	pthread_mutex_lock(&change);
+	begin_change();
 	n_all--;
 	memmove(&all[i], &all[i + 1], (n_all - i) * sizeof(*all));
-	pthread_mutex_unlock(&change);
+	end_change();
 	if (p.kind == PINNED_PLAIN)
 		free(p.at);
 	return p.window == p.at;
@@ -221,9 +242,9 @@ static bool give_pages(const struct pinned *p)
 	bool ok;
 
 	link_drain();
-	pthread_mutex_lock(&change);
+	begin_change();
 	ok = registered_unmap(p->at, p->bytes);
-	pthread_mutex_unlock(&change);
+	end_change();
 	return ok;
 }
 
@@ -409,12 +430,12 @@ static void at_exit(void)
 {
 	size_t i;
 
-	pthread_mutex_lock(&change);
+	begin_change();
 	for (i = 0; i < n_all && link_lost() == CUDA_SUCCESS; i++)
 		if (is_view(&all[i]))
 			registered_unmap(all[i].at, all[i].bytes);
 	left = true;
-	pthread_mutex_unlock(&change);
+	end_change();
 }
 
 /* What views need, before the first one. */
@@ -434,7 +455,7 @@ static CUresult make_view(struct pinned p)
 	CUresult e = CUDA_ERROR_OUT_OF_MEMORY;
 
 	p.id = memory_new_id();
-	pthread_mutex_lock(&change);
+	begin_change();
 	if (left)
 		e = CUDA_ERROR_DEINITIALIZED;
 	else if (make_room())
@@ -444,7 +465,7 @@ static CUresult make_view(struct pinned p)
 		p.at = p.window;
 		insert(p);
 	}
-	pthread_mutex_unlock(&change);
+	end_change();
 	return e;
 }
 
