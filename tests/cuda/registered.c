@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory of the program's own that it has mapped: it keeps its address, and GPU kernels reach it at
  * another. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -574,6 +575,157 @@ static bool in_child(void)
 	return sample_end();
 }
 
+/* A child's handlers wait for this, before those of the library, if it has a pipe. */
+static int go[2] = {-1, -1};
+
+static void wait_for_go(void)
+{
+	char c;
+
+	if (go[0] >= 0 && read(go[0], &c, 1) != 1)
+		_exit(2);
+}
+
+__attribute__((constructor)) static void begin_handlers(void)
+{
+	pthread_atfork(NULL, NULL, wait_for_go);
+}
+
+/* It has what was there at the fork, whatever its parent and the VF do before it runs. */
+static bool as_of_the_fork(void)
+{
+	uint8_t model[BYTES];
+	struct memory m = {0};
+	CUdeviceptr at;
+	int status;
+	pid_t pid;
+	bool is;
+
+	CHECK(begin(&is));
+	if (!is)
+		return sample_end();
+	CHECK(make_mapped(&m, &at) && pipe(go) == 0);
+	memcpy(model, m.at, BYTES);
+	pid = fork();
+	if (pid == 0)
+		_exit(memcmp(m.at, model, BYTES) != 0);
+	memset(m.at, 1, BYTES);
+	OK(cuMemHostUnregister(m.at));
+	memset(as_seen(at), 2, BYTES);
+	CHECK(write(go[1], "", 1) == 1);
+	close(go[0]);
+	close(go[1]);
+	go[0] = -1;
+	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+	free(m.all);
+	return sample_end();
+}
+
+/* What a program makes of registered memory, which CUDA forbids. */
+enum { GONE, CLOSED, READ_ONLY, OTHER, FROM_FILE, STILL, KINDS };
+#define EACH 40u /* pages of each kind, in turn */
+#define MANY ((size_t)EACH * KINDS * PAGE)
+
+static bool spoil(uint8_t *p, int fd)
+{
+	const int both = PROT_READ | PROT_WRITE, own = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+	uint32_t i;
+
+	for (i = 0; i < EACH; i++, p += KINDS * PAGE) {
+		CHECK(munmap(p + GONE * PAGE, PAGE) == 0);
+		CHECK(mprotect(p + CLOSED * PAGE, PAGE, PROT_NONE) == 0);
+		CHECK(mprotect(p + READ_ONLY * PAGE, PAGE, PROT_READ) == 0);
+		CHECK(mmap(p + OTHER * PAGE, PAGE, both, own, -1, 0) == p + OTHER * PAGE);
+		CHECK(mmap(p + FROM_FILE * PAGE, PAGE, both, MAP_SHARED | MAP_FIXED, fd,
+			   i * PAGE) == p + FROM_FILE * PAGE);
+		memset(p + OTHER * PAGE, 7, PAGE);
+		memset(p + FROM_FILE * PAGE, 8, PAGE);
+	}
+	return true;
+}
+
+static bool is_filled(const uint8_t *p, uint8_t value)
+{
+	return p[0] == value && memcmp(p, p + 1, PAGE - 1) == 0;
+}
+
+/* Whether it has that still, and the VF's window AT nowhere in what is left. */
+static bool is_spoilt(uint8_t *p, int fd, uint8_t *window)
+{
+	uint8_t seen, *q;
+	uint32_t i;
+	int ends[2];
+
+	CHECK(pipe(ends) == 0);
+	if (window)
+		memset(window, 3, MANY);
+	for (i = 0; i < EACH; i++) {
+		q = p + i * KINDS * PAGE;
+		CHECK(msync(q + GONE * PAGE, PAGE, MS_ASYNC) == -1 && errno == ENOMEM);
+		CHECK(write(ends[1], q + CLOSED * PAGE, 1) == -1 && errno == EFAULT);
+		CHECK(write(ends[1], "", 1) == 1);
+		CHECK(read(ends[0], q + READ_ONLY * PAGE, 1) == -1 && errno == EFAULT);
+		CHECK(read(ends[0], &seen, 1) == 1);
+		CHECK(mprotect(q + CLOSED * PAGE, PAGE, PROT_READ) == 0);
+		CHECK(is_filled(q + CLOSED * PAGE, 5) && is_filled(q + READ_ONLY * PAGE, 5));
+		CHECK(is_filled(q + OTHER * PAGE, 7) && is_filled(q + FROM_FILE * PAGE, 8));
+		CHECK(is_filled(q + STILL * PAGE, 5));
+		q[FROM_FILE * PAGE] = 9;
+		CHECK(pread(fd, &seen, 1, i * PAGE) == 1 && seen == 9);
+		q[FROM_FILE * PAGE] = 8;
+		memset(q + STILL * PAGE, 6, PAGE);
+	}
+	for (i = 0; window && i < MANY; i++)
+		CHECK(window[i] == 3);
+	close(ends[0]);
+	close(ends[1]);
+	return true;
+}
+
+enum { BY_CALL, BY_CONTEXT, BY_FORK, ENDS };
+
+static bool ends_spoilt(uint8_t *p, int fd, uint8_t *window, int how, CUcontext context)
+{
+	int status;
+	pid_t pid;
+
+	if (how == BY_FORK) {
+		pid = fork();
+		if (pid == 0)
+			_exit(!is_spoilt(p, fd, NULL));
+		CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+	}
+	if (how != BY_CONTEXT)
+		OK(cuMemHostUnregister(p));
+	CHECK(how == BY_CONTEXT || is_spoilt(p, fd, window));
+	OK(cuCtxDestroy_v2(context));
+	return how != BY_CONTEXT || is_spoilt(p, fd, window);
+}
+
+/* Pages that the program has unmapped, protected or replaced without a word stay so. */
+static bool spoilt(void)
+{
+	int fd = memfd_create("spoilt", 0), how;
+	CUcontext context;
+	CUdeviceptr at;
+	uint8_t *p;
+	bool is;
+
+	CHECK(begin(&is) && fd >= 0 && ftruncate(fd, EACH * PAGE) == 0);
+	for (how = 0; how < ENDS && is; how++) {
+		p = mmap(NULL, MANY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		CHECK(p != MAP_FAILED);
+		memset(p, 5, MANY);
+		OK(cuCtxCreate_v2(&context, 0, 0));
+		OK(cuMemHostRegister_v2(p, MANY, MAP));
+		OK(cuMemHostGetDevicePointer_v2(&at, p, 0));
+		CHECK(spoil(p, fd) && ends_spoilt(p, fd, as_seen(at), how, context));
+		munmap(p, MANY);
+	}
+	close(fd);
+	return sample_end();
+}
+
 static struct memory watched;
 static _Atomic bool ended;
 
@@ -635,6 +787,8 @@ const struct sample_check registered_checks[] = {
 	{"memory that cannot be mapped, in a thread", refused_in_thread},
 	{"registered memory ends with its context", with_context},
 	{"registered memory in a child", in_child},
+	{"registered memory in a child, as of the fork", as_of_the_fork},
+	{"registered memory that is something else by now", spoilt},
 	{"registered memory while it is read", while_read},
 	{NULL, NULL},
 };

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -176,23 +177,27 @@ static void end_late(void)
 }
 
 /* What the program has registered it may use until it ends, and so may nobody else: also if it
- * unregisters it very late. */
+ * unregisters it very late, or has unmapped a part. */
 static void own_at_the_end(void)
 {
-	int status, late;
+	enum { AS_IT_IS, LATE, PARTLY, ALL };
+	int status, how;
 	CUcontext c;
 	pid_t pid;
 
-	for (late = 0; late < 2; late++) {
+	for (how = 0; how < ALL; how++) {
 		pid = fork();
 		if (pid == 0) {
 			setenv("VGPU_CUDA_VF", "/direct", 1);
 			setenv("LD_LIBRARY_PATH", DRIVER, 1); /* for the worker */
 			if (cuInit(0) != CUDA_SUCCESS ||
 			    cuDevicePrimaryCtxRetain(&c, 0) != CUDA_SUCCESS ||
-			    cuCtxSetCurrent(c) != CUDA_SUCCESS || (late && atexit(end_late) != 0) ||
+			    cuCtxSetCurrent(c) != CUDA_SUCCESS ||
+			    (how == LATE && atexit(end_late) != 0) ||
 			    (link_window_is_unified() && !make_view()))
 				_exit(2);
+			if (how == PARTLY && view.at)
+				munmap(view.at + 4096, 4096);
 			exit(0);
 		}
 		CU_ASSERT(waitpid(pid, &status, 0) == pid && status == 0);
@@ -697,7 +702,6 @@ static void short_steps(void)
 	CU_ASSERT_EQUAL(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
 }
 
-/* A worker that dies takes its program's contexts with it: each call says so, and none waits. */
 /* If this is set, Linux has no memory for what the program maps where it likes; or moves no mapping
  * over another, and what was there is gone. */
 static bool cannot_map, cannot_move;
@@ -814,6 +818,57 @@ static void no_signals(void)
 	CU_ASSERT(sample_end());
 }
 
+/* Without descriptors, nothing tells which pages are still the window's. */
+static void without_descriptors(void)
+{
+	uint8_t *p = aligned_alloc(4096, 8192);
+	struct rlimit old, none;
+	CUdeviceptr at;
+
+	CU_ASSERT_FATAL(p && sample_begin());
+	if (link_window_is_unified()) {
+		CU_ASSERT_EQUAL(cuMemHostRegister_v2(p, 8192, 2), CUDA_SUCCESS);
+		CU_ASSERT_EQUAL(cuMemHostGetDevicePointer_v2(&at, p, 0), CUDA_SUCCESS);
+		CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &old), 0);
+		none = old;
+		none.rlim_cur = 0;
+		CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &none), 0);
+		CU_ASSERT_EQUAL(cuMemHostUnregister(p), CUDA_ERROR_OUT_OF_MEMORY);
+		CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &old), 0);
+		CU_ASSERT_EQUAL(cuMemsetD8_v2(at, 7, 8192), CUDA_SUCCESS);
+		CU_ASSERT(is_all(p, 7));
+		CU_ASSERT_EQUAL(cuMemHostUnregister(p), CUDA_SUCCESS);
+		CU_ASSERT(is_all(p, 7));
+	}
+	free(p);
+	CU_ASSERT(sample_end());
+}
+
+/* A child that there is no memory for has none there, rather than its parent's. */
+static void child_without_memory(void)
+{
+	uint8_t *p = aligned_alloc(4096, 8192);
+	int status = -1;
+	pid_t pid;
+
+	CU_ASSERT_FATAL(p && sample_begin());
+	if (link_window_is_unified()) {
+		memset(p, 5, 8192);
+		CU_ASSERT_EQUAL(cuMemHostRegister_v2(p, 8192, 2), CUDA_SUCCESS);
+		cannot_map = true;
+		pid = fork();
+		if (pid == 0)
+			_exit(msync(p, 8192, MS_ASYNC) == 0 || errno != ENOMEM);
+		cannot_map = false;
+		CU_ASSERT(waitpid(pid, &status, 0) == pid && status == 0);
+		CU_ASSERT(is_all(p, 5));
+		CU_ASSERT_EQUAL(cuMemHostUnregister(p), CUDA_SUCCESS);
+		CU_ASSERT(is_all(p, 5));
+	}
+	free(p);
+	CU_ASSERT(sample_end());
+}
+
 /* The program keeps what is in its memory, also if that cannot be mapped, or only copied back. */
 static void not_moved(void)
 {
@@ -839,6 +894,7 @@ static void not_moved(void)
 	CU_ASSERT(sample_end());
 }
 
+/* A worker that dies takes its program's contexts with it: each call says so, and none waits. */
 static void loss(void)
 {
 	CUdeviceptr x;
@@ -905,6 +961,8 @@ static const struct test tests[] = {
 	{"registered memory stays what it is without memory to move to", without_memory},
 	{"registered memory keeps its contents where mappings cannot be moved", not_moved},
 	{"registered memory moves without a signal", no_signals},
+	{"registered memory stays what it is without descriptors", without_descriptors},
+	{"registered memory that a child has no memory for is not there", child_without_memory},
 	{"the loss of the worker is the program's error", loss},
 	{NULL, NULL},
 };

@@ -309,6 +309,7 @@ struct pinned {
 	/* Where the program has it, and where it is in the window, which is where GPU kernels reach
 	 * it; NULL: nowhere. AT is one of them. */
 	uint8_t *host, *window;
+	uint8_t *copy; /* during fork(): what a child has there; NULL: nothing */
 };
 
 /* The host memory that AT is in; NULL: none that the program has announced. */
@@ -327,14 +328,18 @@ CUresult pinned_take_managed(CUdeviceptr *out, uint64_t bytes, const struct cont
 bool pinned_give_managed(CUdeviceptr at);
 void pinned_end_all(const struct context *context);
 
-/* registered.c: BYTES at AT of the program's memory. */
+/* registered.c: BYTES at AT of the program's memory; or the pinned memory P, which that became. */
 
 /* Whether they can be pages of the window; if not, logs why. */
 bool registered_is_possible(const uint8_t *at, uint64_t bytes);
 /* Makes them those at WINDOW. */
 CUresult registered_map(uint8_t *at, uint64_t bytes, uint8_t *window);
-/* Makes them the program's own again. False: there is no memory for that. */
-bool registered_unmap(uint8_t *at, uint64_t bytes);
+/* Private memory with what is in the window for P; NULL: there is none. */
+uint8_t *registered_copy(const struct pinned *p);
+/* Puts COPY, which the caller has no more, where P is: over those pages that are still the
+ * window's. What the program has mapped there since is left alone. False: some may still be the
+ * window's. */
+bool registered_unmap(const struct pinned *p, uint8_t *copy);
 
 /* launch.c: takes over what the GPU has at most. */
 void launch_reset(void);

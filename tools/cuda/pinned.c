@@ -235,15 +235,22 @@ static bool drop(size_t i)
 	return p.window == p.at;
 }
 
-/* Gives the program its own pages under the view P, once nothing that was put uses those of the
- * window. False: there is no memory for them. */
+/* Gives the program its own pages under the view P. False: there is no memory for them. */
+static bool unmap(const struct pinned *p)
+{
+	uint8_t *copy = registered_copy(p);
+
+	return copy && registered_unmap(p, copy);
+}
+
+/* The same once nothing that was put uses those of the window. */
 static bool give_pages(const struct pinned *p)
 {
 	bool ok;
 
 	link_drain();
 	begin_change();
-	ok = registered_unmap(p->at, p->bytes);
+	ok = unmap(p);
 	end_change();
 	return ok;
 }
@@ -401,23 +408,33 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *at, unsigned flags
 	return CALL_END(e);
 }
 
+/* A child has a copy of what is in the window now, as of its parent's other memory. */
 static void before_fork(void)
 {
+	size_t i;
+
 	pthread_mutex_lock(&change);
+	for (i = 0; i < n_all; i++)
+		all[i].copy = is_view(&all[i]) ? registered_copy(&all[i]) : NULL;
 }
 
 static void in_parent(void)
 {
+	size_t i;
+
+	for (i = 0; i < n_all; i++)
+		if (all[i].copy)
+			munmap(all[i].copy, all[i].bytes);
 	pthread_mutex_unlock(&change);
 }
 
-/* A child has a copy, as of its parent's other memory, but no more of the window. */
+/* It has no more of the window: where there was no memory for a copy, it has nothing. */
 static void in_child(void)
 {
 	size_t i;
 
 	for (i = 0; i < n_all; i++)
-		if (is_view(&all[i]) && !registered_unmap(all[i].at, all[i].bytes))
+		if (is_view(&all[i]) && !(all[i].copy && registered_unmap(&all[i], all[i].copy)))
 			munmap(all[i].at, all[i].bytes);
 	n_all = 0;
 	pthread_mutex_unlock(&change);
@@ -433,7 +450,7 @@ static void at_exit(void)
 	begin_change();
 	for (i = 0; i < n_all && link_lost() == CUDA_SUCCESS; i++)
 		if (is_view(&all[i]))
-			registered_unmap(all[i].at, all[i].bytes);
+			unmap(&all[i]);
 	left = true;
 	end_change();
 }

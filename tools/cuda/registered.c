@@ -22,7 +22,7 @@
 
 /* A line of /proc/self/maps. */
 struct region {
-	uint64_t begin, end, inode;
+	uint64_t begin, end, offset, inode;
 	unsigned major, minor;
 	char rights[5];
 	const char *name; /* in the line */
@@ -32,6 +32,12 @@ struct regions {
 	char *line;
 	size_t room;
 };
+static struct region window_is; /* the window's, since memory was last mapped */
+
+static struct regions open_regions(void)
+{
+	return (struct regions){fopen("/proc/self/maps", "re"), NULL, 0};
+}
 
 /* The next region, by address. */
 static bool next(struct regions *all, struct region *r)
@@ -41,8 +47,9 @@ static bool next(struct regions *all, struct region *r)
 	if (!all->file || getline(&all->line, &all->room, all->file) < 0)
 		return false;
 	all->line[strcspn(all->line, "\n")] = 0;
-	if (sscanf(all->line, "%" SCNx64 "-%" SCNx64 " %4s %*x %x:%x %" SCNu64 " %n", &r->begin,
-		   &r->end, r->rights, &r->major, &r->minor, &r->inode, &name) != 6)
+	if (sscanf(all->line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n",
+		   &r->begin, &r->end, r->rights, &r->offset, &r->major, &r->minor, &r->inode,
+		   &name) != 7)
 		return false;
 	r->name = all->line + name;
 	return true;
@@ -64,7 +71,7 @@ static bool is_private(const struct region *r)
 
 static bool are_private(uint64_t at, uint64_t end)
 {
-	struct regions all = {fopen("/proc/self/maps", "re"), NULL, 0};
+	struct regions all = open_regions();
 	struct region r;
 
 	while (at < end && next(&all, &r))
@@ -95,18 +102,35 @@ bool registered_is_possible(const uint8_t *at, uint64_t bytes)
 	return true;
 }
 
+/* The region that AT is in; the caller closes ALL. */
+static bool find(struct regions *all, struct region *r, uint64_t at)
+{
+	*all = open_regions();
+	while (next(all, r))
+		if (r->end > at)
+			return r->begin <= at;
+	return false;
+}
+
+/* Notes what is mapped at WINDOW. */
+static bool know_window(const uint8_t *window)
+{
+	struct regions all;
+	bool ok = find(&all, &window_is, (uintptr_t)window);
+
+	close_regions(&all);
+	return ok;
+}
+
 /* Opens the file that is mapped at WINDOW, if it is one of a file system. -1: it is not. */
 static int open_window(const uint8_t *window)
 {
-	const uint64_t at = (uintptr_t)window;
-	struct regions all = {fopen("/proc/self/maps", "re"), NULL, 0};
-	struct region r = {0};
+	struct regions all;
+	struct region r;
 	struct stat st;
 	int fd = -1;
 
-	while (next(&all, &r) && r.end <= at)
-		;
-	if (r.begin <= at && at < r.end)
+	if (find(&all, &r, (uintptr_t)window))
 		fd = open(r.name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	close_regions(&all);
 	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == r.inode &&
@@ -136,24 +160,31 @@ static void *map_again(uint8_t *window, uint64_t bytes)
 	return p;
 }
 
-/* Moves the mapping NEW to AT, where its contents are already. If Linux cannot, what is there is
- * private memory with these contents. */
+/* Moves the mapping NEW to AT, where its contents are already. */
 static bool move(void *new, uint8_t *at, uint64_t bytes)
 {
-	const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+	return mremap(new, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == at;
+}
 
-	if (mremap(new, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == at)
-		return true;
-	if (mmap(at, bytes, PROT_READ | PROT_WRITE, how, -1, 0) == at)
+/* Where Linux cannot move NEW: what is AT becomes private memory with these contents. */
+static bool copy_over(void *new, uint8_t *at, uint64_t bytes)
+{
+	const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+	bool ok = mmap(at, bytes, PROT_READ | PROT_WRITE, how, -1, 0) == at;
+
+	if (ok)
 		vgpu_copy_words(at, new, bytes);
 	munmap(new, bytes);
-	return false;
+	return ok;
 }
 
 CUresult registered_map(uint8_t *at, uint64_t bytes, uint8_t *window)
 {
-	void *new = map_again(window, bytes);
+	void *new;
 
+	if (!know_window(window))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	new = map_again(window, bytes);
 	if (new == MAP_FAILED && errno == ENOMEM)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (new == MAP_FAILED) {
@@ -162,16 +193,66 @@ CUresult registered_map(uint8_t *at, uint64_t bytes, uint8_t *window)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
 	vgpu_copy_words(new, at, bytes);
-	return move(new, at, bytes) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (move(new, at, bytes))
+		return CUDA_SUCCESS;
+	copy_over(new, at, bytes);
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-bool registered_unmap(uint8_t *at, uint64_t bytes)
+uint8_t *registered_copy(const struct pinned *p)
 {
-	void *new = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *copy =
+		mmap(NULL, p->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (new == MAP_FAILED)
+	if (copy == MAP_FAILED)
+		return NULL;
+	vgpu_copy_words(copy, p->window, p->bytes);
+	return copy;
+}
+
+/* Whether R has those pages of the window that it would have as a part of the view P. */
+static bool is_of(const struct region *r, const struct pinned *p)
+{
+	const uint64_t apart = (uintptr_t)p->window - (uintptr_t)p->at;
+
+	return r->rights[3] == 's' && r->inode == window_is.inode && r->major == window_is.major &&
+	       r->minor == window_is.minor &&
+	       r->offset - r->begin == window_is.offset - window_is.begin + apart;
+}
+
+/* Puts NEW over BYTES of R at AT, with R's rights. */
+static bool replace(const struct region *r, uint8_t *new, uint8_t *at, uint64_t bytes)
+{
+	const int rights = (r->rights[0] == 'r' ? PROT_READ : 0) |
+			   (r->rights[1] == 'w' ? PROT_WRITE : 0) |
+			   (r->rights[2] == 'x' ? PROT_EXEC : 0);
+
+	if (!move(new, at, bytes) && !copy_over(new, at, bytes))
 		return false;
-	vgpu_copy_words(new, at, bytes);
-	move(new, at, bytes);
-	return true;
+	return rights == (PROT_READ | PROT_WRITE) || mprotect(at, bytes, rights) == 0;
+}
+
+bool registered_unmap(const struct pinned *p, uint8_t *copy)
+{
+	const uint64_t begin = (uintptr_t)p->at, end = begin + p->bytes;
+	uint64_t done = 0, from, to;
+	struct regions all = open_regions();
+	struct region r = {0};
+	bool ok = all.file;
+
+	while (next(&all, &r) && r.begin < end) {
+		if (r.end <= begin || !is_of(&r, p))
+			continue;
+		from = r.begin > begin ? r.begin - begin : 0;
+		to = (r.end < end ? r.end : end) - begin;
+		if (from > done) /* of which the program has made something else */
+			munmap(copy + done, from - done);
+		ok &= replace(&r, copy + from, p->at + from, to - from);
+		done = to;
+	}
+	if (done < p->bytes)
+		munmap(copy + done, p->bytes - done);
+	ok = ok && (r.begin >= end || feof(all.file));
+	close_regions(&all);
+	return ok;
 }
