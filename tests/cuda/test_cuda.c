@@ -134,6 +134,7 @@ static void until_the_end(void)
 /* Memory of the program's own that is mapped, and the window's pages in it. */
 static struct {
 	uint8_t *at, *window;
+	CUdeviceptr x; /* memory of the device */
 } view;
 
 /* Whether the program has its own pages there again, with all that is in them. */
@@ -151,7 +152,8 @@ static bool make_view(void)
 
 	view.at = aligned_alloc(4096, 8192);
 	if (!view.at || cuMemHostRegister_v2(view.at, 8192, 2) != CUDA_SUCCESS ||
-	    cuMemHostGetDevicePointer_v2(&window, view.at, 0) != CUDA_SUCCESS)
+	    cuMemHostGetDevicePointer_v2(&window, view.at, 0) != CUDA_SUCCESS ||
+	    cuMemAlloc_v2(&view.x, 4096) != CUDA_SUCCESS)
 		return false;
 	memset(view.at, 5, 8192);
 	/* where nobody unmaps it */
@@ -171,6 +173,10 @@ static void end_late(void)
 {
 	if (!view.window)
 		return;
+	if (cuMemsetD8_v2(view.x, 8, 4096) != CUDA_SUCCESS ||
+	    cuMemcpyDtoH_v2(view.at, view.x, 4096) != CUDA_SUCCESS || view.at[1] != 8)
+		_exit(4);
+	memset(view.at, 5, 4096);
 	view.at[1] = 7;
 	if (cuMemHostUnregister(view.at) != CUDA_SUCCESS || view.at[1] != 7 || view.window[1] != 5)
 		_exit(3);

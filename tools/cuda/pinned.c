@@ -449,8 +449,8 @@ static void at_exit(void)
 
 	begin_change();
 	for (i = 0; i < n_all && link_lost() == CUDA_SUCCESS; i++)
-		if (is_view(&all[i]))
-			unmap(&all[i]);
+		if (is_view(&all[i]) && unmap(&all[i]))
+			all[i].window = NULL; /* copies go through the window */
 	left = true;
 	end_change();
 }
