@@ -150,8 +150,8 @@ static bool make_view(void)
 {
 	CUdeviceptr window;
 
-	view.at = aligned_alloc(4096, 8192);
-	if (!view.at || cuMemHostRegister_v2(view.at, 8192, 2) != CUDA_SUCCESS ||
+	view.at = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (view.at == MAP_FAILED || cuMemHostRegister_v2(view.at, 8192, 2) != CUDA_SUCCESS ||
 	    cuMemHostGetDevicePointer_v2(&window, view.at, 0) != CUDA_SUCCESS ||
 	    cuMemAlloc_v2(&view.x, 4096) != CUDA_SUCCESS)
 		return false;
