@@ -748,9 +748,10 @@ static void ends_at_once(void)
 	CU_ASSERT(vgpu_now() - began < 4 * VGPU_SEC); /* not only by its alarm, after 5 s */
 }
 
-/* The memory of the GPU in software, whose driver keeps it in this file; two tenants have room. */
+/* The memory of the GPU in software, whose driver keeps it in this file: two tenants have room, and
+ * three workers, with what each has for its own GPU kernels. */
 static char pool[] = "/tmp/vgpud-test-pool-XXXXXX";
-#define POOL (BEHIND * 2 + (UINT64_C(16) << 20))
+#define POOL (BEHIND * 2 + (UINT64_C(24) << 20))
 
 /* How often a word is in the GPU's memory. */
 static uint64_t count_words(uint32_t word)
