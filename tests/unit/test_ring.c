@@ -209,13 +209,19 @@ static uint32_t bench_run(struct bench *b)
 
 static const struct softgpu_packet load_packet = {SOFTGPU_MODULE_LOAD, 0, {3, 8192, 5, 12288, 16}};
 
+/* Runs until the packet that compiles has ended. */
+static void bench_compile(struct bench *b)
+{
+	while (bench_run(b) == WORKER_IDLE && b->ended.ended.active)
+		while (atomic_load(&b->shared.waits))
+			sched_yield();
+}
+
 static void bench_load(struct bench *b)
 {
 	atomic_store(&compiler_may_end, 1);
 	bench_put(b, load_packet);
-	while (bench_run(b) == WORKER_IDLE && b->ended.ended.active)
-		while (atomic_load(&b->shared.waits))
-			sched_yield();
+	bench_compile(b);
 }
 
 static void put_launch(struct bench *b, const char *name, uint32_t threads,
@@ -369,9 +375,7 @@ static void reports(void)
 	complaint = "no";
 	atomic_store(&compiler_may_end, 1);
 	bench_put(&b, load);
-	while (bench_run(&b) == WORKER_IDLE && b.ended.ended.active)
-		while (atomic_load(&b.shared.waits))
-			sched_yield();
+	bench_compile(&b);
 	CU_ASSERT_EQUAL(b.ended.ended.end, WORKER_IDLE);
 	CU_ASSERT(seen[0] == SOFTGPU_BAD_MODULE && seen[1] == 0);
 	CU_ASSERT_STRING_EQUAL((char *)b.window + 12288, "no");
@@ -1083,6 +1087,18 @@ static void count_drop(void *compiled)
 	drops++;
 }
 
+/* Opens a bench with an image, which counts what becomes of modules. */
+static void bench_open_counting(struct bench *b)
+{
+	complaint = NULL;
+	loads = unloads = drops = 0;
+	bench_open(b);
+	b->ops.load = count_load;
+	b->ops.unload = count_unload;
+	b->ops.drop = count_drop;
+	memcpy(b->window + 8192, "image", 5);
+}
+
 /* While the module of one slot is compiled, another goes on; each has modules of its own, which go
  * with it, also one that is still being compiled. */
 static void modules_of_slots(void)
@@ -1098,13 +1114,7 @@ static void modules_of_slots(void)
 	const vgpu_nsec until = vgpu_now() + 20000 * VGPU_MSEC;
 	struct bench b;
 
-	complaint = NULL;
-	loads = unloads = drops = 0;
-	bench_open(&b);
-	b.ops.load = count_load;
-	b.ops.unload = count_unload;
-	b.ops.drop = count_drop;
-	memcpy(b.window + 8192, "image", 5);
+	bench_open_counting(&b);
 	memcpy(b.window + 16384, &l, sizeof(l));
 	open_slots(&b, 2);
 	atomic_store(&compiler_may_end, 0);
@@ -1590,22 +1600,14 @@ static void checked(void)
 	struct bench b;
 	uint32_t i;
 
-	complaint = NULL;
-	loads = unloads = drops = 0;
-	bench_open(&b);
-	b.ops.load = count_load;
-	b.ops.unload = count_unload;
-	b.ops.drop = count_drop;
-	memcpy(b.window + 8192, "image", 5);
+	bench_open_counting(&b);
 	check.flags = SOFTGPU_MODULE_CHECK | SOFTGPU_REPORT;
 	check.arg[6] = 32768;
 	bench_load(&b);
 	CU_ASSERT(loads == 1 && drops == 0);
 	for (i = 0; i < 2; i++) {
 		bench_put(&b, check);
-		while (bench_run(&b) == WORKER_IDLE && b.ended.ended.active)
-			while (atomic_load(&b.shared.waits))
-				sched_yield();
+		bench_compile(&b);
 		CU_ASSERT_EQUAL(b.ended.ended.end, WORKER_IDLE);
 		CU_ASSERT_EQUAL(*(uint64_t *)(b.window + 32768), i ? SOFTGPU_BAD_MODULE : 0);
 		complaint = "no";
