@@ -625,10 +625,10 @@ static uint64_t packets(CUdeviceptr x, uint64_t bytes, vgpu_nsec takes, int quic
 	return put;
 }
 
-/* A copy's steps follow from the quickest step of the copy before: 150 us is not too long. */
+/* A copy's steps follow from the quickest step of the copy before: 75 us is not too long. */
 static void steps(void)
 {
-	const vgpu_nsec slow = 151 * VGPU_USEC, fast = 149 * VGPU_USEC;
+	const vgpu_nsec slow = 76 * VGPU_USEC, fast = 74 * VGPU_USEC;
 	const struct {
 		vgpu_nsec takes;
 		int quick;
