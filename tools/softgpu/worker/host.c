@@ -17,6 +17,7 @@
 #include "device.h"
 #include "futex.h"
 #include "protocol.h"
+#include "vfio/thread.h"
 
 #define STOP_SIGNAL SIGUSR1
 #define STOP_TIMEOUT_S 10 /* a busy machine lets the thread wait for its CPU */
@@ -168,7 +169,7 @@ static int host_open(struct device *d, const struct device_setup *setup, struct 
 		}
 	}
 	sigaction(STOP_SIGNAL, &action, NULL);
-	pthread_mutex_init(&d->lock, NULL);
+	vfio_mutex_init(&d->lock);
 	pthread_cond_init(&d->cond, NULL);
 	r = pthread_create(&d->thread, NULL, work, d);
 	if (r != 0) {

@@ -12,6 +12,7 @@
 #include "packet.h"
 #include "piece.h"
 #include "ring.h"
+#include "vfio/thread.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 
@@ -862,7 +863,7 @@ struct ring *ring_create(const struct ring_setup *setup)
 	if (r->map.arena)
 		r->space.arena_at = r->map.arena->at;
 	r->modules = module_table_create(setup->ops, setup->device, setup->shared, setup->wake);
-	pthread_mutex_init(&r->lock, NULL);
+	vfio_mutex_init(&r->lock); /* ring_stop() must not wait for a thread that has no CPU */
 	pthread_cond_init(&r->cond, NULL);
 	if (!r->modules || (!setup->no_thread && pthread_create(&r->thread, NULL, work, r) != 0)) {
 		module_table_destroy(r->modules);

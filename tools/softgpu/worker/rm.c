@@ -11,6 +11,7 @@
 #include "protocol.h"
 #include "rm.h"
 #include "rm_objects.h"
+#include "vfio/thread.h"
 
 /* nvos.h, nv_escape.h */
 #define NV_MAGIC 'F'
@@ -84,13 +85,20 @@ _Static_assert(sizeof(struct disable_channels) == 536 &&
 /* Refusals that are reported; more would only fill the log. */
 #define MOST_REPORTS 16u
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static const struct method *stopped_by; /* NULL: channels may run */
 static uint32_t changing;		/* threads in a call that changes what may run */
 static uint32_t schedule_size = 3;
 static uint64_t shortest = FIRST_TIMESLICE; /* the shortest time slice that may be accepted, us */
 static uint32_t reports;
+
+/* rm_stop()'s thread has a real-time priority: a thread that has the lock must not be kept from a
+ * CPU by others then. */
+__attribute__((constructor)) static void begin(void)
+{
+	vfio_mutex_init(&lock);
+}
 
 uint32_t rm_driver(const char *file)
 {
