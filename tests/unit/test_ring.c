@@ -3,6 +3,7 @@
  * end, and work that is stopped and continued. */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -713,6 +714,64 @@ static void fetched_once(void)
 	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
 	CU_ASSERT_EQUAL(b.ended.ended.rptr, 2);
 	CU_ASSERT_EQUAL(unmarked, 2);
+	bench_close(&b);
+}
+
+static struct ring *stopping;
+static int priority; /* of the thread in gate(), as /proc shows it */
+
+static void *wait_for_lock(void *m)
+{
+	ring_end(stopping, m);
+	return NULL;
+}
+
+static int priority_now(void)
+{
+	FILE *f = fopen("/proc/thread-self/stat", "re");
+	int now = 0;
+
+	if (!f)
+		return 0;
+	if (fscanf(f, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %d",
+		   &now) != 1)
+		now = 0;
+	fclose(f);
+	return now;
+}
+
+/* Called with the ring's lock held: now a thread with a real-time priority waits for it. */
+static void gate_with_waiter(struct device *d, bool shut)
+{
+	const struct sched_param param = {.sched_priority = 1};
+	vgpu_nsec until = vgpu_now() + 20 * VGPU_SEC;
+	static struct worker_message m;
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	(void)d, (void)shut;
+	pthread_attr_init(&attr);
+	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
+	pthread_attr_setschedpolicy(&attr, SCHED_FIFO);
+	pthread_attr_setschedparam(&attr, &param);
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, &attr, wait_for_lock, &m), 0);
+	pthread_attr_destroy(&attr);
+	pthread_detach(thread);
+	while ((priority = priority_now()) >= 0 && vgpu_now() < until)
+		sched_yield();
+}
+
+/* On a busy host a thread that has the lock may have no CPU: it gets one when the thread that stops
+ * work waits. */
+static void lock_inherits(void)
+{
+	struct bench b;
+
+	bench_open(&b);
+	b.ops.gate = gate_with_waiter;
+	stopping = b.ring;
+	ring_stop(b.ring);
+	CU_ASSERT_EQUAL(priority, -2);
 	bench_close(&b);
 }
 
@@ -1647,6 +1706,7 @@ static const struct test tests[] = {
 	{"a wait goes on after a hard stop, and after a drain", awaits_across_hard_stops},
 	{"a module that is refused when it is loaded has a sentence", refused_late},
 	{"an image that is only checked replaces nothing", checked},
+	{"who has the lock that a stop needs gets a CPU", lock_inherits},
 	{NULL, NULL},
 };
 
