@@ -22,7 +22,8 @@ static bool is_right(const struct arg *arg, struct json_object *value)
 {
 	switch (arg->type) {
 	case ARG_STRING:
-		return json_object_is_type(value, json_type_string);
+		return json_object_is_type(value, json_type_string) &&
+		       json_object_get_string_len(value) >= arg->min;
 	case ARG_INT:
 		return json_object_is_type(value, json_type_int) &&
 		       json_object_get_int64(value) >= arg->min &&
