@@ -219,6 +219,7 @@ static void gates(void)
 		{HEAD ".visible .entry a(\n.param .u64 x, .param .align 4 .b8 y[12]\n)\n.maxntid "
 		      "128, 1, 1\n{ ret; }",
 		 1, 1},
+		{HEAD ".visible.entry a(.param.u64 x) { ret; }.weak.entry b() { ret; }", 2, 2},
 		/* a prototype has the gate's parameter, and no body */
 		{HEAD ".entry a(.param .u64 x);\n.entry a(.param .u64 x) { ret; }", 2, 1},
 		{HEAD "/* .entry no( */ // .entry no(\n.func f() { ret; }\n.entry a() { ret; }", 1,

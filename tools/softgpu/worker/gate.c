@@ -133,7 +133,8 @@ static void skip(struct scan *s)
 	}
 }
 
-/* Reads the next token: a word, a string, or one other character. Its length; 0 at the end. */
+/* Reads the next token: a word, a string, or one other character. Its length; 0 at the end. A
+ * directive ends where the next one begins, as in ".visible.entry". */
 static size_t token(struct scan *s, const char **begin)
 {
 	size_t from;
@@ -148,8 +149,10 @@ static size_t token(struct scan *s, const char **begin)
 			s->at += s->text[s->at] == '\\' ? 2 : 1;
 		s->at = s->at < s->n ? s->at + 1 : s->n;
 	} else if (is_word(s->text[s->at])) {
-		while (s->at < s->n && is_word(s->text[s->at]))
+		do
 			s->at++;
+		while (s->at < s->n && is_word(s->text[s->at]) &&
+		       !(**begin == '.' && s->text[s->at] == '.'));
 	} else {
 		s->at++;
 	}
