@@ -105,7 +105,7 @@ static bool variables(void)
 	uint32_t n = 512, i, table[4] = {1, 2, 3, 4}, again[4];
 	float x[512], was[512], factor = 0;
 	uint64_t counter[2] = {0, 0};
-	CUdeviceptr on, at_factor, at_table, at_counter, other;
+	CUdeviceptr on, at_factor, at_table, at_counter, other, base;
 	CUmodule module;
 	CUfunction f;
 	size_t bytes;
@@ -119,6 +119,8 @@ static bool variables(void)
 	CHECK(bytes == 16);
 	OK(cuModuleGetGlobal_v2(&at_counter, &bytes, module, "counter"));
 	CHECK(bytes == 16);
+	OK(cuMemGetAddressRange_v2(&base, &bytes, at_table + 15));
+	CHECK(base == at_table && bytes == 16);
 	OK(cuMemcpyDtoH_v2(&factor, at_factor, 4));
 	CHECK(factor == 2);
 	OK(cuMemcpyDtoH_v2(again, at_table, 16));
@@ -148,6 +150,7 @@ static bool variables(void)
 	CHECK(counter[1] == UINT64_C(0x0000000200000001) + n / 4);
 	OK(cuModuleUnload(module));
 	CHECK(cuMemcpyHtoD_v2(at_factor, &factor, 4) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemGetAddressRange_v2(&base, &bytes, at_table) == CUDA_ERROR_NOT_FOUND);
 	return sample_end();
 }
 

@@ -156,10 +156,13 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr a
 {
 	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
 	const struct pinned *p = pinned_find((const void *)(uintptr_t)at);
+	const struct symbol *variable = symbol_at(at, 1);
 	struct memory_range r;
 
 	if (pinned_is_mapped(p))
 		r = (struct memory_range){(uintptr_t)p->at, p->bytes, p->id};
+	else if (variable)
+		r = (struct memory_range){variable->known.at, variable->known.bytes, variable->id};
 	else if (e == CUDA_SUCCESS && !memory_range(at, &r))
 		e = CUDA_ERROR_NOT_FOUND;
 	if (e == CUDA_SUCCESS && base)
