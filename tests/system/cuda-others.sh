@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # CUDA programs that others have written, unmodified, on a VF: ffmpeg, whose filter's GPU kernel clang has compiled, numba, which
-# compiles Python with NVIDIA's NVVM, PyCUDA, and the part of LLVM's OpenMP that finds GPUs. They are those of Debian 12, and are fetched.
+# compiles Python with NVIDIA's NVVM, PyCUDA, OpenACC as GCC compiles it, and the part of LLVM's OpenMP that finds GPUs. They are those
+# of Debian 12, and are fetched.
 . "$(dirname "$0")/lib.sh"
 skip() { echo "skipped: $*"; exit 77; }
 [ "$(. /etc/os-release && echo "$VERSION_CODENAME")" = bookworm ] || skip "ffmpeg and numba of Debian 12 are not for this machine"
@@ -14,6 +15,7 @@ get() { # ARGS...: of tests/fetch
 	esac
 }
 get --depends ffmpeg python3-numba libnvvm4 libomp-14-dev
+get gcc-12-offload-nvptx libgomp-plugin-nvptx1 nvptx-tools
 # PyCUDA's package depends on NVIDIA's toolkit, of which it needs a library to start, and a compiler that is not used here.
 get python3-pycuda python3-pytools python3-decorator python3-appdirs python3-platformdirs python3-mako python3-markupsafe libboost-python1.74.0 \
 	libboost-thread1.74.0 libcurand10
@@ -59,6 +61,17 @@ LD_LIBRARY_PATH=$libraries PYTHONPATH=$root/usr/lib/python3/dist-packages PYTHON
 	fail "PyCUDA ended with $?: $(cat "$run/pycuda.txt"; tail -5 "$run/pycuda.log")"
 [ "$(grep -c " right$" "$run/pycuda.txt")" = 11 ] || fail "PyCUDA's results: $(cat "$run/pycuda.txt")"
 cat "$run/pycuda.txt"
+
+# OpenACC: GCC's compiler for GPUs makes PTX, and its library runs that. Its assembler would ask a ptxas that the machine may have.
+offload=$(echo "$root"/usr/lib/gcc/*/12)
+for o in 0 1 2 3 s; do
+	PATH=$root/usr/bin:/usr/bin:/bin gcc -O$o -fopenacc -foffload=nvptx-none -B"$offload/" -o "$run/openacc" \
+		"$(dirname "$0")/../cuda/openacc_sample.c" 2>"$run/gcc.log" || fail "gcc compiles no OpenACC with -O$o"
+	ACC_DEVICE_TYPE=nvidia LD_LIBRARY_PATH=$libraries "$run/openacc" >"$run/openacc.txt" 2>"$run/openacc.log" ||
+		fail "OpenACC with -O$o ended with $?: $(cat "$run/openacc.txt")"
+	[ "$(grep -c " right$" "$run/openacc.txt")" = 8 ] || fail "OpenACC's results with -O$o: $(cat "$run/openacc.txt")"
+done
+cat "$run/openacc.txt"
 
 # What clang compiles for OpenMP are cubins, which no driver in software executes: this asks the device about itself.
 LD_LIBRARY_PATH=$libraries "$root/usr/lib/llvm-14/bin/llvm-omp-device-info" >"$run/openmp.txt" 2>"$run/openmp.log" || fail "llvm-omp-device-info ended with $?"

@@ -20,7 +20,7 @@ static const char *const op_names[] = {"add",  "sub",  "mul",  "mad",  "div",	  
 				       "neg",  "abs",  "min",  "max",  "rem",	  "selp",   "popc",
 				       "clz",  "brev", "sqrt", "rcp",  "rsqrt",	  "ex2",    "lg2",
 				       "atom", "red",  "shfl", "vote", "barrier", "membar", "fence",
-				       "exit", "bfe"};
+				       "exit", "bfe",  "vadd"};
 /* In the order of enum how. */
 static const char *const how_names[] = {"",    "add",  "min", "max",	"and",	"or",
 					"xor", "exch", "cas", "up",	"down", "bfly",
@@ -276,9 +276,12 @@ static struct operand operand(struct ptx *p)
 	} specials[] = {{"%tid.", TID},	      {"%ntid.", NTID},	      {"%ctaid.", CTAID},
 			{"%nctaid.", NCTAID}, {"%globaltimer", TIME}, {"%laneid", LANE}};
 	struct operand o = {.kind = VALUE};
-	const struct symbol *s = ptx_find(p, p->token);
+	const struct symbol *s;
 	size_t i, n;
 
+	if (is(p, "_") && !ptx_find(p, "_")) /* where nobody looks */
+		add_register(p, "_");
+	s = ptx_find(p, p->token);
 	if (s) {
 		if (s->kind >= LABEL)
 			ptx_stop(p, "no operand");
@@ -299,23 +302,22 @@ static struct operand operand(struct ptx *p)
 	return o;
 }
 
-/* Reads [x], [x+4] or x. */
+/* Reads x, x+4, [x] or [x+4]. */
 static struct operand memory_operand(struct ptx *p)
 {
+	const bool bracket = is(p, "[");
 	struct operand o;
 
-	if (!is(p, "["))
-		return operand(p);
-	next(p);
+	if (bracket)
+		next(p);
 	o = operand(p);
-	next(p);
-	if (is(p, "+")) {
+	if (more(p) && *p->at == '+') {
+		next(p);
 		next(p);
 		o.offset = (int64_t)number(p);
-		next(p);
 	}
-	if (!is(p, "]"))
-		ptx_stop(p, "no ]");
+	if (bracket)
+		want(p, "]");
 	return o;
 }
 
@@ -372,6 +374,8 @@ static void opcode(struct ptx *p, struct instruction *i)
 	}
 	if (i->op == OP_SETP && !compares)
 		ptx_stop(p, "an unknown comparison");
+	if (i->op == OP_VADD && (i->how != HOW_ADD || i->type.bits != 32))
+		ptx_stop(p, "an unknown sum");
 	if (i->saturates && i->type.kind != 'f')
 		ptx_stop(p, "an integer that saturates");
 }
@@ -399,6 +403,78 @@ static void guard(struct ptx *p, struct instruction *i)
 	next(p);
 }
 
+/* Reads the list {a, b, ...} up to its end. */
+static uint32_t elements(struct ptx *p, struct operand *list)
+{
+	uint32_t n = 0;
+
+	for (next(p); !is(p, "}"); next(p)) {
+		if (is(p, ","))
+			continue;
+		if (n == MAX_OPERANDS)
+			ptx_stop(p, "too many operands");
+		list[n++] = operand(p);
+	}
+	return n;
+}
+
+/* mov of a register to a list, the lowest bits first: FIRST becomes a bfe, and one for each other
+ * element follows it. */
+static void unpack(struct ptx *p, struct instruction *first)
+{
+	struct operand list[MAX_OPERANDS], from;
+	const uint32_t n = elements(p, list), bits = n ? first->type.bits / n : 0;
+	struct instruction bfe = *first;
+	uint32_t k;
+
+	p->n_code--;
+	want(p, ",");
+	next(p);
+	from = operand(p);
+	want(p, ";");
+	bfe.op = OP_BFE;
+	bfe.type = type_of('u', first->type.bits);
+	bfe.n = 4;
+	bfe.sources = 3;
+	for (k = 0; k < n; k++) {
+		bfe.operands[0] = list[k];
+		bfe.operands[1] = from;
+		bfe.operands[2].value = k * bits;
+		bfe.operands[3].value = bits;
+		emit(p, &bfe);
+	}
+}
+
+/* mov of a list to a register: FIRST moves the highest element, and a mad for each other one
+ * shifts what is there and adds it. */
+static void pack(struct ptx *p, struct instruction *first)
+{
+	struct operand list[MAX_OPERANDS];
+	const uint32_t n = elements(p, list), bits = n ? first->type.bits / n : 0;
+	struct instruction mad = *first;
+	uint32_t k;
+
+	if (n == 0)
+		ptx_stop(p, "an empty list");
+	want(p, ";");
+	for (k = 0; k < n; k++)
+		if (list[k].kind == VALUE)
+			list[k].value &= type_of('u', bits).mask;
+	first->operands[1] = list[n - 1];
+	first->n = 2;
+	first->sources = 1;
+	mad.op = OP_MAD;
+	mad.type = type_of('u', first->type.bits);
+	mad.operands[1] = first->operands[0];
+	mad.n = 4;
+	mad.sources = 3;
+	for (k = n - 1; k > 0; k--) {
+		mad.operands[2].value = UINT64_C(1) << bits;
+		mad.operands[3] = list[k - 1];
+		emit(p, &mad);
+	}
+}
+
 static void instruction(struct ptx *p)
 {
 	struct instruction begun = {.width = 1, .rounding = FE_TONEAREST}, *i;
@@ -410,8 +486,19 @@ static void instruction(struct ptx *p)
 	}
 	i = emit(p, &begun);
 	opcode(p, i);
-	for (next(p); !is(p, ";"); next(p)) {
-		if (is(p, ",") || is(p, "{") || is(p, "}"))
+	next(p);
+	if (i->op == OP_MOV && is(p, "{")) {
+		unpack(p, i);
+		return;
+	}
+	for (; !is(p, ";"); next(p)) {
+		if (is(p, ",") || is(p, "}"))
+			continue;
+		if (is(p, "{") && i->op == OP_MOV) {
+			pack(p, i);
+			return;
+		}
+		if (is(p, "{"))
 			continue;
 		if (is(p, "|")) {
 			next(p);

@@ -200,6 +200,8 @@ uint64_t ptx_result(struct ptx *p, const struct instruction *i, const uint64_t *
 	switch (i->op) {
 	case OP_ADD:
 		return a + b;
+	case OP_VADD: /* .add: of two, and then of the third */
+		return a + b + v[2];
 	case OP_SUB:
 		return a - b;
 	case OP_MUL:

@@ -64,6 +64,7 @@ enum op {
 	OP_FENCE,
 	OP_EXIT,
 	OP_BFE,
+	OP_VADD,
 };
 /* Those with a U are also true of what is not a number. */
 enum compare { LT, LE, GT, GE, EQ, NE, LTU, LEU, GTU, GEU, EQU, NEU };

@@ -17,7 +17,7 @@
 static const char frame[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
 			    ".visible .entry f(.param .u64 out, .param .u64 in)\n{\n"
 			    ".reg .pred %%p<4>;\n.reg .b32 %%o, %%a, %%b, %%c, %%t;\n"
-			    ".reg .b64 %%O, %%A, %%B, %%C, %%x, %%y;\n"
+			    ".reg .b64 %%O, %%A, %%B, %%C, %%x, %%y;\n.reg .b16 %%h<4>;\n"
 			    ".shared .align 8 .b8 s[1024];\n"
 			    "mov.u32 %%t, %%tid.x;\nld.param.u64 %%x, [in];\n"
 			    "mul.wide.u32 %%y, %%t, 24;\nadd.u64 %%x, %%x, %%y;\n"
@@ -210,6 +210,19 @@ static float flush(float f)
 	X(bfe_s64, "bfe.s64 %O, %A, %b, %c;", field(A, true, B, C, 64))                            \
 	X(bfe_low, "and.b32 %b, %b, 31; and.b32 %c, %c, 31; bfe.s32 %o, %a, %b, %c;" TO_64,        \
 	  (uint32_t)field(a, true, b & 31, c & 31, 32))                                            \
+	X(vadd, "vadd.u32.u32.u32.add %o, %a, %b, %c;" TO_64, (uint32_t)(a + b + c))               \
+	X(unpack, "mov.b64 {%o, %a}, %A; xor.b32 %o, %o, %a;" TO_64, (uint32_t)A ^ (A >> 32))      \
+	X(unpack_one, "mov.b64 {_, %o}, %A;" TO_64, A >> 32)                                       \
+	X(sink,                                                                                    \
+	  "mul.lo.u32 %t, %t, 8; mov.u32 %o, s; add.u32 %t, %t, %o; st.shared.u32 [%t], %a;"       \
+	  "atom.shared.add.u32 _, [%t], %b; ld.shared.u32 %o, [%t]; mov.u32 %t, %tid.x;" TO_64,    \
+	  (uint32_t)(a + b))                                                                       \
+	X(pack, "mov.b64 %O, {%b, %a};", (uint64_t)a << 32 | b)                                    \
+	X(pack_constant, "mov.b64 %O, {%b, -2};", UINT64_C(0xfffffffe) << 32 | b)                  \
+	X(packs_four, "mov.b64 {%h0, %h1, %h2, %h3}, %A; mov.b64 %O, {%h3, %h0, %h1, %h2};",       \
+	  A << 16 | A >> 48)                                                                       \
+	X(pack_guarded, "setp.lt.u32 %p1, %a, %b; mov.u64 %O, 5; @%p1 mov.b64 %O, {%a, %b};",      \
+	  a < b ? (uint64_t)b << 32 | a : 5)                                                       \
 	X(clz, "clz.b32 %o, %a;" TO_64, a ? (uint64_t)__builtin_clz(a) : 32)                       \
 	X(brev_twice, "brev.b32 %o, %a; brev.b32 %o, %o;" TO_64, a)                                \
 	X(brev_one, "mov.u32 %a, 1; brev.b32 %o, %a;" TO_64, 0x80000000u)                          \
@@ -229,7 +242,11 @@ static float flush(float f)
 	  "mul.wide.u32 %C, %t, 8; mov.u64 %x, s; add.u64 %x, %x, %C; cvta.shared.u64 %y, %x;"     \
 	  "st.shared.u64 [%x], %A; st.u32 [%y], %b; cvta.to.shared.u64 %y, %y;"                    \
 	  "ld.shared.u64 %O, [%y];",                                                               \
-	  (A >> 32 << 32) | b)
+	  (A >> 32 << 32) | b)                                                                     \
+	X(behind,                                                                                  \
+	  "cvta.shared.u64 %y, s+16; sub.u64 %y, %y, 16; cvta.to.shared.u64 %x, %y;"               \
+	  "mov.u64 %y, s; sub.u64 %O, %x, %y;",                                                    \
+	  0)
 
 /* As the ISA's description of bfe computes it, bit by bit. Behind the field are copies of its last
  * bit, if the number is signed. */
