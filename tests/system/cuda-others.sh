@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # CUDA programs that others have written, unmodified, on a VF: ffmpeg, whose filter's GPU kernel clang has compiled, numba, which
-# compiles Python with NVIDIA's NVVM, PyCUDA, OpenACC as GCC compiles it, and the part of LLVM's OpenMP that finds GPUs. They are those
-# of Debian 12, and are fetched.
+# compiles Python with NVIDIA's NVVM, PyCUDA, also with CUDA C++ that NVIDIA's NVRTC compiles, OpenACC as GCC compiles it, and the part of
+# LLVM's OpenMP that finds GPUs. They are those of Debian 12, and are fetched.
 . "$(dirname "$0")/lib.sh"
 skip() { echo "skipped: $*"; exit 77; }
 [ "$(. /etc/os-release && echo "$VERSION_CODENAME")" = bookworm ] || skip "ffmpeg and numba of Debian 12 are not for this machine"
@@ -18,7 +18,7 @@ get --depends ffmpeg python3-numba libnvvm4 libomp-14-dev
 get gcc-12-offload-nvptx libgomp-plugin-nvptx1 nvptx-tools
 # PyCUDA's package depends on NVIDIA's toolkit, of which it needs a library to start, and a compiler that is not used here.
 get python3-pycuda python3-pytools python3-decorator python3-appdirs python3-platformdirs python3-mako python3-markupsafe libboost-python1.74.0 \
-	libboost-thread1.74.0 libcurand10
+	libboost-thread1.74.0 libcurand10 libnvrtc11.2 libnvrtc-builtins11.8
 root=$run/fetched/root
 LD_LIBRARY_PATH=$VGPU_BUILD/tests/unit/driver start_softgpu --engine cuda --vfs 1 --window 32M --kill-after 2000
 config <<-CONF
@@ -56,11 +56,15 @@ CUDA_HOME=$run/cuda NUMBA_FORCE_CUDA_CC=7.0 NUMBA_CACHE_DIR=$run/numba LD_LIBRAR
 [ "$(grep -c " right$" "$run/numba.txt")" = 9 ] || fail "numba's results: $(cat "$run/numba.txt")"
 cat "$run/numba.txt"
 
-LD_LIBRARY_PATH=$libraries PYTHONPATH=$root/usr/lib/python3/dist-packages PYTHONDONTWRITEBYTECODE=1 \
-	/usr/bin/python3 "$(dirname "$0")/../cuda/pycuda_sample.py" "$(dirname "$0")/../cuda/sample.ptx" >"$run/pycuda.txt" 2>"$run/pycuda.log" ||
-	fail "PyCUDA ended with $?: $(cat "$run/pycuda.txt"; tail -5 "$run/pycuda.log")"
-[ "$(grep -c " right$" "$run/pycuda.txt")" = 11 ] || fail "PyCUDA's results: $(cat "$run/pycuda.txt")"
-cat "$run/pycuda.txt"
+pycuda() { # NAME RESULTS ARGS...: runs the sample of this name, which prints so many
+	LD_LIBRARY_PATH=$libraries PYTHONPATH=$root/usr/lib/python3/dist-packages PYTHONDONTWRITEBYTECODE=1 \
+		/usr/bin/python3 "$(dirname "$0")/../cuda/$1_sample.py" "${@:3}" >"$run/$1.txt" 2>"$run/$1.log" ||
+		fail "$1 ended with $?: $(cat "$run/$1.txt"; tail -5 "$run/$1.log")"
+	[ "$(grep -c " right$" "$run/$1.txt")" = "$2" ] || fail "the results of $1: $(cat "$run/$1.txt")"
+	cat "$run/$1.txt"
+}
+pycuda pycuda 11 "$(dirname "$0")/../cuda/sample.ptx"
+pycuda nvrtc 9
 
 # OpenACC: GCC's compiler for GPUs makes PTX, and its library runs that. Its assembler would ask a ptxas that the machine may have.
 offload=$(echo "$root"/usr/lib/gcc/*/12)

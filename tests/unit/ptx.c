@@ -20,7 +20,7 @@ static const char *const op_names[] = {"add",  "sub",  "mul",  "mad",  "div",	  
 				       "neg",  "abs",  "min",  "max",  "rem",	  "selp",   "popc",
 				       "clz",  "brev", "sqrt", "rcp",  "rsqrt",	  "ex2",    "lg2",
 				       "atom", "red",  "shfl", "vote", "barrier", "membar", "fence",
-				       "exit", "bfe",  "vadd"};
+				       "exit", "bfe",  "bfi",  "vadd"};
 /* In the order of enum how. */
 static const char *const how_names[] = {"",    "add",  "min", "max",	"and",	"or",
 					"xor", "exch", "cas", "up",	"down", "bfly",
@@ -515,13 +515,19 @@ static void instruction(struct ptx *p)
 	}
 	if (i->shared && (i->op == OP_ADD || i->op == OP_SUB))
 		i->operands[i->n++] = (struct operand){.kind = SPECIAL, .value = SHARED_AT};
-	i->sources = i->n > 3 ? 3 : i->n > 0 ? i->n - 1 : 0;
+	i->sources = i->n > 4 ? 4 : i->n > 0 ? i->n - 1 : 0;
 	if (i->op == OP_BRA && !i->label[0])
 		ptx_stop(p, "no label");
 	if (i->op == OP_RET && p->depth > 0) {
 		i->op = OP_BRA;
 		snprintf(i->label, sizeof(i->label), END);
 	}
+}
+
+/* What the line says is for debuggers. */
+static void line(struct ptx *p)
+{
+	p->at += strcspn(p->at, "\n");
 }
 
 /* A thread's own memory; or what a call passes, which is no different. */
@@ -550,7 +556,8 @@ static void body(struct ptx *p)
 	} words[] = {{".reg", registers},
 		     {".shared", own_shared},
 		     {".local", local},
-		     {".param", local}};
+		     {".param", local},
+		     {".loc", line}};
 	const uint32_t outer = p->scope++;
 	size_t i;
 
@@ -849,6 +856,7 @@ static void module(struct ptx *p)
 		{".target", value, OWN},     {".address_size", value, OWN},
 		{".visible", NULL, VISIBLE}, {".extern", NULL, EXTERN},
 		{".common", NULL, WEAK},     {".weak", NULL, WEAK},
+		{".file", line, OWN},
 	};
 	size_t i;
 

@@ -189,6 +189,14 @@ static bool is_less(struct type type, uint64_t a, uint64_t b)
 	return type.kind == 's' ? (int64_t)a < (int64_t)b : a < b;
 }
 
+/* The lowest N bits of A take the place of those of B that begin at AT. */
+static uint64_t inserted(uint64_t a, uint64_t b, uint64_t at, uint64_t n)
+{
+	const uint64_t field = n < 64 ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
+
+	return at < 64 ? (b & ~(field << at)) | (a & field) << at : b;
+}
+
 uint64_t ptx_result(struct ptx *p, const struct instruction *i, const uint64_t *v)
 {
 	uint64_t a = ptx_widen(&i->type, v[0]), b = ptx_widen(&i->type, v[1]);
@@ -238,6 +246,8 @@ uint64_t ptx_result(struct ptx *p, const struct instruction *i, const uint64_t *
 		return shifted(i->type, i->op, a, (uint32_t)v[1]);
 	case OP_BFE:
 		return extracted(i->type, a, v[1] & 0xff, v[2] & 0xff);
+	case OP_BFI:
+		return inserted(a, b, v[2] & 0xff, v[3] & 0xff);
 	case OP_SHF: /* .l.wrap: the upper half of b:a after a shift to the left */
 		return ((b << 32 | a) << (v[2] & 31)) >> 32;
 	default:
@@ -256,7 +266,22 @@ bool ptx_compare(const struct instruction *i, uint64_t x, uint64_t y)
 	return ptx_compares(i->compare, (f > g) - (f < g), f != f || g != g);
 }
 
-/* The integer that D is rounded to, in the type's bounds. */
+/* The integer that D is rounded to; not a number if D is none. */
+static double integral(enum how how, double d)
+{
+	switch (how) {
+	case HOW_RZI:
+		return trunc(d);
+	case HOW_RMI:
+		return floor(d);
+	case HOW_RPI:
+		return ceil(d);
+	default: /* to the nearest, half to even */
+		return nearbyint(d);
+	}
+}
+
+/* The same in the type's bounds. */
 static uint64_t to_integer(const struct instruction *i, double d)
 {
 	const bool is_signed = i->to.kind == 's';
@@ -264,20 +289,7 @@ static uint64_t to_integer(const struct instruction *i, double d)
 
 	if (d != d)
 		return 0;
-	switch (i->how) {
-	case HOW_RZI:
-		d = trunc(d);
-		break;
-	case HOW_RMI:
-		d = floor(d);
-		break;
-	case HOW_RPI:
-		d = ceil(d);
-		break;
-	default: /* to the nearest, half to even */
-		d = nearbyint(d);
-		break;
-	}
+	d = integral(i->how, d);
 	if (d >= most)
 		return (UINT64_C(1) << (i->to.bits - is_signed - 1)) * 2 - 1;
 	if (!is_signed)
@@ -288,11 +300,12 @@ static uint64_t to_integer(const struct instruction *i, double d)
 static uint64_t converted(struct ptx *p, const struct instruction *i, const uint64_t *from)
 {
 	uint64_t v = from[0];
+	double d;
 
+	(void)p;
 	if (i->type.kind == 'f') {
-		if (i->how != HOW_NONE)
-			ptx_stop(p, "a conversion that rounds to an integer");
-		return ptx_from_float(i->to, ptx_to_float(i->type, v));
+		d = ptx_to_float(i->type, v);
+		return ptx_from_float(i->to, i->how == HOW_NONE ? d : integral(i->how, d));
 	}
 	v = ptx_widen(&i->type, v);
 	if (i->to.bits == 32) { /* rounded once */

@@ -64,6 +64,7 @@ enum op {
 	OP_FENCE,
 	OP_EXIT,
 	OP_BFE,
+	OP_BFI,
 	OP_VADD,
 };
 /* Those with a U are also true of what is not a number. */
@@ -130,7 +131,7 @@ struct instruction {
 	uint64_t guard;
 	struct operand operands[MAX_OPERANDS];
 	uint32_t n, width; /* WIDTH: elements that ld or st moves */
-	uint32_t sources;  /* operands behind the first, at most 3 */
+	uint32_t sources;  /* operands behind the first, at most 4 */
 	bool paired;	   /* a predicate behind the destination: SECOND */
 	uint64_t second;
 	char label[64]; /* where a branch leads, until the body's labels are known */

@@ -117,7 +117,7 @@ static void step(struct ptx *p, const struct block *b, struct thread *t)
 {
 	const struct instruction *i = &p->code[t->pc++];
 	const struct operand *o = i->operands;
-	uint64_t v[3] = {0}, r;
+	uint64_t v[4] = {0}, r;
 	uint32_t k;
 
 	if (i->guarded && (t->registers[i->guard] & 1) == i->negated)

@@ -210,6 +210,10 @@ static float flush(float f)
 	X(bfe_s64, "bfe.s64 %O, %A, %b, %c;", field(A, true, B, C, 64))                            \
 	X(bfe_low, "and.b32 %b, %b, 31; and.b32 %c, %c, 31; bfe.s32 %o, %a, %b, %c;" TO_64,        \
 	  (uint32_t)field(a, true, b & 31, c & 31, 32))                                            \
+	X(bfi_b32, "bfi.b32 %o, %a, %b, %c, 5;" TO_64, put(a, b, C, 5, 32))                        \
+	X(bfi_b64, "bfi.b64 %O, %A, %B, 9, %c;", put(A, B, 9, C, 64))                              \
+	X(bfi_low, "and.b32 %c, %c, 31; bfi.b32 %o, %a, %b, %c, %c;" TO_64,                        \
+	  put(a, b, c & 31, c & 31, 32))                                                           \
 	X(vadd, "vadd.u32.u32.u32.add %o, %a, %b, %c;" TO_64, (uint32_t)(a + b + c))               \
 	X(unpack, "mov.b64 {%o, %a}, %A; xor.b32 %o, %o, %a;" TO_64, (uint32_t)A ^ (A >> 32))      \
 	X(unpack_one, "mov.b64 {_, %o}, %A;" TO_64, A >> 32)                                       \
@@ -233,6 +237,9 @@ static float flush(float f)
 	X(to_s32, "and.b32 %a, %a, 0xcfffffff; cvt.rzi.s32.f32 %o, %a;" TO_64,                     \
 	  (uint32_t)saturated(trunc(f32(a & 0xcfffffff))))                                         \
 	X(to_s32_even, "cvt.rni.s32.f32 %o, %a;" TO_64, (uint32_t)saturated(rint(f32(a))))         \
+	X(integral_f32, "cvt.rzi.f32.f32 %o, %a;" TO_64, of32(truncf(f32(a))))                     \
+	X(integral_even_f32, "cvt.rni.f32.f32 %o, %a;" TO_64, of32(rintf(f32(a))))                 \
+	X(integral_f64, "cvt.rmi.f64.f64 %O, %A;", of64(floor(f64(A))))                            \
 	X(vector_ld, "ld.global.v2.u64 {%A, %B}, [%x]; xor.b64 %O, %A, %B;", A ^ B)                \
 	X(vector_st,                                                                               \
 	  "mul.lo.u32 %t, %t, 8; mov.u32 %o, s; add.u32 %t, %t, %o;"                               \
@@ -247,6 +254,18 @@ static float flush(float f)
 	  "cvta.shared.u64 %y, s+16; sub.u64 %y, %y, 16; cvta.to.shared.u64 %x, %y;"               \
 	  "mov.u64 %y, s; sub.u64 %O, %x, %y;",                                                    \
 	  0)
+
+/* As the ISA's description of bfi computes it, bit by bit. */
+static uint64_t put(uint64_t a, uint64_t b, uint64_t at, uint64_t n, uint32_t bits)
+{
+	uint64_t i;
+
+	for (i = 0; i < (n & 255) && (at & 255) + i < bits; i++) {
+		b &= ~(UINT64_C(1) << ((at & 255) + i));
+		b |= (a >> i & 1) << ((at & 255) + i);
+	}
+	return b;
+}
 
 /* As the ISA's description of bfe computes it, bit by bit. Behind the field are copies of its last
  * bit, if the number is signed. */
