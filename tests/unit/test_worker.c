@@ -220,6 +220,7 @@ static void gates(void)
 		      "128, 1, 1\n{ ret; }",
 		 1, 1},
 		{HEAD ".visible.entry a(.param.u64 x) { ret; }.weak.entry b() { ret; }", 2, 2},
+		{".version 7.0.target sm_70.address_size 64\n.entry a() { ret; }", 1, 1},
 		/* a prototype has the gate's parameter, and no body */
 		{HEAD ".entry a(.param .u64 x);\n.entry a(.param .u64 x) { ret; }", 2, 1},
 		{HEAD "/* .entry no( */ // .entry no(\n.func f() { ret; }\n.entry a() { ret; }", 1,

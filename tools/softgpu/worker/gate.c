@@ -104,7 +104,7 @@ static size_t line_of(const struct scan *s)
 
 static bool is_word(char c)
 {
-	return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%' || c == '.';
+	return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%';
 }
 
 static bool starts(const struct scan *s, const char *with)
@@ -133,8 +133,8 @@ static void skip(struct scan *s)
 	}
 }
 
-/* Reads the next token: a word, a string, or one other character. Its length; 0 at the end. A
- * directive ends where the next one begins, as in ".visible.entry". */
+/* Reads the next token: a word, which may begin with a dot, a string, or one other character. Its
+ * length; 0 at the end. ".visible.entry" is two tokens, as NVIDIA's compiler reads it. */
 static size_t token(struct scan *s, const char **begin)
 {
 	size_t from;
@@ -148,11 +148,10 @@ static size_t token(struct scan *s, const char **begin)
 		for (s->at++; s->at < s->n && s->text[s->at] != '"';)
 			s->at += s->text[s->at] == '\\' ? 2 : 1;
 		s->at = s->at < s->n ? s->at + 1 : s->n;
-	} else if (is_word(s->text[s->at])) {
+	} else if (is_word(s->text[s->at]) || s->text[s->at] == '.') {
 		do
 			s->at++;
-		while (s->at < s->n && is_word(s->text[s->at]) &&
-		       !(**begin == '.' && s->text[s->at] == '.'));
+		while (s->at < s->n && is_word(s->text[s->at]));
 	} else {
 		s->at++;
 	}
