@@ -492,13 +492,11 @@ static void instruction(struct ptx *p)
 		return;
 	}
 	for (; !is(p, ";"); next(p)) {
-		if (is(p, ",") || is(p, "}"))
-			continue;
-		if (is(p, "{") && i->op == OP_MOV) {
+		if (i->op == OP_MOV && is(p, "{")) {
 			pack(p, i);
 			return;
 		}
-		if (is(p, "{"))
+		if (is(p, ",") || is(p, "{") || is(p, "}"))
 			continue;
 		if (is(p, "|")) {
 			next(p);
