@@ -14,8 +14,6 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <json-c/json.h>
-
 #include "transports.h"
 #include "vfio/user_proto.h"
 #include "vgpu/descriptor.h"
@@ -407,6 +405,24 @@ static const struct vfio_device_ops user_ops = {
 	.close = user_close,
 };
 
+/* The number that the peer states for the capability NAME, in quotes; 0: it states none. Nothing
+ * else is read of its JSON, so that the libraries of guests need no other library than libc. */
+static uint64_t stated(const char *json, const char *name)
+{
+	const char *at = strstr(json, name);
+	uint64_t n = 0;
+
+	if (!at)
+		return 0;
+	at += strlen(name);
+	at += strspn(at, " \t\r\n");
+	if (*at++ != ':')
+		return 0;
+	for (at += strspn(at, " \t\r\n"); *at >= '0' && *at <= '9' && n <= VFIO_USER_MAX_DATA; at++)
+		n = n * 10 + (uint64_t)(*at - '0');
+	return n;
+}
+
 static int negotiate(struct client *c)
 {
 	static const char json[] =
@@ -419,7 +435,7 @@ static int negotiate(struct client *c)
 		uint16_t major, minor;
 		char json[1020];
 	} answer;
-	struct json_object *root, *caps, *value;
+	uint64_t most;
 	int r;
 
 	memcpy(ask.json, json, sizeof(json));
@@ -430,13 +446,10 @@ static int negotiate(struct client *c)
 	if (answer.major != 0)
 		return -EPROTO;
 	answer.json[sizeof(answer.json) - 1] = '\0';
+	most = stated(answer.json, "\"max_data_xfer_size\"");
 	c->max_data = VFIO_USER_MAX_DATA;
-	root = json_tokener_parse(answer.json);
-	if (root && json_object_object_get_ex(root, "capabilities", &caps) &&
-	    json_object_object_get_ex(caps, "max_data_xfer_size", &value) &&
-	    json_object_get_int64(value) > 0 && json_object_get_int64(value) < c->max_data)
-		c->max_data = (uint32_t)json_object_get_int64(value);
-	json_object_put(root);
+	if (most > 0 && most < c->max_data)
+		c->max_data = (uint32_t)most;
 	return 0;
 }
 
