@@ -333,7 +333,74 @@ static bool attached(void)
 	return sample_end();
 }
 
+/* A handle or an address says whose something is: calls about it need no current context, as with
+ * NVIDIA's driver. What makes something, and the default streams, need one. */
+static bool none_current(void)
+{
+	CUdeviceptr x, y, base, global;
+	CUcontext mine, seen;
+	uint32_t back[16];
+	CUfunction scale;
+	CUmodule module;
+	CUlinkState link;
+	CUevent e;
+	CUstream s;
+	uint8_t *pinned, registered[64];
+	size_t bytes, left, all, before;
+	unsigned flags;
+	float ms;
+
+	CHECK(sample_begin());
+	OK(cuMemGetInfo_v2(&before, &all));
+	OK(cuMemAlloc_v2(&x, 64));
+	OK(cuMemHostAlloc((void **)&pinned, 64, 0));
+	OK(cuMemHostRegister_v2(registered, sizeof(registered), 0));
+	OK(cuModuleLoadData(&module, programs_ptx));
+	OK(cuStreamCreate(&s, 1));
+	OK(cuEventCreate(&e, 0));
+	OK(cuLinkCreate_v2(0, NULL, NULL, &link));
+	OK(cuCtxPopCurrent_v2(&mine));
+	OK(cuCtxGetCurrent(&seen));
+	CHECK(!seen);
+	OK(cuMemsetD32Async(x, 5, 16, s));
+	OK(cuMemcpyDtoHAsync_v2(back, x, 64, s));
+	OK(cuEventRecord(e, s));
+	OK(cuStreamWaitEvent(s, e, 0));
+	OK(cuStreamQuery(s) == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : cuStreamQuery(s));
+	OK(cuStreamSynchronize(s));
+	OK(cuEventSynchronize(e));
+	OK(cuEventQuery(e));
+	OK(cuEventElapsedTime(&ms, e, e));
+	CHECK(back[0] == 5 && back[15] == 5);
+	OK(cuStreamGetCtx(s, &seen));
+	CHECK(seen == mine);
+	OK(cuPointerGetAttribute(&seen, 1, x));
+	CHECK(seen == mine);
+	OK(cuMemHostGetFlags(&flags, pinned));
+	OK(cuModuleGetFunction(&scale, module, "scale"));
+	OK(cuModuleGetGlobal_v2(&global, &bytes, module, "factor"));
+	CHECK(cuMemAlloc_v2(&y, 64) == CUDA_ERROR_INVALID_CONTEXT);
+	CHECK(cuMemGetAddressRange_v2(&base, &bytes, x) == CUDA_ERROR_INVALID_CONTEXT);
+	CHECK(cuStreamSynchronize(NULL) == CUDA_ERROR_INVALID_CONTEXT);
+	CHECK(cuEventRecord(e, NULL) == CUDA_ERROR_INVALID_CONTEXT);
+	CHECK(cuMemsetD32_v2(x, 1, 16) == CUDA_ERROR_INVALID_CONTEXT);
+	CHECK(cuMemFree_v2(x + 1) == CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFree_v2(x));
+	CHECK(cuMemFree_v2(x) == CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFreeHost(pinned));
+	OK(cuMemHostUnregister(registered));
+	OK(cuModuleUnload(module));
+	OK(cuStreamDestroy_v2(s));
+	OK(cuEventDestroy_v2(e));
+	OK(cuLinkDestroy(link));
+	OK(cuCtxPushCurrent_v2(mine));
+	OK(cuMemGetInfo_v2(&left, &all));
+	CHECK(left == before);
+	return sample_end();
+}
+
 const struct sample_check contexts_checks[] = {
+	{"no current context", none_current},
 	{"a primary context that was reset", reset_while_retained},
 	{"streams of other contexts", streams_of_others},
 	{"a context that another thread has destroyed", destroyed},

@@ -5,7 +5,10 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "absent.h"
 #include "entries.h"
@@ -284,7 +287,44 @@ static void wrong_arguments(void)
 	CU_ASSERT(!entry && status == -1);
 }
 
+/* The lines that the library writes to standard error for three names, of which it has none, with
+ * VGPU_CUDA_LOG at LEVEL. */
+static int lines_of_three(const char *level)
+{
+	char text[4096] = "", *at = text;
+	int kept = dup(STDERR_FILENO), file = memfd_create("log", 0), n = 0;
+	void *entry;
+
+	if (kept < 0 || file < 0)
+		return -1;
+	setenv("VGPU_CUDA_LOG", level, 1);
+	dup2(file, STDERR_FILENO);
+	get("cuNone", &entry, CUDA_SHOWN, 0, NULL);
+	get("cuNobody", &entry, CUDA_SHOWN, 0, NULL);
+	get(absent[0], &entry, CUDA_SHOWN, 0, NULL);
+	dup2(kept, STDERR_FILENO);
+	close(kept);
+	unsetenv("VGPU_CUDA_LOG");
+	if (pread(file, text, sizeof(text) - 1, 0) < 0)
+		n = -1;
+	close(file);
+	for (; n >= 0 && (at = strchr(at, '\n')); at++)
+		n++;
+	return n;
+}
+
+/* NVIDIA's runtime looks up more than a hundred names before it does what the log should say. */
+static void log_of_lookups(void)
+{
+	CU_ASSERT_EQUAL(lines_of_three("0"), 0);
+	CU_ASSERT_EQUAL(lines_of_three("1"), 2); /* the first name, and how to see all */
+	CU_ASSERT_EQUAL(lines_of_three("1"), 0);
+	CU_ASSERT_EQUAL(lines_of_three("2"), 3);
+	CU_ASSERT_EQUAL(lines_of_three("3"), 0);
+}
+
 static const struct test tests[] = {
+	{"names that are looked up in vain fill no log", log_of_lookups},
 	{"each entry is a symbol", all},
 	{"there are symbols for a default stream of each thread", per_thread},
 	{"each version is answered by the newest signature that it knows", versions},

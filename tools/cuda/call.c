@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,18 +21,47 @@ static const CUresult reasons[] = {
 };
 __thread void *call_context __attribute__((tls_model("initial-exec")));
 
-void call_log(const char *format, ...)
+/* VGPU_CUDA_LOG: 0 is nothing, 1 what a program's author must know, 2 also each name that the
+ * program looks up in vain. */
+static int log_level(void)
 {
 	const char *wanted = getenv("VGPU_CUDA_LOG");
+
+	return wanted && wanted[0] >= '0' && wanted[0] <= '2' && !wanted[1] ? wanted[0] - '0' : 0;
+}
+
+static void write_line(const char *format, va_list list)
+{
 	char text[512];
+
+	vsnprintf(text, sizeof(text), format, list);
+	fprintf(stderr, "vgpu-cuda: %s\n", text);
+}
+
+void call_log(const char *format, ...)
+{
 	va_list list;
 
-	if (!wanted || strcmp(wanted, "1") != 0)
+	if (log_level() < 1)
 		return;
 	va_start(list, format);
-	vsnprintf(text, sizeof(text), format, list);
+	write_line(format, list);
 	va_end(list);
-	fprintf(stderr, "vgpu-cuda: %s\n", text);
+}
+
+void call_log_lookup(const char *format, ...)
+{
+	static atomic_bool shown;
+	const int level = log_level();
+	va_list list;
+
+	if (level < 1 || (level < 2 && atomic_exchange(&shown, true)))
+		return;
+	va_start(list, format);
+	write_line(format, list);
+	va_end(list);
+	if (level < 2)
+		call_log("VGPU_CUDA_LOG=2 shows each name that is looked up in vain");
 }
 
 void call_lock(void)
@@ -121,6 +151,8 @@ CUresult call_begin(enum needs needs, struct context **context)
 		return reasons[state];
 	if (needs == NEEDS_DEVICE)
 		return CUDA_SUCCESS;
+	if (needs == NEEDS_OWNER)
+		return link_lost();
 	current = call_current();
 	if (!current)
 		return call_context ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;

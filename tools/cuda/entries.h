@@ -17,6 +17,8 @@
 
 /* The version of the interface that the library shows. */
 #define CUDA_SHOWN 12040
+/* NVIDIA's driver that first had it: R550. Programs compare its number. */
+#define DRIVER_SHOWN "550.0"
 
 #define CUDA_BASIC_ENTRIES(X)                                                                      \
 	X(cuInit, "cuInit", 2000, (unsigned flags))                                                \

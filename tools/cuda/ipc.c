@@ -158,7 +158,7 @@ static CUresult shut(CUdeviceptr at)
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr at)
 {
-	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	CUresult e = call_begin(NEEDS_OWNER, NULL);
 
 	return CALL_END(e == CUDA_SUCCESS ? shut(at) : e);
 }

@@ -57,8 +57,10 @@ struct context {
 /* OWNER if it is a context, NULL if it is not: context.c. */
 const struct context *context_of(const void *owner);
 
-/* What a call needs. */
-enum needs { NEEDS_DEVICE, NEEDS_CONTEXT };
+/* What a call needs. NEEDS_OWNER: a call about something that was made in a context, whose handle
+ * or address says which. That context need not be current; no context need be (docs/cuda.md,
+ * "Contexts"). */
+enum needs { NEEDS_DEVICE, NEEDS_OWNER, NEEDS_CONTEXT };
 
 /* Takes the lock. CUDA_SUCCESS, or why the call cannot go on. *CONTEXT, which may be NULL: the
  * calling thread's current context. */
@@ -77,8 +79,12 @@ void call_later(struct call_later *later);
 /* The first version of FUNCTION, which is in the same file and has the same signature. */
 #define CALL_FIRST(first, function)                                                                \
 	extern __typeof__(function) first __attribute__((alias(#function)))
-/* Writes one line to standard error if VGPU_CUDA_LOG is 1. */
+/* Writes one line to standard error if VGPU_CUDA_LOG is 1 or 2. Any thread, with or without the
+ * lock. */
 __attribute__((format(printf, 1, 2))) void call_log(const char *format, ...);
+/* The same for a name that a program looks up in vain: cudart looks up more than a hundred that it
+ * can do without. If VGPU_CUDA_LOG is 1, only the first such line is written. */
+__attribute__((format(printf, 1, 2))) void call_log_lookup(const char *format, ...);
 /* The library's start; called with the lock. CUDA_SUCCESS, or an error. */
 CUresult call_start(void);
 /* The handle of the context that context.c has made the calling thread's; NULL: none. It has a

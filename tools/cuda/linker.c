@@ -153,7 +153,7 @@ static CUresult add(struct linker *l, const void *data, size_t size, unsigned n,
 /* Begins a call that adds an image of this type to *L. */
 static CUresult begin_to_add(CUlinkState h, int type, struct linker **l)
 {
-	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	CUresult e = call_begin(NEEDS_OWNER, NULL);
 
 	*l = handle_find(HANDLE_LINKER, h);
 	return e == CUDA_SUCCESS ? may_add(*l, type) : e;
@@ -241,7 +241,7 @@ static CUresult complete(struct linker *l)
 /* The image is the linker's, and goes with it. */
 CUresult cuLinkComplete(CUlinkState h, void **out, size_t *bytes)
 {
-	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	CUresult e = call_begin(NEEDS_OWNER, NULL);
 	struct linker *l = handle_find(HANDLE_LINKER, h);
 
 	if (e == CUDA_SUCCESS && !l)
@@ -259,7 +259,7 @@ CUresult cuLinkComplete(CUlinkState h, void **out, size_t *bytes)
 
 CUresult cuLinkDestroy(CUlinkState h)
 {
-	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	CUresult e = call_begin(NEEDS_OWNER, NULL);
 	struct linker *l = handle_find(HANDLE_LINKER, h);
 
 	if (e == CUDA_SUCCESS && !l)

@@ -141,7 +141,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
 
 CUresult cuMemFree_v2(CUdeviceptr at)
 {
-	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	CUresult e = call_begin(NEEDS_OWNER, NULL);
 
 	if (e == CUDA_SUCCESS && at != 0 &&
 	    (at < link_about.memory_at || !heap_give(at - link_about.memory_at)) &&

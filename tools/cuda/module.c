@@ -302,7 +302,7 @@ CUresult cuModuleLoad(CUmodule *out, const char *path)
 
 CUresult cuModuleUnload(CUmodule module)
 {
-	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	CUresult e = call_begin(NEEDS_OWNER, NULL);
 	struct module *m = handle_find(HANDLE_MODULE, module);
 
 	if (e == CUDA_SUCCESS)
@@ -397,7 +397,7 @@ CUresult module_function(CUfunction *out, struct module *m, const char *name)
 
 CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name)
 {
-	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	CUresult e = call_begin(NEEDS_OWNER, NULL);
 	struct module *m = handle_find(HANDLE_MODULE, module);
 
 	if (e == CUDA_SUCCESS)

@@ -370,7 +370,7 @@ static const struct pinned *find_given(const void *at)
 
 CUresult cuMemFreeHost(void *at)
 {
-	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	CUresult e = call_begin(NEEDS_OWNER, NULL);
 
 	if (e == CUDA_SUCCESS && !end(find_given(at), at))
 		e = CUDA_ERROR_INVALID_VALUE;
@@ -550,7 +550,7 @@ static CUresult unregister(const void *at)
 /* A program that has lost its VF gets its pages back all the same. */
 CUresult cuMemHostUnregister(void *at)
 {
-	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	CUresult e = call_begin(NEEDS_OWNER, NULL);
 
 	if (e == CUDA_SUCCESS)
 		e = unregister(at);
@@ -562,7 +562,7 @@ CUresult cuMemHostUnregister(void *at)
 CUresult cuMemHostGetFlags(unsigned *flags, void *at)
 {
 	const struct pinned *p;
-	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	CUresult e = call_begin(NEEDS_OWNER, NULL);
 
 	p = find_given(at);
 	if (e == CUDA_SUCCESS && (!flags || !p))

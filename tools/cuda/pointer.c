@@ -132,7 +132,7 @@ static bool is_known(int which)
 
 CUresult cuPointerGetAttribute(void *data, int which, CUdeviceptr at)
 {
-	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	CUresult e = call_begin(NEEDS_OWNER, NULL);
 	struct about a;
 
 	if (e == CUDA_SUCCESS && (!data || !is_known(which) || !look_up(at, &a)))
@@ -162,7 +162,7 @@ static size_t size_of(int which)
 /* Of an address that is not known, this tells zeros: it is host memory like any other. */
 CUresult cuPointerGetAttributes(unsigned n, int *which, void **data, CUdeviceptr at)
 {
-	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	CUresult e = call_begin(NEEDS_OWNER, NULL);
 	struct about a;
 	bool known;
 	unsigned i;

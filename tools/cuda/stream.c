@@ -253,7 +253,7 @@ CUresult cuEventCreate(CUevent *out, unsigned flags)
 /* Begins a call about an event. */
 static CUresult begin(CUevent h, struct event **out)
 {
-	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	CUresult e = call_begin(NEEDS_OWNER, NULL);
 
 	*out = handle_find(HANDLE_EVENT, h);
 	return e == CUDA_SUCCESS && !*out ? CUDA_ERROR_INVALID_HANDLE : e;
@@ -290,13 +290,11 @@ CUresult event_run(CUevent h)
 static CUresult record(CUevent h, CUstream s, unsigned flags)
 {
 	const struct work w = {.kind = WORK_EVENT, .event = h};
-	struct event *event;
-	CUresult e = begin(h, &event);
 	struct stream *stream;
+	CUresult e = work_begin(s, &stream);
+	struct event *event = handle_find(HANDLE_EVENT, h);
 
-	stream = e == CUDA_SUCCESS ? stream_find(s) : NULL;
-	if (e == CUDA_SUCCESS &&
-	    (!stream || (stream->context && stream->context != event->context)))
+	if (e == CUDA_SUCCESS && (!event || (stream->context && stream->context != event->context)))
 		e = CUDA_ERROR_INVALID_HANDLE;
 	if (e == CUDA_SUCCESS && !flags_fit(stream, flags))
 		e = CUDA_ERROR_INVALID_VALUE;

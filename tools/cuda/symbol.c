@@ -113,7 +113,7 @@ static CUresult get_global(CUdeviceptr *out, size_t *bytes, struct module *m, co
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *out, size_t *bytes, CUmodule module, const char *name)
 {
-	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	CUresult e = call_begin(NEEDS_OWNER, NULL);
 	struct module *m = handle_find(HANDLE_MODULE, module);
 
 	if (e == CUDA_SUCCESS)

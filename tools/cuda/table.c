@@ -74,11 +74,12 @@ static int find(const char *name, int version, void **entry)
 		if (strcmp(absent[i], name) == 0)
 			break;
 	if (result == QUERY_TOO_OLD)
-		call_log("cuGetProcAddress: %s is carried from a later version than %d on", name,
-			 version);
+		call_log_lookup("cuGetProcAddress: %s is carried from a later version than %d on",
+				name, version);
 	else if (result == QUERY_NOT_FOUND)
-		call_log("cuGetProcAddress: %s %s", name,
-			 i < ROWS(absent) ? "is not carried by this library" : "is not known");
+		call_log_lookup("cuGetProcAddress: %s %s", name,
+				i < ROWS(absent) ? "is not carried by this library"
+						 : "is not known");
 	return result;
 }
 

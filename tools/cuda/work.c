@@ -5,7 +5,9 @@
 
 CUresult work_begin(CUstream s, struct stream **stream)
 {
-	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	/* A default stream is the current context's. */
+	const bool is_default = (uintptr_t)s <= STREAM_DEFAULTS;
+	CUresult e = call_begin(is_default ? NEEDS_CONTEXT : NEEDS_OWNER, NULL);
 
 	*stream = e == CUDA_SUCCESS ? stream_find(s) : NULL;
 	return e == CUDA_SUCCESS && !*stream ? CUDA_ERROR_INVALID_HANDLE : e;

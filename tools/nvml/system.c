@@ -7,15 +7,16 @@
 #include "library.h"
 #include "vgpu/descriptor.h"
 
-/* The driver is vgpud's library. */
+/* The number of the driver that goes with the version of CUDA, as programs compare it with what
+ * they need. That the driver is vgpud's says nvmlSystemGetNVMLVersion(). */
 nvmlReturn_t nvmlSystemGetDriverVersion(char *version, uint32_t size)
 {
 	nvmlReturn_t e = call_begin_system(version, NULL);
 
-	return CALL_END(e == NVML_SUCCESS ? call_text(version, size, VGPU_VERSION) : e);
+	return CALL_END(e == NVML_SUCCESS ? call_text(version, size, DRIVER_SHOWN) : e);
 }
 
-/* As NVIDIA's: the major version of CUDA, and the driver's version. */
+/* The major version of CUDA, and vgpud's version. */
 nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, uint32_t size)
 {
 	nvmlReturn_t e = call_begin_system(version, NULL);
