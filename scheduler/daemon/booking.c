@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "log.h"
 #include "vgpu/clock.h"
 #include "vgpu/local_socket.h"
+#include "vgpu/untrusted.h"
 
 struct booking {
 	struct control *control;
@@ -88,7 +88,7 @@ static void on_readable(evutil_socket_t fd, short what, void *data)
 		failed(b, REFUSAL_BOOKING_LATE, "no answer within booking_ms");
 		return;
 	}
-	n = recv(fd, b->text + b->size, BOOKING_LONGEST - b->size, MSG_DONTWAIT);
+	n = vgpu_untrusted_receive(fd, b->text + b->size, BOOKING_LONGEST - b->size);
 	if (n > 0) {
 		b->size += (size_t)n;
 		b->text[b->size] = '\0';
@@ -97,7 +97,7 @@ static void on_readable(evutil_socket_t fd, short what, void *data)
 		take(b);
 	else if (b->size == BOOKING_LONGEST)
 		failed(b, REFUSAL_BOOKING_FAILED, "the answer is too long");
-	else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+	else if (n == 0 || (n < 0 && n != -EAGAIN))
 		failed(b, REFUSAL_BOOKING_FAILED,
 		       "no answer; its reason is in the log of 'vgpuctl booking' (journalctl -u "
 		       "'vgpud-booking@*')");
@@ -116,6 +116,7 @@ static int ask(struct booking *b)
 	b->fd = vgpu_socket_connect(b->control->config->bookings, SOCK_NONBLOCK);
 	if (b->fd < 0)
 		return b->fd;
+	vgpu_untrusted_prepare(b->fd);
 	n = vgpu_socket_send(b->fd, &part, 1, NULL, 0, MSG_DONTWAIT);
 	if (n < 0)
 		return (int)n;
@@ -156,7 +157,6 @@ void booking_end(struct booking *b)
 		return;
 	if (b->readable)
 		event_free(b->readable);
-	if (b->fd >= 0)
-		close(b->fd);
+	vgpu_untrusted_close(&b->fd);
 	free(b);
 }

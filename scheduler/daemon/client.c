@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "vgpu/clock.h"
+#include "vgpu/untrusted.h"
 
 #define MAX_REQUEST 65536u
 #define MAX_HOOK_REQUEST (4u << 20) /* a domain's XML, written as JSON */
@@ -19,6 +19,7 @@
 #define CHUNK (32768u - 64u)
 
 #define TOO_LONG "the request is too long"
+#define DESCRIPTORS "vgpud takes no descriptors"
 #define TOO_MUCH "too many bytes of answers are unread; read them, and ask again"
 
 static bool is_reader(const struct client *client)
@@ -83,9 +84,14 @@ static char *take_line(struct client *client, size_t end)
 /* Reads from the socket. False: the client has gone, and is freed. */
 static bool receive(struct client *client)
 {
-	int n = evbuffer_read(client->in, client->fd, MAX_READ);
+	char bytes[MAX_READ];
+	ssize_t n = vgpu_untrusted_receive(client->fd, bytes, sizeof(bytes));
 
-	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+	if (n > 0)
+		n = evbuffer_add(client->in, bytes, (size_t)n) < 0 ? -ENOMEM : n;
+	else if (n == -EPERM)
+		end_with(client, "EPERM", DESCRIPTORS);
+	if (n > 0 || n == -EAGAIN || n == -EPERM)
 		return true;
 	client_drop(client);
 	return false;
@@ -214,9 +220,10 @@ void client_add(struct control *control, int fd, const struct ucred *peer, bool 
 	if (!client) {
 		dprintf(fd, "{\"id\":null,\"error\":{\"code\":\"EAGAIN\",\"message\":\"%s\"}}\n",
 			why.text);
-		close(fd);
+		vgpu_untrusted_close(&fd);
 		return;
 	}
+	vgpu_untrusted_prepare(fd);
 	*client = (struct client){.control = control,
 				  .fd = fd,
 				  .uid = peer->uid,
@@ -254,7 +261,7 @@ void client_drop(struct client *client)
 		evbuffer_free(client->in);
 	if (client->out)
 		evbuffer_free(client->out);
-	close(client->fd);
+	vgpu_untrusted_close(&client->fd);
 	free(client);
 }
 

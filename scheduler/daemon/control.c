@@ -21,6 +21,7 @@
 #include "vm.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
+#include "vgpu/untrusted.h"
 
 #define MAX_CALLS 16u /* requests under way of each client of root */
 
@@ -122,7 +123,7 @@ static void turn_away(const struct control *control, int fd, bool is_hook)
 		"{\"id\":null,\"error\":{\"code\":\"EACCES\",\"message\":\"permission denied: you "
 		"are not %s%s\"}}\n",
 		is_hook ? "root" : "in group ", is_hook ? "" : control->config->group);
-	close(fd);
+	vgpu_untrusted_close(&fd);
 }
 
 /* Takes over a connection. Returns whether its peer may change things. */
@@ -258,8 +259,7 @@ int control_start(struct control *control, struct config *config, struct vgpu_er
 		return fd;
 	hook = listen_open("hook", config->hook_socket, 0600, err);
 	if (hook < 0) {
-		close(fd);
-		listen_close("control", config->socket);
+		listen_close("control", config->socket, fd);
 		return hook;
 	}
 	if (group && !belongs_to(config->socket, group->gr_gid) &&
@@ -331,14 +331,12 @@ void control_stop(struct control *control)
 	for (i = 0; i < CONTROL_WARNINGS; i++)
 		json_object_put(control->warned[i]);
 	share_stop(&control->share);
-	door_close(control->door);
-	door_close(control->hook_door);
+	listen_close("control", control->config->socket, door_close(control->door));
+	listen_close("hook", control->config->hook_socket, door_close(control->hook_door));
 	if (control->tick)
 		event_free(control->tick);
 	if (control->second)
 		event_free(control->second);
 	if (control->base)
 		event_base_free(control->base);
-	listen_close("control", control->config->socket);
-	listen_close("hook", control->config->hook_socket);
 }

@@ -11,6 +11,7 @@
 
 #include "log.h"
 #include "vgpu/clock.h"
+#include "vgpu/untrusted.h"
 
 struct door {
 	int fd;
@@ -79,8 +80,7 @@ static void on_knock(evutil_socket_t listener, short what, void *data)
 		complain(door, fd < 0 ? strerror(errno) : "few descriptors are left");
 		if (!door->ops->shed(door->data)) {
 			close_for(door, DOOR_PAUSE);
-			if (fd >= 0)
-				close(fd);
+			vgpu_untrusted_close(&fd);
 			return;
 		}
 	}
@@ -102,21 +102,23 @@ int door_open(struct door **out, struct event_base *base, int fd, const char *na
 	door->knock = event_new(base, fd, EV_READ | EV_PERSIST, on_knock, door);
 	door->reopen = evtimer_new(base, on_reopen, door);
 	if (!door->knock || !door->reopen || event_add(door->knock, NULL) < 0) {
-		door_close(door);
+		close(door_close(door));
 		return -ENOMEM;
 	}
 	*out = door;
 	return 0;
 }
 
-void door_close(struct door *door)
+int door_close(struct door *door)
 {
+	int fd = door ? door->fd : -1;
+
 	if (!door)
-		return;
+		return fd;
 	if (door->knock)
 		event_free(door->knock);
 	if (door->reopen)
 		event_free(door->reopen);
-	close(door->fd);
 	free(door);
+	return fd;
 }

@@ -39,7 +39,7 @@ struct door_ops {
  */
 int door_open(struct door **out, struct event_base *base, int fd, const char *name,
 	      uint32_t reserve, const struct door_ops *ops, void *data);
-/* Closes the socket and frees the door, which may be NULL. */
-void door_close(struct door *door);
+/* Frees the door, which may be NULL. Returns the socket, which is the caller's again; -1 of NULL. */
+int door_close(struct door *door);
 
 #endif

@@ -287,6 +287,6 @@ void http_stop(struct http *http)
 		return;
 	while (http->peers)
 		drop(http->peers);
-	door_close(http->door);
+	close(door_close(http->door));
 	free(http);
 }

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include "service.h"
+#include "vgpu/descriptor.h"
 #include "vgpu/file.h"
 #include "vgpu/local_socket.h"
+#include "vgpu/untrusted.h"
 
 /* Connections that may wait to be accepted. */
 #define BACKLOG 16
@@ -17,10 +19,15 @@ int listen_open(const char *name, const char *path, mode_t mode, struct vgpu_err
 {
 	int fd = service_socket(name);
 
-	if (fd >= 0)
+	if (fd >= 0) {
+		vgpu_untrusted_prepare(fd);
 		return evutil_make_socket_nonblocking(fd) < 0 ? -errno : fd;
+	}
 	vgpu_make_parent(path); /* after a boot /run is empty */
-	return vgpu_socket_listen(path, mode, BACKLOG, err);
+	fd = vgpu_socket_listen(path, mode, BACKLOG, err);
+	if (fd >= 0)
+		vgpu_untrusted_prepare(fd);
+	return fd;
 }
 
 int listen_peer(int fd, struct ucred *out)
@@ -36,12 +43,15 @@ int listen_peer(int fd, struct ucred *out)
 	return 0;
 }
 
-void listen_close(const char *name, const char *path)
+void listen_close(const char *name, const char *path, int fd)
 {
-	int fd = service_socket(name);
+	int kept = service_socket(name);
 
-	if (fd < 0)
-		unlink(path);
-	else
-		close(fd);
+	if (kept >= 0) {
+		vgpu_close(&fd);
+		close(kept);
+		return;
+	}
+	unlink(path);
+	vgpu_untrusted_close_listener(&fd);
 }

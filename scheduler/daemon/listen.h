@@ -15,7 +15,8 @@ int listen_open(const char *name, const char *path, mode_t mode, struct vgpu_err
 /* Gets the credentials of the process at the other end. Returns 0 or -errno; the peer is then to be
  * refused, never taken for root. */
 int listen_peer(int fd, struct ucred *out);
-/* Unlinks our own socket; the service manager's stays for the next vgpud. */
-void listen_close(const char *name, const char *path);
+/* Closes FD, if it is not -1, and unlinks our own socket; the service manager's stays for the next
+ * vgpud, with who waits there. */
+void listen_close(const char *name, const char *path, int fd);
 
 #endif

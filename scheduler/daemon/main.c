@@ -92,6 +92,7 @@
 #include "service.h"
 #include "uevents.h"
 #include "vfio/pci.h"
+#include "vgpu/untrusted.h"
 
 static void usage(FILE *to)
 {
@@ -289,6 +290,8 @@ int main(int argc, char **argv)
 	bool check = false, dump = false;
 	int option, r, wrong;
 
+	if (vgpu_untrusted_main(argc, argv))
+		return 0;
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (option) {
 		case CONFIG:

@@ -12,6 +12,7 @@
 #include "vgpu/descriptor.h"
 #include "vgpu/file.h"
 #include "vgpu/local_socket.h"
+#include "vgpu/untrusted.h"
 
 static char dir[] = "/tmp/vgpu-io-XXXXXX";
 
@@ -284,6 +285,41 @@ static void files_that_are_not_replaced(void)
 	CU_ASSERT_EQUAL(rmdir(path), 0);
 }
 
+/* Of what an untrusted peer sends, bytes are read up to the first that a descriptor goes with, on
+ * kernels that refuse descriptors and on others: here none was refused. */
+static void untrusted_descriptors(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), urgent;
+	const int inline_bytes = 1;
+	struct iovec byte = {(char *)"c", 1};
+	unsigned before;
+	char data[8];
+
+	for (urgent = 0; urgent <= 1; urgent++) {
+		open_pair(SOCK_STREAM);
+		setsockopt(pair[1], SOL_SOCKET, SO_OOBINLINE, &inline_bytes, sizeof(inline_bytes));
+		before = n_open();
+		CU_ASSERT_EQUAL(vgpu_untrusted_receive(pair[1], data, sizeof(data)), -EAGAIN);
+		CU_ASSERT_EQUAL(vgpu_socket_send_all(pair[0], "ab", 2), 0);
+		CU_ASSERT_EQUAL(vgpu_untrusted_receive(pair[1], data, sizeof(data)), 2);
+		CU_ASSERT_EQUAL(vgpu_socket_send(pair[0], &byte, 1, &fd, 1, urgent ? MSG_OOB : 0),
+				1);
+		CU_ASSERT_EQUAL(vgpu_untrusted_receive(pair[1], data, sizeof(data)), -EPERM);
+		CU_ASSERT_EQUAL(vgpu_untrusted_receive(pair[1], data, 1), -EPERM);
+		CU_ASSERT_EQUAL(n_open(), before);
+		close_pair();
+	}
+	open_pair(SOCK_STREAM);
+	vgpu_untrusted_prepare(pair[1]);
+	CU_ASSERT_EQUAL(vgpu_socket_send_all(pair[0], "a", 1), 0);
+	CU_ASSERT_EQUAL(vgpu_untrusted_receive(pair[1], data, sizeof(data)), 1);
+	vgpu_close(&pair[0]);
+	CU_ASSERT_EQUAL(vgpu_untrusted_receive(pair[1], data, sizeof(data)), 0);
+	vgpu_untrusted_close(&pair[1]);
+	CU_ASSERT_EQUAL(pair[1], -1);
+	close(fd);
+}
+
 static const struct test tests[] = {
 	{"descriptors: closed once, and handed on", closes_and_takes},
 	{"eventfds: signalled and drained", eventfds},
@@ -293,6 +329,7 @@ static const struct test tests[] = {
 	{"messages: more descriptors than fit", too_many_descriptors},
 	{"messages: no free numbers for descriptors", no_room_for_descriptors},
 	{"messages: datagrams are whole or refused", datagrams},
+	{"messages: descriptors of untrusted peers stay unread", untrusted_descriptors},
 	{"files: replaced and read", files},
 	{"files: a failed replacement leaves the old file", files_that_are_not_replaced},
 	{NULL, NULL},
