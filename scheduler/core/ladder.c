@@ -30,10 +30,8 @@ static void issue(struct vgpu_core *core, uint32_t index)
 {
 	struct vf *vf = core_vf(core, index);
 
-	vf->reset.in_flight = true;
-	vf->reset.started = core->now;
-	vf->reset.retry_at = VGPU_NEVER;
-	vf->reset.deadline = nsec_add(core->now, core->config.reset_timeout[vf->reset.level]);
+	vgpu_reset_begin(&vf->reset, core->now,
+			 nsec_add(core->now, core->config.reset_timeout[vf->reset.level]));
 	vf->ledger.resets++;
 	core_record(core, VGPU_REC_RESET, index, vf->reset.level, 0, 0);
 	core_act(core, VGPU_AC_RESET, index, vf->reset.level);
@@ -56,7 +54,7 @@ static enum vgpu_reset_level next_level(const struct vgpu_core *core, unsigned l
 
 bool ladder_is_resetting(const struct vf *vf)
 {
-	return vf->reset.in_flight || vf->reset.retry_at != VGPU_NEVER;
+	return vgpu_reset_is_due(&vf->reset);
 }
 
 /* Removes the VF from all plans: its window request is cancelled, its dispatch is closed. */
@@ -116,7 +114,7 @@ void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
 	core_act(core, VGPU_AC_ACCESS, index, VGPU_ACCESS_NONE);
 	core_act(core, VGPU_AC_NOTICE, index, VGPU_NOTICE_RESET);
 	core_set_state(core, index, VGPU_VF_SCRUBBING);
-	vf->reset = (struct reset){
+	vf->reset = (struct vgpu_reset){
 		.strike = strike,
 		.level = next_level(core, VGPU_RESET_ENGINE),
 		.retry_at = VGPU_NEVER,
@@ -247,7 +245,7 @@ static void gpu_was_reset(struct vgpu_core *core, uint32_t culprit)
 		vf->context = VGPU_CTX_NONE;
 		if (ladder_is_resetting(vf) && vf->reset.strike)
 			strike(core, vf);
-		vf->reset = (struct reset){.retry_at = VGPU_NEVER};
+		vf->reset = VGPU_RESET_NONE;
 		core_act(core, VGPU_AC_ACCESS, i, VGPU_ACCESS_NONE);
 		core_act(core, VGPU_AC_NOTICE, i, VGPU_NOTICE_RESET);
 		core_act(core, VGPU_AC_NOTICE, i, VGPU_NOTICE_RESET_DONE);
@@ -260,19 +258,14 @@ static void reset_failed(struct vgpu_core *core, uint32_t index)
 	struct vf *vf = core_vf(core, index);
 	enum vgpu_reset_level higher = next_level(core, vf->reset.level + 1);
 	bool on_engine = core->resident == index;
-	vgpu_nsec pause = BACKOFF_FIRST;
-	uint32_t i;
 
-	vf->reset.failures++;
+	vgpu_reset_failed(&vf->reset, core->now);
 	/* Reset the whole GPU only if this VF blocks the engine. */
 	if (higher < VGPU_RESET_COUNT && (on_engine || higher != VGPU_RESET_GPU)) {
 		vf->reset.level = higher;
 		issue(core, index);
 		return;
 	}
-	for (i = 1; i < vf->reset.failures && pause < BACKOFF_LAST; i++)
-		pause *= 2;
-	vf->reset.retry_at = core->now + pause;
 	update_deadline(core);
 }
 

@@ -22,6 +22,7 @@
 #include <assert.h>
 
 #include "vgpu/core.h"
+#include "vgpu/reset.h"
 
 /* Limits against abuse. The numbers are AMD's (libgv amdgv_guard.h), except for hangs: three
  * strikes in a minute is our choice. */
@@ -71,14 +72,6 @@ struct history {
 	uint32_t n;
 };
 
-struct reset {
-	bool in_flight;
-	bool strike; /* the VF is at fault */
-	enum vgpu_reset_level level;
-	uint32_t failures;
-	vgpu_nsec started, deadline, retry_at;
-};
-
 struct vf {
 	enum vgpu_vf_state state;
 	enum vgpu_context context;
@@ -94,7 +87,7 @@ struct vf {
 	bool want_init;	 /* its guest asked for an INIT window at a time when it could not be served
 			  */
 	uint32_t scrubs; /* scrubs in flight; only the answer to the last one counts */
-	struct reset reset;
+	struct vgpu_reset reset;
 	bool reset_comes;	 /* its reset waits for the end of a command */
 	bool reset_strike;	 /* and is for its own fault */
 	bool quarantined;	 /* lasts until an operator resets the VF */

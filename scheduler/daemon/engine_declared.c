@@ -119,7 +119,8 @@ static int build(struct engine *e)
 		e->declared = calloc(1, sizeof(*e->declared));
 	if (!e->declared)
 		return -ENOMEM;
-	*e->declared = (struct declared){.seen = {.up = 0}};
+	*e->declared = (struct declared){.common = e->declared->common};
+	unswitched_restart(&e->declared->common);
 	recorder_restart(e->recorder); /* there is nothing to replay */
 	engine_say(e, e->caps.note);
 	look(e);
@@ -129,20 +130,19 @@ static int build(struct engine *e)
 
 static vgpu_nsec deadline(const struct engine *e)
 {
-	(void)e;
-	return VGPU_NEVER;
+	return unswitched_deadline(&e->declared->common);
 }
 
 static int keep(struct engine *e)
 {
 	look(e);
-	return 0;
+	return unswitched_keep(e, &e->declared->common);
 }
 
 static int on_event(struct engine *e, struct vgpu_event *event)
 {
 	if (event->type == VGPU_EV_RESET_DONE)
-		unswitched_reset_done(e, event);
+		unswitched_reset_done(e, &e->declared->common, event);
 	return 0;
 }
 
@@ -186,7 +186,8 @@ static void change(struct engine *e, struct engine_request *request)
 			change_to(e, request, &next);
 		break;
 	case VGPU_EV_RESET_VF:
-		unswitched_reset(e, &d->common, request);
+		if (unswitched_reset(e, &d->common, request) < 0)
+			engine_lose(e, request->result);
 		break;
 	case VGPU_EV_INCOMING: /* the kernel's driver keeps a VF stopped, and counts what it had */
 		break;

@@ -194,9 +194,11 @@ static int make_governor(struct engine *e, const struct vgpu_program *applied)
 	void *memory = memset(recorder_governor_memory(e->recorder), 0, vgpu_governor_size());
 
 	recorder_restart(e->recorder);
-	*e->governed = (struct governed){.governor = engine_make_governor(memory, &e->caps,
+	*e->governed = (struct governed){.common = e->governed->common,
+					 .governor = engine_make_governor(memory, &e->caps,
 									  &e->config.core, applied,
 									  &e->out.why)};
+	unswitched_restart(&e->governed->common);
 	return e->governed->governor ? 0 : -EINVAL;
 }
 
@@ -257,16 +259,21 @@ static vgpu_nsec deadline(const struct engine *e)
 {
 	struct vgpu_program applied;
 
+	vgpu_nsec t = unswitched_deadline(&e->governed->common), other;
+
 	if (e->governed->programming && e->ops->programmed->programmed(e->driver, &applied) != 1)
 		return 0;
-	return vgpu_governor_deadline(e->governed->governor);
+	other = vgpu_governor_deadline(e->governed->governor);
+	return other < t ? other : t;
 }
 
 static int keep(struct engine *e)
 {
 	int r = look_at_program(e);
 
-	if (r == 0 && vgpu_now() >= deadline(e))
+	if (r == 0)
+		r = unswitched_keep(e, &e->governed->common);
+	if (r == 0 && vgpu_now() >= vgpu_governor_deadline(e->governed->governor))
 		r = step(e, (struct vgpu_governor_event){.type = VGPU_GOVERNOR_TIMER});
 	return r;
 }
@@ -289,7 +296,7 @@ static int on_event(struct engine *e, struct vgpu_event *event)
 		g->guest_resets[vf]++;
 		break;
 	case VGPU_EV_RESET_DONE:
-		unswitched_reset_done(e, event);
+		unswitched_reset_done(e, &g->common, event);
 		break;
 	case VGPU_EV_VIOLATION:
 		engine_record(e, VGPU_REC_VIOLATION, vf, event->code, 0, 0);

@@ -6,6 +6,48 @@
 
 #include "vgpu/clock.h"
 
+/* A driver of the host's may take that long to reset a VF. It always answers, and is not asked
+ * twice: a second reset could hit the next tenant. */
+#define RESET_IS_SLOW (10 * VGPU_SEC)
+
+static const char SLOW[] =
+	"the reset of a VF has not ended for 10 s: no VM gets that VF until it has "
+	"('vgpuctl vf list' shows which VF is being cleared)";
+
+static bool is_due(const struct unswitched *u, uint32_t vf)
+{
+	return u->due >> vf & 1;
+}
+
+/* The VF must be reset, from NOW on. */
+static void make_due(struct unswitched *u, uint32_t vf, vgpu_nsec now)
+{
+	u->due |= 1u << vf;
+	u->reset[vf] = (struct vgpu_reset){.level = VGPU_RESET_VF, .retry_at = now};
+}
+
+void unswitched_restart(struct unswitched *u)
+{
+	uint32_t due = u->due, i;
+
+	*u = (struct unswitched){.up = 0};
+	for (i = 0; i < VGPU_GPU_MAX_VFS; i++)
+		if (due >> i & 1)
+			make_due(u, i, 0);
+}
+
+static enum vgpu_vf_state state_of(const struct unswitched *u, uint32_t vf)
+{
+	if (is_due(u, vf))
+		return VGPU_VF_SCRUBBING;
+	return u->up >> vf & 1 ? VGPU_VF_ACTIVE : VGPU_VF_AVAIL;
+}
+
+static void record_state(struct engine *e, const struct unswitched *u, uint32_t vf)
+{
+	engine_record(e, VGPU_REC_STATE, vf, state_of(u, vf), 0, 0);
+}
+
 struct policy_values unswitched_policy(const struct vgpu_event *event, uint32_t n)
 {
 	struct policy_values values = {.policy = event->policy};
@@ -41,22 +83,101 @@ void unswitched_take(struct engine *e, struct unswitched *u, const struct policy
 void unswitched_set_up(struct engine *e, struct unswitched *u, uint32_t vf, bool up)
 {
 	u->up = up ? u->up | 1u << vf : u->up & ~(1u << vf);
-	engine_record(e, VGPU_REC_STATE, vf, up ? VGPU_VF_ACTIVE : VGPU_VF_AVAIL, 0, 0);
+	if (!is_due(u, vf))
+		record_state(e, u, vf);
 }
 
-void unswitched_reset_done(struct engine *e, const struct vgpu_event *event)
+/* Has the driver reset the VF now. */
+static int reset(struct engine *e, struct unswitched *u, uint32_t vf)
 {
-	engine_record(e, VGPU_REC_RESET_DONE, event->vf, event->code, 0, event->value != 0);
+	struct vgpu_reset *r = &u->reset[vf];
+	vgpu_nsec now = vgpu_now();
+
+	vgpu_reset_begin(r, now, now + RESET_IS_SLOW);
+	u->again &= ~(1u << vf);
+	u->resets[vf]++;
+	engine_record(e, VGPU_REC_RESET, vf, r->level, 0, 0);
+	return e->ops->device->reset(e->driver, vf, r->level, now);
+}
+
+void unswitched_reset_done(struct engine *e, struct unswitched *u, const struct vgpu_event *event)
+{
+	struct vgpu_reset *r = &u->reset[event->vf];
+	vgpu_nsec now = vgpu_now();
+
+	if (!is_due(u, event->vf) || !r->in_flight || event->code != r->level)
+		return;
+	engine_record(e, VGPU_REC_RESET_DONE, event->vf, event->code, now - r->started,
+		      event->value != 0);
+	if (event->value != 0) {
+		vgpu_reset_failed(r, now);
+	} else if (u->again >> event->vf & 1) {
+		make_due(u, event->vf, now);
+	} else {
+		u->due &= ~(1u << event->vf);
+		record_state(e, u, event->vf);
+	}
 }
 
 int unswitched_reset(struct engine *e, struct unswitched *u, struct engine_request *request)
 {
 	uint32_t vf = request->event.vf;
 
-	engine_record(e, VGPU_REC_RESET, vf, VGPU_RESET_VF, 0, 0);
-	u->resets[vf]++;
-	request->result = e->ops->device->reset(e->driver, vf, VGPU_RESET_VF, vgpu_now());
+	request->event.now = vgpu_now();
+	if (is_due(u, vf) && u->reset[vf].in_flight) {
+		u->again |= 1u << vf;
+		return request->result;
+	}
+	if (!is_due(u, vf))
+		make_due(u, vf, request->event.now);
+	record_state(e, u, vf);
+	request->result = reset(e, u, vf);
 	return request->result;
+}
+
+/* When something must be done for the reset of a VF. */
+static vgpu_nsec next_of(const struct unswitched *u, uint32_t vf)
+{
+	const struct vgpu_reset *r = &u->reset[vf];
+
+	if (!is_due(u, vf))
+		return VGPU_NEVER;
+	return r->in_flight ? r->deadline : r->retry_at;
+}
+
+vgpu_nsec unswitched_deadline(const struct unswitched *u)
+{
+	vgpu_nsec at = VGPU_NEVER, t;
+	uint32_t i;
+
+	for (i = 0; i < VGPU_GPU_MAX_VFS && u->due; i++) {
+		t = next_of(u, i);
+		at = t < at ? t : at;
+	}
+	return at;
+}
+
+int unswitched_keep(struct engine *e, struct unswitched *u)
+{
+	vgpu_nsec now = vgpu_now();
+	uint32_t i;
+	int r = 0;
+
+	if (now < unswitched_deadline(u))
+		return 0;
+	for (i = 0; i < e->config.core.max_vfs && r == 0; i++) {
+		struct vgpu_reset *of = &u->reset[i];
+
+		if (now < next_of(u, i))
+			continue;
+		if (of->in_flight) {
+			engine_say(e, SLOW);
+			of->deadline = VGPU_NEVER;
+		} else {
+			r = reset(e, u, i);
+		}
+	}
+	return r;
 }
 
 void unswitched_view(const struct unswitched *u, struct engine_snapshot *s)
@@ -69,7 +190,7 @@ void unswitched_view(const struct unswitched *u, struct engine_snapshot *s)
 	memcpy(s->core.params, u->values.params, sizeof(s->core.params));
 	for (i = 0; i < s->n_vfs; i++) {
 		s->vfs[i] = (struct vgpu_vf_view){
-			.state = u->up >> i & 1 ? VGPU_VF_ACTIVE : VGPU_VF_AVAIL,
+			.state = state_of(u, i),
 			.admitted = true,
 			.ledger = {.resets = u->resets[i]},
 		};

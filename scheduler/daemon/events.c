@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "builtin.h"
+#include "clearing.h"
 #include "engine.h"
 #include "lease.h"
 #include "hold.h"
@@ -37,25 +38,22 @@ static bool is_event(const struct vgpu_record *r)
 	}
 }
 
-/* Only the core repeats a reset. The driver of a GPU with policies of its own resets VFs itself. */
+/* The driver of a GPU with policies of its own resets VFs itself. */
 static void describe_failed_reset(const struct vgpu_record *r, enum vgpu_driver_kind kind,
 				  char *text, size_t size)
 {
 	const char *level = vgpu_reset_names[r->code];
 
-	if (kind == VGPU_DRIVER_SWITCHED)
-		snprintf(text, size, "%s reset of VF %u failed; vgpud will try again", level,
-			 r->vf);
-	else if (kind == VGPU_DRIVER_PROGRAMMED)
+	if (kind == VGPU_DRIVER_DECLARED)
 		snprintf(text, size,
-			 "%s reset of VF %u failed, and vgpud does not repeat it: run 'vgpuctl vf "
-			 "reset %u' before another VM gets the VF",
-			 level, r->vf, r->vf);
+			 "VF %u was not reset: its vGPU still exists; no VM gets the VF until the "
+			 "host's driver has ended the vGPU",
+			 r->vf);
 	else
 		snprintf(text, size,
-			 "VF %u was not reset: its vGPU still exists; the host's driver ends it "
-			 "when its VM ends",
-			 r->vf);
+			 "%s reset of VF %u failed; vgpud will try again, and no VM gets the VF "
+			 "until a reset has succeeded",
+			 level, r->vf);
 }
 
 /* Writes the log line for a record that operators must know of, and which message it is, and
@@ -165,6 +163,7 @@ void events_take(struct gpu *gpu)
 		trail_add(&gpu->events, &record);
 		log_record(gpu, &record);
 		note_use(gpu, &record);
+		clearing_note(gpu, &record);
 		if (record.type == VGPU_REC_HANG)
 			vm_hung(gpu, record.vf);
 		if (record.type == VGPU_REC_POLICY || record.type == VGPU_REC_EVICTED)
@@ -186,6 +185,8 @@ void events_trouble(struct gpu *gpu)
 	for (vf = 0; vf < VGPU_GPU_MAX_VFS && !trouble; vf++)
 		if (gpu->leases[vf].state == LEASE_INCOMING)
 			hold_begin(gpu, vf);
+	if (!trouble)
+		clearing_forgotten(gpu);
 	if (trouble)
 		log_about(about_gpu(gpu, LOG_GPU_LOST), LOG_ERR,
 			  "GPU lost: %s; vgpud keeps looking for it", trouble);
@@ -215,6 +216,7 @@ void events_second(struct gpu *gpu)
 		log_about(about_gpu(gpu, LOG_PLAIN), LOG_WARNING,
 			  "%" PRIu64 " more messages in one second were not logged",
 			  gpu->log_dropped);
+	clearing_second(gpu);
 	gpu->logged = 0;
 	gpu->log_dropped = 0;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "change.h"
+#include "clearing.h"
 #include "hold.h"
 #include "log.h"
 #include "put.h"
@@ -14,6 +15,10 @@
 #include "vgpu/param.h"
 
 const char *const lease_state_names[LEASE_STATES] = {"none", "reserved", "running", "incoming"};
+
+/* The state of an entry without a lease: the VF's last tenant is gone, and the VF was not reset
+ * since. */
+#define CLEARING "clearing"
 
 const char *const control_warning_names[CONTROL_WARNINGS] = {"unadmitted", "may-lose-state"};
 
@@ -69,12 +74,16 @@ static struct json_object *to_json(struct control *control)
 	for (g = 0; g < control->n_gpus; g++)
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
 			l = &control->gpus[g].leases[vf];
-			if (l->state == LEASE_NONE)
+			if (l->state == LEASE_NONE && !(control->gpus[g].clearing >> vf & 1))
 				continue;
 			o = json_object_new_object();
+			json_object_array_add(list, o);
 			put_text(o, "gpu", control->gpus[g].config->name);
 			json_object_object_add(o, "vf", json_object_new_int64(vf));
-			put_text(o, "state", lease_state_names[l->state]);
+			put_text(o, "state",
+				 l->state == LEASE_NONE ? CLEARING : lease_state_names[l->state]);
+			if (l->state == LEASE_NONE)
+				continue;
 			put_text(o, "host", l->host);
 			put_text(o, "uuid", l->uuid);
 			put_text(o, "domain", l->domain);
@@ -89,7 +98,6 @@ static struct json_object *to_json(struct control *control)
 			json_object_object_add(o, "params",
 					       json_object_get(
 						       lease_params(&control->gpus[g], vf)));
-			json_object_array_add(list, o);
 		}
 	return list;
 }
@@ -184,6 +192,10 @@ static bool load_one(struct control *control, struct json_object *o)
 			gpu = &control->gpus[g];
 	if (!gpu)
 		return false;
+	if (strcmp(text_of(o, "state"), CLEARING) == 0) {
+		clearing_begin(gpu, (uint32_t)vf);
+		return true;
+	}
 	l = &gpu->leases[vf];
 	load_params(gpu, (uint32_t)vf, o);
 	snprintf(l->host, sizeof(l->host), "%s", text_of(o, "host"));
@@ -230,9 +242,11 @@ void leases_load(struct control *control)
 
 		if (!load_one(control, o))
 			log_line(LOG_WARNING,
-				 "%s had VF %d of %s, which is no longer configured; its lease is "
+				 "%s%s VF %d of %s, which is no longer configured; its lease is "
 				 "dropped",
-				 text_of(o, "domain"), (int)number_of(o, "vf"), text_of(o, "gpu"));
+				 text_of(o, "domain"),
+				 text_of(o, "domain")[0] ? " had" : "a VM that has ended had",
+				 (int)number_of(o, "vf"), text_of(o, "gpu"));
 	}
 	json_object_put(list);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Leases: which VF belongs to which VM, by the VM's UUID. Each change saves all leases with the
- * parameters of their VFs, so that a restarted vgpud knows them. The file lies in /run: a reboot
+ * parameters of their VFs, and which VFs must be reset before another VM gets them (clearing.h), so
+ * that a restarted vgpud knows them. The file lies in /run: a reboot
  * ends it together with the VMs. Control thread.
  */
 #ifndef DAEMON_LEASE_H

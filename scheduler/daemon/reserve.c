@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "change.h"
+#include "clearing.h"
 #include "engine.h"
 #include "fit.h"
 #include "hold.h"
@@ -125,6 +126,7 @@ static bool is_being_scrubbed(const struct call *call, uint32_t vf)
 {
 	return call->gpu->leases[vf].state == LEASE_NONE &&
 	       (call->snapshot.vfs[vf].state == VGPU_VF_SCRUBBING ||
+		clearing_waits(call->gpu, vf) ||
 		(call->reservation->mode != RESERVE_ASK && call->gpu->resizing >> vf & 1));
 }
 

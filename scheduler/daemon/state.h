@@ -74,7 +74,12 @@ struct gpu {
 	vgpu_nsec said_at;
 	struct largest_free largest_free;
 	struct lease leases[VGPU_GPU_MAX_VFS];
-	uint32_t in_use;   /* bitmap of VFs whose guest driver is up or initialising */
+	uint32_t in_use; /* bitmap of VFs whose guest driver is up or initialising */
+	/* Bitmaps of VFs (clearing.h): whose tenant is gone, and that were not reset since; for
+	 * which the engine is being asked to do it. Since when the engine knows that, VGPU_NEVER:
+	 * it does not; since when the VF is clean. CLOCK_MONOTONIC. */
+	uint32_t clearing, clearing_asked;
+	vgpu_nsec clearing_since[VGPU_GPU_MAX_VFS], clean_since[VGPU_GPU_MAX_VFS];
 	uint32_t unsized;  /* bitmap of VFs that must still get their usual memory */
 	uint32_t resizing; /* bitmap of VFs for which the engine is asked to give it */
 	uint64_t logged;   /* messages in this second, for the rate limit */

@@ -6,6 +6,7 @@
 
 #include "args.h"
 #include "change.h"
+#include "clearing.h"
 #include "hold.h"
 #include "lease.h"
 #include "live.h"
@@ -57,22 +58,16 @@ void vm_set_former(struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *p
 	change_begin(call, make_former);
 }
 
-void vm_end_lease(struct control *control, struct gpu *gpu, uint32_t vf)
+void vm_end_lease(struct gpu *gpu, uint32_t vf)
 {
-	struct call *call;
-
 	if (gpu->leases[vf].state == LEASE_INCOMING)
 		hold_drop(gpu, vf);
 	gpu->leases[vf].state = LEASE_NONE;
 	gpu->leases[vf].since = vgpu_now();
 	vm_set_usual(gpu, vf);
-	/* Reset and scrub even if the end of the VF's process has done so already: the next tenant
-	 * must not find its data. */
-	call = call_new(control, gpu);
-	if (!call)
-		return;
-	call->request.event = (struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = vf};
-	call_queue(call);
+	/* Even if the end of the VF's process has done so already: the next tenant must not find
+	 * its data. */
+	clearing_begin(gpu, vf);
 }
 
 bool vm_end_leases(struct control *control, const struct claim *claim)
@@ -84,7 +79,7 @@ bool vm_end_leases(struct control *control, const struct claim *claim)
 	while (lease_find(control, claim, NULL, &gpu, &vf)) {
 		log_about(about_vf(gpu, vf, LOG_VM_RELEASED), LOG_INFO,
 			  "domain %s has released its VF", gpu->leases[vf].domain);
-		vm_end_lease(control, gpu, vf);
+		vm_end_lease(gpu, vf);
 		any = true;
 	}
 	return any;
@@ -95,6 +90,7 @@ void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim,
 {
 	struct lease *l = &gpu->leases[vf];
 
+	gpu->clearing &= ~(1u << vf);
 	lease_clear(l);
 	l->state = state;
 	l->since = vgpu_now();
@@ -319,7 +315,7 @@ void vm_end_those(struct control *control, bool (*over)(struct gpu *gpu, uint32_
 			log_about(about_vf(gpu, vf, LOG_VM_RELEASED), LOG_NOTICE,
 				  "domain %s %s; its VF is free again", gpu->leases[vf].domain,
 				  why);
-			vm_end_lease(control, gpu, vf);
+			vm_end_lease(gpu, vf);
 			any = true;
 		}
 	if (any)

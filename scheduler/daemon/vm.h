@@ -66,8 +66,9 @@ bool vm_may_be_on(const struct gpu *gpu, const struct claim *claim, const struct
 /* Leases the VF to a VM for one VF of its claim. */
 void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim,
 	     const struct claim_vf *claimed, enum lease_state state);
-/* Ends a lease: gives the VF its usual parameters, and has it reset and scrubbed. */
-void vm_end_lease(struct control *control, struct gpu *gpu, uint32_t vf);
+/* Ends a lease: gives the VF its usual parameters, and has it reset and scrubbed. The caller saves
+ * the leases. */
+void vm_end_lease(struct gpu *gpu, uint32_t vf);
 /* Ends all leases of the claim's VM. Returns whether there were any. */
 bool vm_end_leases(struct control *control, const struct claim *claim);
 /* Ends the leases for which OVER returns true (it may change them), logs each with WHY, and

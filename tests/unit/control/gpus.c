@@ -111,15 +111,27 @@ static void guests_hidden(void)
 	CU_ASSERT_EQUAL(n_leases(), 0);
 	CU_ASSERT(slices_come_to(1, 1));
 	CU_ASSERT(gim_resets[1] == 1 && gim_resets[0] == 0);
-	/* Nothing repeats a reset that fails. */
+	/* A reset that fails is made again, and no VM gets the VF before it has succeeded. */
 	reactive_lock();
 	gim_reset_error = -ENOTTY;
 	reactive_unlock();
 	keep_log();
 	say(&one, "{\"method\":\"vf.reset\",\"args\":{\"vf\":2}}\n");
 	CU_ASSERT(done(&one));
-	CU_ASSERT(log_comes_to_say("vf reset of VF 2 failed, and vgpud does not repeat it: run "
-				   "'vgpuctl vf reset 2' before another VM gets the VF"));
+	CU_ASSERT(log_comes_to_say("vf reset of VF 2 failed; vgpud will try again, and no VM gets "
+				   "the VF until a reset has succeeded"));
+	hook(&one, "prepare",
+	     CLAIM("<v:vf name='a'><v:device gpu='gpu0' vf='2'/></v:vf>") "</domain>");
+	turn();
+	CU_ASSERT_EQUAL(n_leases(), 0);
+	say(&other, "{\"method\":\"vf.show\",\"args\":{\"vf\":2}}\n");
+	CU_ASSERT(says(&other, "state", "scrubbing"));
+	reactive_lock();
+	gim_reset_error = 0;
+	reactive_unlock();
+	CU_ASSERT(done(&one));
+	CU_ASSERT_EQUAL(gim_resets[2], 1);
+	CU_ASSERT_EQUAL(n_leases(), 1);
 	bench_end();
 	remove_gim_machine();
 }
@@ -223,15 +235,19 @@ static void policies_of_its_own(void)
 	hook(&one, "release", CLAIM("<v:vf name='a'/>") "</domain>");
 	CU_ASSERT(done(&one));
 	CU_ASSERT(n_leases() == 0 && nvidia_types[0] == NVIDIA_TYPE);
-	/* Its driver resets VFs, not vgpud. */
+	/* Its driver ends vGPUs, not vgpud; no VM gets the VF before that. */
 	CU_ASSERT(vgpu_begins(fake));
 	keep_log();
 	say(&one, "{\"method\":\"vf.reset\",\"args\":{\"vf\":3}}\n");
 	CU_ASSERT(done(&one));
 	CU_ASSERT(log_comes_to_say("VF 3 was not reset: its vGPU still exists"));
+	say(&one, "{\"method\":\"vf.show\",\"args\":{\"vf\":3}}\n");
+	CU_ASSERT(says(&one, "state", "scrubbing"));
 	pthread_mutex_lock(&fake->lock);
 	fake->n_vgpus = 0;
 	pthread_mutex_unlock(&fake->lock);
+	CU_ASSERT(comes_to_say(&one, "{\"method\":\"vf.show\",\"args\":{\"vf\":3}}\n", "state",
+			       "available"));
 	bench_end();
 	CU_ASSERT(fake->policy == NVML_FIXED_SHARE && fake->inits == fake->shutdowns);
 	remove_nvidia_machine();
