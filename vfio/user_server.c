@@ -140,6 +140,8 @@ static void accept_client(struct vfio_endpoint *e)
 		return;
 	}
 	e->c.fd = fd;
+	if (e->ops->connected)
+		e->ops->connected(e->device);
 	if (epoll_ctl(e->server->epoll, EPOLL_CTL_ADD, fd, &want) < 0)
 		disconnect(e);
 }
@@ -256,7 +258,7 @@ void vfio_server_limit(struct vfio_server *s, uint32_t percent, vgpu_nsec most)
 int vfio_server_add(struct vfio_server *s, const char *path, const struct vfio_server_ops *ops,
 		    void *device, struct vfio_endpoint **out, struct vgpu_error *err)
 {
-	int fd = vgpu_socket_listen(path, 0, BACKLOG, err), r;
+	int fd = vgpu_socket_listen(path, 0600, BACKLOG, err), r;
 
 	if (fd < 0)
 		return fd;

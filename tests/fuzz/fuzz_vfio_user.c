@@ -67,8 +67,14 @@ static void on_disconnected(void *device)
 	disconnects++;
 }
 
-static const struct vfio_server_ops ops = {on_region, on_irqs,	on_read,
-					   on_write,  on_reset, on_disconnected};
+static const struct vfio_server_ops ops = {
+	.region = on_region,
+	.irqs = on_irqs,
+	.read = on_read,
+	.write = on_write,
+	.reset = on_reset,
+	.disconnected = on_disconnected,
+};
 
 static int make_memory(bool sealed)
 {

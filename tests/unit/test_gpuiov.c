@@ -129,8 +129,14 @@ static void on_reset(void *device)
 	(void)device;
 }
 
-static const struct vfio_server_ops server_ops = {on_region, on_irqs,  on_read,
-						  on_write,  on_reset, on_reset};
+static const struct vfio_server_ops server_ops = {
+	.region = on_region,
+	.irqs = on_irqs,
+	.read = on_read,
+	.write = on_write,
+	.reset = on_reset,
+	.disconnected = on_reset,
+};
 
 static void on_irq(void *opaque, int fn, uint32_t vector)
 {

@@ -27,19 +27,22 @@ void softgpu_lock(struct softgpu *gpu)
  */
 void softgpu_unlock(struct softgpu *gpu)
 {
-	uint32_t pf = gpu->irqs_pf, n = gpu->enabled, v;
-	bool changed = gpu->vfs_changed;
+	uint32_t pf = gpu->irqs_pf, n = gpu->enabled, used = gpu->used, v;
+	bool changed = gpu->vfs_changed, tell = gpu->carrier->used && used != gpu->used_told;
 
 	/* A reset of the GPU does not end before the carrier knows of the change. */
 	if (changed)
 		gpu->vfs_changing++;
 	gpu->irqs_pf = 0;
 	gpu->vfs_changed = false;
+	gpu->used_told = used;
 	status_publish(gpu);
 	pthread_mutex_unlock(&gpu->lock);
 	for (v = 0; pf >> v; v++)
 		if (pf >> v & 1)
 			gpu->carrier->irq(gpu->opaque, SOFTGPU_PF, v);
+	if (tell)
+		gpu->carrier->used(gpu->opaque);
 	if (!changed)
 		return;
 	pthread_mutex_lock(&gpu->lock);
@@ -228,6 +231,16 @@ void softgpu_destroy(struct softgpu *gpu)
 uint64_t softgpu_vram(const struct softgpu *gpu)
 {
 	return gpu->config.vram;
+}
+
+uint32_t softgpu_used(struct softgpu *gpu)
+{
+	uint32_t used;
+
+	softgpu_lock(gpu);
+	used = gpu->used;
+	softgpu_unlock(gpu);
+	return used;
 }
 
 const char *softgpu_computes_on(const struct softgpu *gpu)

@@ -143,6 +143,7 @@ struct softgpu {
 	/* interrupts to deliver when the lock is released */
 	uint32_t irqs_pf;
 	bool vfs_changed;
+	uint32_t used, used_told;	      /* VFs with a client; as the carrier knows it */
 	uint32_t vfs_changing;		      /* calls of the carrier's vfs_changed under way */
 	vgpu_nsec busy_irq_at, busy_irq_last; /* moderation */
 	vgpu_nsec gpu_reset_at;

@@ -442,6 +442,8 @@ static void read_page(struct link *l)
 	if (!l->ready || notices == l->notices)
 		return;
 	l->notices = notices;
+	if (atomic_load(&l->page->client))
+		l->gpu->used |= 1u << l->vf;
 	read_counters(l);
 	read_status(l);
 	if (atomic_load(&l->page->status) >> 32 == atomic_load(&l->page->generation))
@@ -729,6 +731,7 @@ static void finish(struct link *l)
 	if (l->started)
 		waitid(P_PIDFD, (id_t)l->pidfd, &info, WEXITED | WNOHANG | WNOWAIT);
 	read_page(l); /* for the last time */
+	gpu->used &= ~(1u << l->vf);
 	l->page = &l->unused;
 	l->ready = l->kill = l->has_process = l->started = l->stopping = false;
 	l->mapped = NULL;

@@ -4,27 +4,27 @@
 #include <getopt.h>
 #include <pthread.h>
 #include <pwd.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "ending.h"
 #include "groups.h"
 #include "limit.h"
+#include "sockets.h"
 #include "softgpu.h"
 
 #include "vfio/user_proto.h"
 #include "vfio/user_server.h"
-#include "vgpu/local_socket.h"
 #include "vgpu/number.h"
 
 #define FIFO_PF 40
 
 struct front {
-	const char *dir;
+	struct sockets sockets;
+	struct ending ending;
 	struct softgpu *gpu;
 	struct vfio_server *server;
 	struct vfio_endpoint *pf;
@@ -103,32 +103,31 @@ static int deliver_dma(void *opaque, int fn, uint64_t iova, void *buffer, uint64
 	return r;
 }
 
-static void vf_path(const struct front *front, int vf, char path[108])
-{
-	snprintf(path, 108, "%s/vf%d.sock", front->dir, vf);
-}
-
 static int listen_for(void *opaque, int vf, struct vgpu_error *err)
 {
-	char path[108];
+	struct front *front = opaque;
 
-	vf_path(opaque, vf, path);
-	return vgpu_socket_listen(path, 0, 4, err);
+	return sockets_listen(&front->sockets, vf, err);
 }
 
 static void vfs_changed(void *opaque, uint32_t n)
 {
-	char path[108];
+	struct front *front = opaque;
 
-	for (; n < SOFTGPU_MAX_VFS; n++) {
-		vf_path(opaque, (int)n, path);
-		unlink(path);
-	}
+	sockets_remove(&front->sockets, n);
+}
+
+static void used(void *opaque)
+{
+	struct front *front = opaque;
+
+	ending_used(&front->ending);
 }
 
 static const struct softgpu_carrier carrier = {.irq = deliver_irq,
 					       .dma = deliver_dma,
 					       .vfs_changed = vfs_changed,
+					       .used = used,
 					       .listen = listen_for};
 
 static void usage(FILE *to)
@@ -152,6 +151,12 @@ static void usage(FILE *to)
 	      "  --worker-user NAME if softgpu runs as root, run VFs' processes and workers as "
 	      "NAME\n"
 	      "                     (nobody)\n"
+	      "  --socket-user NAME who may connect to vfN.sock, with the group and by the mode\n"
+	      "                     (root: with whom libvirt runs QEMU, if there is such a user:\n"
+	      "                     libvirt-qemu or qemu; else who runs softgpu)\n"
+	      "  --socket-group NAME\n"
+	      "                     the group of vfN.sock (as above: kvm or qemu)\n"
+	      "  --socket-mode MODE the permissions of vfN.sock, octal (600)\n"
 	      "  --kill-after MS    cuda, host: kill work that does not stop within MS ms (10 "
 	      "times\n"
 	      "                     the longest stop of the test at the start; at least 25)\n"
@@ -213,6 +218,9 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 		KILL_AFTER,
 		SOFT_STOP,
 		WORKER_USER,
+		SOCKET_USER,
+		SOCKET_GROUP,
+		SOCKET_MODE,
 		SCHEDULER,
 		LAYOUT,
 		LATENCY,
@@ -233,6 +241,9 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 		{"kill-after", required_argument, NULL, KILL_AFTER},
 		{"soft-stop", required_argument, NULL, SOFT_STOP},
 		{"worker-user", required_argument, NULL, WORKER_USER},
+		{"socket-user", required_argument, NULL, SOCKET_USER},
+		{"socket-group", required_argument, NULL, SOCKET_GROUP},
+		{"socket-mode", required_argument, NULL, SOCKET_MODE},
 		{"scheduler", required_argument, NULL, SCHEDULER},
 		{"layout", required_argument, NULL, LAYOUT},
 		{"latency", required_argument, NULL, LATENCY},
@@ -244,6 +255,7 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 		{NULL, 0, NULL, 0},
 	};
 	const char *worker_user = "nobody";
+	const char *socket_user = NULL, *socket_group = NULL, *socket_mode = NULL;
 	struct vgpu_error err = {""};
 	uint64_t value;
 	int option, r = 0;
@@ -251,7 +263,7 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 	while (r == 0 && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (option) {
 		case DIR:
-			front->dir = optarg;
+			front->sockets.dir = optarg;
 			break;
 		case VFS:
 			if (!parse_number(optarg, SOFTGPU_MAX_VFS, &value) || value == 0)
@@ -307,6 +319,15 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 		case WORKER_USER:
 			worker_user = optarg;
 			break;
+		case SOCKET_USER:
+			socket_user = optarg;
+			break;
+		case SOCKET_GROUP:
+			socket_group = optarg;
+			break;
+		case SOCKET_MODE:
+			socket_mode = optarg;
+			break;
 		case SCHEDULER:
 			config->schedules = strcmp(optarg, "firmware") == 0;
 			if (!config->schedules && strcmp(optarg, "driver") != 0)
@@ -346,10 +367,12 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 	}
 	if (r == 0 && optind < argc)
 		r = vgpu_error_set(&err, -EINVAL, "unexpected argument \"%s\"", argv[optind]);
-	if (r == 0 && !front->dir)
+	if (r == 0 && !front->sockets.dir)
 		r = vgpu_error_set(&err, -EINVAL, "--dir is missing");
 	if (r == 0)
 		r = find_user(worker_user, config, &err);
+	if (r == 0)
+		r = sockets_access(&front->sockets, socket_user, socket_group, socket_mode, &err);
 	if (r < 0)
 		fprintf(stderr, "softgpu: %s\n", err.text);
 	return r;
@@ -368,17 +391,13 @@ int main(int argc, char **argv)
 	};
 	struct vgpu_error err = {""};
 	char path[108];
-	sigset_t signals;
-	int r = parse(argc, argv, &front, &config), number;
+	int r = parse(argc, argv, &front, &config);
 
 	if (r != 0)
 		return r < 0 ? 2 : 0;
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGINT);
-	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	if (mkdir(front.dir, 0755) < 0 && errno != EEXIST)
-		r = vgpu_error_set(&err, -errno, "%s: %s", front.dir, strerror(errno));
+	r = ending_create(&front.ending, &err);
+	if (r == 0 && mkdir(front.sockets.dir, 0755) < 0 && errno != EEXIST)
+		r = vgpu_error_set(&err, -errno, "%s: %s", front.sockets.dir, strerror(errno));
 	/* Without groups a VF's process may use up the host's memory, as any other may. */
 	if (r == 0 && groups_create(&config.groups, LIMIT_ROOT, config.n_vfs, &err) < 0)
 		fprintf(stderr, "<4>softgpu: VF processes have no control groups: %s\n", err.text);
@@ -386,9 +405,10 @@ int main(int argc, char **argv)
 		r = softgpu_create(&front.gpu, &config, &carrier, &front, &err);
 	if (r == 0)
 		r = vfio_server_create(&front.server, "sg-pf", config.fifo, &err);
-	if (r == 0 && (size_t)snprintf(path, sizeof(path), "%s/pf.sock", front.dir) >= sizeof(path))
+	if (r == 0 &&
+	    (size_t)snprintf(path, sizeof(path), "%s/pf.sock", front.sockets.dir) >= sizeof(path))
 		r = vgpu_error_set(&err, -ENAMETOOLONG, "--dir %s: the path is too long",
-				   front.dir);
+				   front.sockets.dir);
 	if (r == 0)
 		r = vfio_server_add(front.server, path, &ops, &front, &front.pf, &err);
 	if (r < 0) {
@@ -398,7 +418,7 @@ int main(int argc, char **argv)
 	fprintf(stderr, "<6>softgpu: ready at %s: %u VFs, %llu MiB, layout %s, on %s\n", path,
 		config.n_vfs, (unsigned long long)(softgpu_vram(front.gpu) >> 20),
 		config.layout->name, softgpu_computes_on(front.gpu));
-	sigwait(&signals, &number);
+	ending_await(&front.ending, front.gpu);
 
 	/* Removes the PF first, so that no client enables VFs any more. Interrupts and DMA find no
 	 * endpoint from now on. */

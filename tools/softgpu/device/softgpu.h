@@ -102,6 +102,8 @@ struct softgpu_carrier {
 		   bool to_client);
 	/* VFs 0 .. n-1 exist from now on, and no others. */
 	void (*vfs_changed)(void *opaque, uint32_t n);
+	/* A VF has got a client, or has lost it: softgpu_used() has changed. May be NULL. */
+	void (*used)(void *opaque);
 	/* Returns a listening socket for the process of VF, which becomes the device's; or -errno
 	 * with one sentence. A process serves one client and ends with it; then another process is
 	 * started. NULL: the carrier itself is the client of all VFs. It accesses them by
@@ -126,6 +128,8 @@ void softgpu_destroy(struct softgpu *gpu);
 
 /* Bytes of GPU memory. */
 uint64_t softgpu_vram(const struct softgpu *gpu);
+/* The VFs that have a client, a mask, as their processes say. */
+uint32_t softgpu_used(struct softgpu *gpu);
 /* The name of the device that computes. */
 const char *softgpu_computes_on(const struct softgpu *gpu);
 

@@ -102,6 +102,7 @@ struct vf_page {
 	_Alignas(64) _Atomic uint32_t notices; /* how often the rest of the page has changed */
 	_Atomic uint64_t status;
 	_Atomic uint32_t ready;	      /* the process has mapped the page, and can serve clients */
+	_Atomic uint32_t client;      /* there is a client */
 	_Atomic uint32_t resets;      /* number of resets by the client */
 	_Atomic uint32_t answered;    /* see ASKED */
 	_Atomic uint32_t to_vf_taken; /* the TO_VF.serial that the client has acknowledged */

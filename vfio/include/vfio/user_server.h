@@ -28,6 +28,8 @@ struct vfio_server_ops {
 	void (*write)(void *device, uint32_t region, uint64_t offset, const void *data,
 		      uint32_t count);
 	void (*reset)(void *device);
+	/* There is a client from now on. May be NULL. */
+	void (*connected)(void *device);
 	/* The client has disconnected; its memory and eventfds are closed by then. */
 	void (*disconnected)(void *device);
 };
@@ -48,8 +50,8 @@ void vfio_server_limit(struct vfio_server *server, uint32_t percent, vgpu_nsec m
 /* Closes all endpoints, ends the thread and frees SERVER. Not from a callback. */
 void vfio_server_destroy(struct vfio_server *server);
 
-/* Offers DEVICE at the socket PATH; replaces a socket at which no process listens. Returns 0, or
- * -errno with the reason in ERR. Any thread. */
+/* Offers DEVICE at the socket PATH, to this process's user only; replaces a socket at which no
+ * process listens. Returns 0, or -errno with the reason in ERR. Any thread. */
 int vfio_server_add(struct vfio_server *server, const char *path, const struct vfio_server_ops *ops,
 		    void *device, struct vfio_endpoint **out, struct vgpu_error *err);
 

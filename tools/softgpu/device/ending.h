@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How long softgpu runs: until SIGTERM or SIGINT; or, after SIGUSR1, until no VF has a client,
+ * because the end of softgpu is the end of each VM that has a VF. Tells systemd that softgpu is
+ * ready, and which VFs have clients.
+ */
+#ifndef SOFTGPU_ENDING_H
+#define SOFTGPU_ENDING_H
+
+#include <stdint.h>
+
+#include "vgpu/types.h"
+
+struct softgpu;
+
+struct ending {
+	int signals, changed; /* descriptors */
+};
+
+/* Blocks the signals: before there are other threads. 0, or -errno with the reason. */
+int ending_create(struct ending *ending, struct vgpu_error *err);
+
+/* A VF has got a client, or has lost it: softgpu_used() says which have one. Any thread. */
+void ending_used(struct ending *ending);
+
+/* GPU is ready. Returns when it must end. */
+void ending_await(struct ending *ending, struct softgpu *gpu);
+
+#endif

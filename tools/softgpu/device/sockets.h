@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The sockets of the VFs, DIR/vfN.sock, and who may connect to them: a VMM that runs as a user of
+ * its own. The PF's socket is this process's user's alone.
+ */
+#ifndef SOFTGPU_SOCKETS_H
+#define SOFTGPU_SOCKETS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "vgpu/types.h"
+
+struct sockets {
+	const char *dir;
+	uid_t uid; /* of the VFs' sockets; (uid_t)-1: this process's */
+	gid_t gid;
+	mode_t mode;
+	bool found; /* UID and GID are what this host has, not what somebody has configured */
+};
+
+/*
+ * Access to the VFs' sockets. USER, GROUP: names, or NULL: if this process is root's, those with
+ * which libvirt runs QEMU here (libvirt-qemu and kvm in Debian, qemu elsewhere), if there are such,
+ * else this process's. MODE: octal, NULL: 0600. Looks up users: before there are threads. 0, or
+ * -EINVAL with the reason.
+ */
+int sockets_access(struct sockets *sockets, const char *user, const char *group, const char *mode,
+		   struct vgpu_error *err);
+
+/* A socket that listens for VF; the caller's. -errno with the reason. Any thread. */
+int sockets_listen(const struct sockets *sockets, int vf, struct vgpu_error *err);
+
+/* Removes the sockets of VF N and those behind it. Any thread. */
+void sockets_remove(const struct sockets *sockets, uint32_t n);
+
+#endif
