@@ -140,7 +140,8 @@ static inline int64_t servers_refill(const struct cbs *c, uint64_t n, int64_t li
 {
 	uint64_t needed = c->left < 0 ? (uint64_t)-c->left / c->budget + 1 : 0;
 
-	if (n > needed)
+	/* LIMIT is less than two budgets. */
+	if (n > needed + 1)
 		return limit;
 	return c->left + (int64_t)(n * c->budget) < limit ? c->left + (int64_t)(n * c->budget)
 							  : limit;

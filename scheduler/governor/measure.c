@@ -6,7 +6,9 @@
  * have to wait is asleep. A VF that was served less than its quantum in each turn had no more work,
  * but may also have been one of few that stop in time. The time-outs tell: no turn of VF j is
  * longer than q_j + p_j, so there were at least A_j / (q_j + p_j) turns, less some at both ends,
- * and a VF that was served less than that many of its quanta has left turns unused. It is owed
+ * and a VF that was served less than that many of its quanta has left turns unused. What it may
+ * have been served under the plan before, which may be in force for most of the epoch because
+ * programs take time, is no turn of this one. It is owed
  * nothing for them, and if it has left all of them unused, it is asleep. All others get the benefit
  * of the doubt.
  *
@@ -38,12 +40,12 @@ static bool is_usable(const struct vgpu_governor *g, const vgpu_nsec *active, vg
 	return sum <= most;
 }
 
-/* How many turns of the plan in force some VF had at least. The epoch may have begun with a turn of
- * the plan before. */
+/* How many turns of the plan in force some VF had at least. Until that plan came into force, and in
+ * the turn that was under way then, it may have had turns of the plan before. */
 static uint64_t least_turns(const struct vgpu_governor *g)
 {
+	vgpu_nsec old = g->placed_at > g->epoch_began ? g->placed_at - g->epoch_began : 0, first;
 	uint64_t most = 0, turns;
-	vgpu_nsec first;
 	uint32_t i;
 
 	if (g->config.timeout.max == 0)
@@ -51,7 +53,7 @@ static uint64_t least_turns(const struct vgpu_governor *g)
 	for (i = 0; i < g->config.max_vfs; i++) {
 		const struct governed *vf = &g->vfs[i];
 
-		first = min_ns(vf->served, vf->before + vf->timeout);
+		first = min_ns(vf->served, old + vf->before + vf->timeout);
 		turns = (vf->served - first) / (vf->quantum + vf->timeout);
 		most = turns > most ? turns : most;
 	}

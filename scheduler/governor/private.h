@@ -80,6 +80,7 @@ struct vgpu_governor {
 	bool reading, programming, rewrite;
 	bool keep_turns, kept_turns; /* as the policy wants it; as it is in force */
 	bool placed;		     /* a plan of ours is in force, or was */
+	vgpu_nsec placed_at;	     /* when the last one came into force */
 	bool stop_waits;	     /* the plan of the end waits for the one under way */
 	uint32_t n_still;	     /* epochs in which no counter moved */
 	struct vgpu_program asked;   /* the program under way */

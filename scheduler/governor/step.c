@@ -179,6 +179,7 @@ static int note_programmed(struct vgpu_governor *g, const struct vgpu_governor_e
 		return 0;
 	}
 	g->placed = true;
+	g->placed_at = g->now;
 	g->kept_turns = event->applied->keep_turns;
 	for (i = 0; i < g->config.max_vfs; i++) {
 		g->clamped += event->applied->vfs[i].quantum != g->asked.vfs[i].quantum;

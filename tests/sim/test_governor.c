@@ -933,6 +933,25 @@ static void one_that_stops(void)
 	CU_ASSERT(r.wait <= 1 && !r.still);
 }
 
+/* A plan that takes long to be in force makes no VF look as if it had left turns unused; at any
+ * length of the epoch. */
+static void slow_first_plan(void)
+{
+	static const vgpu_nsec epochs[] = {0, 100 * MS, 350 * MS, 500 * MS};
+	uint32_t i;
+
+	for (i = 0; i < sizeof(epochs) / sizeof(epochs[0]); i++)
+		CU_ASSERT(run_file("first-plan-slow", false, epochs[i]).lag <= 1);
+}
+
+/* Quanta that were set by hand are in force, however often the GPU refuses a program; and
+ * bounds count what a refused plan costs. */
+static void refused_programs(void)
+{
+	CU_ASSERT_DOUBLE_EQUAL(run_file("programs-refused", true, 0).shares[0], 0.65, 0.02);
+	CU_ASSERT(run_file("programs-refused", false, 0).lag <= 1);
+}
+
 /* A governor with the time-out STOP for each VF, and quanta of whole STEPs. */
 static struct vgpu_governor *with(vgpu_nsec stop, vgpu_nsec step)
 {
@@ -1265,6 +1284,8 @@ static const struct test tests[] = {
 	{"found time-outs refuse nothing", found_time_outs_refuse_nothing},
 	{"changes while still", changes_while_still},
 	{"a VF that stops accuses no policy", one_that_stops},
+	{"the first plan is slow", slow_first_plan},
+	{"refused programs", refused_programs},
 	{"turns to come", turns_to_come},
 	{"doubt ends with work", doubt_ends_with_work},
 	{"begins early", begins_early},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests `deadline` or `qos` with random sets of budgets: how many are admitted, how many of those
- * miss deadlines, and how many of the refused ones would have been kept.
+ * miss deadlines, and how many of the refused ones would have been kept. Each set is also scaled to
+ * the boundary of admission, for few of those that are drawn lie there.
  */
 #ifndef SIM_ADMISSION_H
 #define SIM_ADMISSION_H
@@ -13,7 +14,9 @@ struct admission_options {
 	uint64_t sets, seed;
 	vgpu_nsec switch_ns, min_slice, late;
 	uint32_t background; /* number of VFs without a budget that always have work */
+	int64_t cap_pct;     /* the policy's parameter */
 	bool vary;	     /* world switches vary, and the policy knows the longest */
+	bool reclaim;	     /* `deadline`: reclaim=grub */
 	/* The policy's parameter `cover`, and once in each set what it covers happens: a VF hangs
 	 * (grace), or its driver takes the engine for as long as it may (windows). NULL: neither.
 	 */
@@ -24,7 +27,11 @@ struct admission_options {
 };
 
 struct admission_study {
-	uint64_t sets, admitted, missed, kept_but_refused;
+	uint64_t sets, admitted, kept_but_refused; /* as drawn */
+	uint64_t scaled;       /* sets that were scaled to the boundary of admission */
+	uint64_t runs, missed; /* of admitted sets, as drawn and scaled; those with a miss */
+	uint64_t compared; /* scaled sets that were compared with the largest scale that is kept */
+	double reached;	   /* the sum of: the admitted scale, of the largest that is kept */
 	uint64_t deadlines;
 	vgpu_nsec worst_miss;
 };

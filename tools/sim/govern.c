@@ -72,10 +72,12 @@ static void carry_out(struct run *r, const struct vgpu_governor_output *o)
 	free(o->retired);
 	if (!o->program)
 		return;
+	r->asked = o->plan;
+	if (r->line->fixed)
+		return; /* set_by_hand() puts it into force, and no GPU refuses that */
 	judge_governed_program(&r->judge, &o->plan,
 			       r->issued == VGPU_NEVER ? VGPU_NEVER : r->firmware.now - r->issued);
 	r->issued = r->firmware.now;
-	r->asked = o->plan;
 	r->programmed_at = r->firmware.now;
 	if (r->s->run.max)
 		r->programmed_at += random_between(&r->firmware.rng, r->s->run.min, r->s->run.max);
@@ -304,7 +306,8 @@ static void conclude(struct run *r)
 	}
 }
 
-/* The firmware as an operator sets it up: quanta as the scenario has them, or the nominal plan. */
+/* The firmware as an operator sets it up: quanta as the scenario has them, or the nominal plan. It
+ * is in force from the start. */
 static void set_by_hand(struct run *r)
 {
 	uint32_t i;

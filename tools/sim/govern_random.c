@@ -8,6 +8,9 @@
 /* Epochs of a scenario, at most. */
 #define MOST_EPOCHS 400u
 
+/* vgpud waits so long until a plan is in force. */
+#define LONGEST_PROGRAM (500 * VGPU_MSEC)
+
 static struct vhost_range up_to(struct rng *r, vgpu_nsec least, vgpu_nsec most)
 {
 	vgpu_nsec a = random_magnitude(r, least, most), b = random_magnitude(r, least, most);
@@ -70,7 +73,7 @@ void govern_random(struct scenario *s, const char *name, uint64_t seed, uint64_t
 	g->stop = random_magnitude(&r, VGPU_MSEC, 50 * VGPU_MSEC);
 	g->rotation = random_between(&r, 50, 200) * VGPU_MSEC;
 	g->switch_ns = random_one_in(&r, 2) ? 0 : random_between(&r, 0, 500) * VGPU_USEC;
-	s->run = up_to(&r, VGPU_USEC, 20 * VGPU_MSEC);
+	s->run = up_to(&r, VGPU_USEC, LONGEST_PROGRAM);
 	s->timer_late = up_to(&r, VGPU_USEC, 20 * VGPU_MSEC);
 	s->command_fails_ppm = random_one_in(&r, 4) ? 100000 : 0;
 	s->until = random_between(&r, 10, MOST_EPOCHS) * g->epoch;

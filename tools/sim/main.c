@@ -31,10 +31,11 @@ struct options {
 	const char *policy, *svg, *save, *admission, *cover, *plugin, *mix;
 	const char *with[LINES_MAX];
 	unsigned n_with;
-	bool json, log, check, monitor, vary;
+	bool json, log, check, monitor, vary, reclaim;
 	uint64_t decisions, seed, sets, seeds;
 	vgpu_nsec until, switch_ns, min_slice, late, from;
 	uint32_t vf, background;
+	int64_t cap_pct;
 	char **args;
 	int n_args;
 };
@@ -445,10 +446,12 @@ static int cmd_govern(const struct options *o)
 
 static void print_study(const struct admission_options *o, const struct admission_study *a)
 {
-	printf("%s: %" PRIu64 " sets, %" PRIu64 " admitted, %" PRIu64 " of those with a miss (%.1f "
-	       "%%, by up to %.3f ms), %" PRIu64 " deadlines",
-	       o->policy->name, a->sets, a->admitted, a->missed,
-	       a->admitted ? 100.0 * (double)a->missed / (double)a->admitted : 0,
+	printf("%s: %" PRIu64 " sets, %" PRIu64 " admitted, %" PRIu64 " scaled to the boundary of "
+	       "admission; %" PRIu64 " of %" PRIu64
+	       " runs with a miss (%.1f %%, by up to %.3f ms), "
+	       "%" PRIu64 " deadlines",
+	       o->policy->name, a->sets, a->admitted, a->scaled, a->missed, a->runs,
+	       a->runs ? 100.0 * (double)a->missed / (double)a->runs : 0,
 	       (double)a->worst_miss / 1e6, a->deadlines);
 	if (!o->mode && !o->cover)
 		printf("; %" PRIu64 " refused would have been kept: %.1f %% accepted of those that "
@@ -457,6 +460,9 @@ static void print_study(const struct admission_options *o, const struct admissio
 		       100.0 * (double)a->admitted /
 			       (double)(a->admitted + a->kept_but_refused +
 					(a->admitted + a->kept_but_refused == 0)));
+	if (a->compared)
+		printf("; the boundary is at %.1f %% of the largest scale that can be kept",
+		       100 * a->reached / (double)a->compared);
 	putchar('\n');
 }
 
@@ -468,7 +474,9 @@ static int cmd_admission(const struct options *o)
 					    .min_slice = o->min_slice,
 					    .late = o->late,
 					    .background = o->background,
+					    .cap_pct = o->cap_pct,
 					    .vary = o->vary,
+					    .reclaim = o->reclaim,
 					    .cover = o->cover,
 					    .mode = o->admission,
 					    .save = o->save};
@@ -479,8 +487,11 @@ static int cmd_admission(const struct options *o)
 	if (!options.policy || (strcmp(options.policy->name, "qos") != 0 &&
 				strcmp(options.policy->name, "deadline") != 0))
 		return usage_error("admission --policy deadline|qos [--sets N] [--switch US] "
-				   "[--vary] [--min-slice US] [--late US] [--background N] "
-				   "[--cover grace|windows] [--admission MODE] [--save FILE]");
+				   "[--vary] [--min-slice US] [--late US] [--cap PCT] "
+				   "[--reclaim] [--background N] [--cover grace|windows] "
+				   "[--admission MODE] [--save FILE]");
+	if (o->reclaim && strcmp(options.policy->name, "deadline") != 0)
+		return usage_error("--reclaim is for deadline");
 	if (o->cover && (strcmp(options.policy->name, "deadline") != 0 || o->save ||
 			 (strcmp(o->cover, "grace") != 0 && strcmp(o->cover, "windows") != 0)))
 		return usage_error("--cover grace|windows is for deadline, without --save");
@@ -638,8 +649,9 @@ static const struct command {
 	 "try to break governed shares: --policy P --decisions N (epochs) --seed S [--save FILE]",
 	 cmd_govern},
 	{"admission", "",
-	 "test random budgets: --policy P --sets N --switch US --vary --late US --background N "
-	 "--cover C",
+	 "test random budgets: --policy P --sets N --switch US --vary --late US --cap PCT "
+	 "--reclaim "
+	 "--background N --cover C",
 	 cmd_admission},
 	{"fleet", "NAME=VALUE...",
 	 "place servers on many hosts: hosts, gpus, vfs, memory_mib, granule_mib, switch_us, "
@@ -707,6 +719,8 @@ int main(int argc, char **argv)
 		FROM,
 		VF,
 		ADMISSION,
+		RECLAIM,
+		CAP,
 		PLUGIN,
 		MIX,
 		SEEDS,
@@ -738,6 +752,8 @@ int main(int argc, char **argv)
 		{"seeds", required_argument, NULL, SEEDS},
 		{"with", required_argument, NULL, WITH},
 		{"vary", no_argument, NULL, VARY},
+		{"reclaim", no_argument, NULL, RECLAIM},
+		{"cap", required_argument, NULL, CAP},
 		{"background", required_argument, NULL, BACKGROUND},
 		{"cover", required_argument, NULL, COVER},
 		{"help", no_argument, NULL, HELP},
@@ -749,7 +765,8 @@ int main(int argc, char **argv)
 			    .seeds = 1,
 			    .switch_ns = 300 * VGPU_USEC,
 			    .min_slice = 500 * VGPU_USEC,
-			    .late = 200 * VGPU_USEC};
+			    .late = 200 * VGPU_USEC,
+			    .cap_pct = 100};
 	const struct vgpu_policy_ops *plugin;
 	const struct command *c;
 	struct vgpu_error err;
@@ -807,6 +824,13 @@ int main(int argc, char **argv)
 			break;
 		case ADMISSION:
 			o.admission = optarg;
+			break;
+		case RECLAIM:
+			o.reclaim = true;
+			break;
+		case CAP:
+			ok = number(optarg, 1, &v) && v >= 1 && v <= 100;
+			o.cap_pct = (int64_t)v;
 			break;
 		case PLUGIN:
 			plugin = plugin_load(optarg, &err);

@@ -163,6 +163,7 @@ static bool other_pace(struct scenario *s, const struct vgpu_policy_ops *policy,
 	stretch(&s->scrub);
 	stretch(&s->timer_late);
 	s->min_slice *= 2;
+	s->min_run *= 2;
 	s->work_from *= 2;
 	s->until *= 2;
 	for (i = 0; i < s->n_vfs; i++) {

@@ -136,7 +136,7 @@ static void set_up_host(struct vhost *h, const struct scenario *s)
 	h->reset_fails_ppm = s->reset_fails_ppm;
 	h->config.gpu_reset = s->gpu_reset;
 	h->config.min_slice = s->min_slice;
-	h->config.min_run = s->min_slice;
+	h->config.min_run = s->min_run ? s->min_run : s->min_slice;
 	h->config.ask_at_end = s->ask_at_end;
 	h->config.chains = s->chains;
 	h->refuse_windows_end = s->windows_stick;

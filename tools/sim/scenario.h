@@ -85,7 +85,7 @@ struct scenario {
 	struct vhost_range load, run, init, window, scrub, reset, timer_late;
 	uint32_t command_fails_ppm, reset_fails_ppm;
 	bool gpu_reset, windows_stick, ask_at_end, chains;
-	vgpu_nsec min_slice;
+	vgpu_nsec min_slice, min_run; /* min_run 0: as min_slice */
 	struct scenario_governed governed;
 	struct scenario_vf *vfs;
 	struct scenario_op *ops;

@@ -83,6 +83,7 @@ const struct key scenario_keys[] = {
 	{"reset", KEY_RANGE, offsetof(struct scenario, reset), NULL},
 	{"timer_late", KEY_RANGE, offsetof(struct scenario, timer_late), NULL},
 	{"min_slice", KEY_TIME, offsetof(struct scenario, min_slice), NULL},
+	{"min_run", KEY_TIME, offsetof(struct scenario, min_run), NULL},
 	{"command_fails", KEY_PPM, offsetof(struct scenario, command_fails_ppm), NULL},
 	{"reset_fails", KEY_PPM, offsetof(struct scenario, reset_fails_ppm), NULL},
 	{"memory", KEY_NUMBER, offsetof(struct scenario, memory), NULL},
