@@ -54,6 +54,7 @@ void call_drop(struct call *call)
 	if (call->reservation)
 		call->free_reservation(call->reservation);
 	free(call->claimed);
+	free(call->refusal);
 	free(call->saving);
 	free(call->reload);
 	free(call);
@@ -204,5 +205,7 @@ void call_over(struct call *call)
 								       : NULL);
 	else
 		call_fail(call, request->result,
-			  request->why[0] ? request->why : strerror(-request->result));
+			  call->refusal	    ? call->refusal
+			  : request->why[0] ? request->why
+					    : strerror(-request->result));
 }

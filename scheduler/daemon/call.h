@@ -52,6 +52,7 @@ struct call {
 	void (*free_reservation)(struct reservation *reservation);
 	struct reload *reload;		    /* of config_methods.c; the call frees it */
 	const struct policy_values *wanted; /* for whole_change_make */
+	char *refusal;	       /* the reason of a refusal, if it is a long one; the call frees it */
 	struct saving *saving; /* what is saved once the change is made; the call frees it */
 	struct scrape *scrape; /* of metrics.c, for which the call looks at a GPU */
 	struct engine_request request;
@@ -68,7 +69,7 @@ struct method {
 	const char *name;
 	enum access access;
 	const char *help;
-	struct arg args[6]; /* ends at a NULL name */
+	struct arg args[7]; /* ends at a NULL name */
 	/* Begins the call: answers it, or sends it to an engine. Returns 0, or -errno with the
 	 * reason in ERR; the caller then answers and frees the call. */
 	int (*begin)(struct control *control, struct call *call, struct vgpu_error *err);

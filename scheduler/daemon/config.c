@@ -620,6 +620,14 @@ int config_read_staged(struct config *out, const char *file, FILE *errors)
 	return read_all(out, file, true, errors);
 }
 
+void config_usual(const struct gpu_config *gpu, const struct vgpu_policy_ops *policy, int64_t *out)
+{
+	if (policy == gpu->ops)
+		memcpy(out, gpu->params, VGPU_MAX_PARAMS * sizeof(*out));
+	else
+		vgpu_param_defaults(policy->params, out);
+}
+
 void config_vf_usual(const struct gpu_config *gpu, uint32_t vf,
 		     const struct vgpu_policy_ops *policy, int64_t *out)
 {

@@ -81,6 +81,9 @@ void config_saved_path(const char *file, char *out, size_t size);
  * that drop-in. */
 int config_read_staged(struct config *out, const char *file, FILE *errors);
 
+/* Sets OUT to the parameters of POLICY by configuration, or, if it is not the configured policy, to
+ * its defaults. */
+void config_usual(const struct gpu_config *gpu, const struct vgpu_policy_ops *policy, int64_t *out);
 /* Sets OUT to the parameters that a VF has by configuration, or, if POLICY is not the configured
  * one, to that policy's defaults. */
 void config_vf_usual(const struct gpu_config *gpu, uint32_t vf,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "args.h"
+#include "claimed.h"
 #include "config_check.h"
 #include "config_keys.h"
 #include "live.h"
@@ -145,9 +146,9 @@ struct reload {
 	struct config runs, configured;
 	struct policy_values wanted, before[CONFIG_MAX_GPUS];
 	uint32_t at;
-	int refused; /* why, as -errno; 0: no GPU has refused */
-	char why[300];
-	const char *left; /* a GPU whose former values could not be put back, or NULL */
+	int refused;	       /* why, as -errno; 0: no GPU has refused */
+	char why[300], *drops; /* DROPS: the whole of a long reason, the call's; or NULL */
+	const char *left;      /* a GPU whose former values could not be put back, or NULL */
 };
 
 static struct gpu_config *same_gpu(struct config *config, const struct gpu *gpu)
@@ -212,6 +213,12 @@ static int make(struct call *call, const struct policy_values *now, struct vgpu_
 		memcpy(want->vf_params, g->vf_params, sizeof(want->vf_params));
 	}
 	call->wanted = want;
+	if (!reload->refused && !call_int(call, "force", 0)) {
+		free(call->refusal);
+		call->refusal = claimed_refusal(call->gpu, want->policy);
+		if (call->refusal)
+			return vgpu_error_set(err, -EBUSY, "%s", call->refusal);
+	}
 	return whole_change_make(call, now, err);
 }
 
@@ -230,6 +237,7 @@ static void on_reloaded(struct call *call)
 		return;
 	}
 	reload->refused = call->request.result;
+	reload->drops = call->refusal;
 	snprintf(reload->why, sizeof(reload->why), "%s: %.200s", call->gpu->config->name,
 		 call->request.why);
 	reload->at--;
@@ -250,7 +258,8 @@ static void next_gpu(struct call *call)
 			 reload->left ? " has new values that cannot be taken back" : "",
 			 reload->why);
 		change_reloaded(control);
-		call_fail(call, reload->refused, text);
+		call_fail(call, reload->refused,
+			  reload->drops && !reload->left ? reload->drops : text);
 		return;
 	}
 	if (reload->at == control->n_gpus) {

@@ -323,6 +323,8 @@ void control_stop(struct control *control)
 		engine_stop(gpu->engine);
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
 			lease_clear(&gpu->leases[vf]);
+		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
+			json_object_put(gpu->set[vf]);
 		trail_finish(&gpu->events);
 	}
 	/* The engines are stopped: nothing will answer these calls. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "builtin.h"
+#include "claimed.h"
 #include "clearing.h"
 #include "engine.h"
 #include "lease.h"
@@ -136,6 +137,7 @@ static void note_policy(struct gpu *gpu, const struct vgpu_record *r)
 	uint32_t vf;
 
 	gpu->policy_since = r->t;
+	claimed_look_at_all(gpu);
 	for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
 		if (gpu->leases[vf].state != LEASE_NONE) {
 			leases_save(gpu->control);

@@ -42,6 +42,8 @@ static const char *code_name(const struct vgpu_record *r)
 		return r->code == VGPU_WINDOW_INIT   ? "init"
 		       : r->code == VGPU_WINDOW_FINI ? "fini"
 						     : "reset";
+	case VGPU_REC_CLAIM:
+		return r->code ? "not in force" : "in force";
 	case VGPU_REC_SERVED:
 		return work[r->code];
 	default:

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "change.h"
+#include "claimed.h"
 #include "clearing.h"
 #include "hold.h"
 #include "log.h"
@@ -62,6 +63,7 @@ struct json_object *lease_params(struct gpu *gpu, uint32_t vf)
 void lease_clear(struct lease *l)
 {
 	json_object_put(l->params);
+	json_object_put(l->claimed);
 	*l = (struct lease){.state = LEASE_NONE};
 }
 
@@ -95,6 +97,8 @@ static struct json_object *to_json(struct control *control)
 			put_text(o, "on_hang", claim_on_hang_names[l->on_hang]);
 			json_object_object_add(o, "hung", json_object_new_boolean(l->hung));
 			json_object_object_add(o, "attached", json_object_new_boolean(l->attached));
+			json_object_object_add(o, "claimed", json_object_get(l->claimed));
+			put_text(o, "claimed_policy", l->claimed_policy);
 			json_object_object_add(o, "params",
 					       json_object_get(
 						       lease_params(&control->gpus[g], vf)));
@@ -182,6 +186,7 @@ static void load_params(struct gpu *gpu, uint32_t vf, struct json_object *lease)
 static bool load_one(struct control *control, struct json_object *o)
 {
 	int64_t vf = number_of(o, "vf"), owed;
+	struct json_object *claimed;
 	struct gpu *gpu = NULL;
 	struct lease *l;
 	uint32_t g;
@@ -203,6 +208,10 @@ static bool load_one(struct control *control, struct json_object *o)
 	snprintf(l->domain, sizeof(l->domain), "%s", text_of(o, "domain"));
 	snprintf(l->vf_name, sizeof(l->vf_name), "%s", text_of(o, "vf_name"));
 	l->expires = number_of(o, "expires_ns");
+	if (json_object_object_get_ex(o, "claimed", &claimed) &&
+	    json_object_is_type(claimed, json_type_object))
+		l->claimed = json_object_get(claimed);
+	snprintf(l->claimed_policy, sizeof(l->claimed_policy), "%s", text_of(o, "claimed_policy"));
 	for (g = 0; g < CLAIM_ON_HANG; g++)
 		if (strcmp(claim_on_hang_names[g], text_of(o, "on_hang")) == 0)
 			l->on_hang = g;
@@ -218,6 +227,7 @@ static bool load_one(struct control *control, struct json_object *o)
 		l->owed = owed > 0 && owed <= (int64_t)TRAVEL_MAX_OWED ? (vgpu_nsec)owed : 0;
 		hold_begin(gpu, (uint32_t)vf);
 	}
+	claimed_look(gpu, (uint32_t)vf);
 	return true;
 }
 

@@ -58,6 +58,8 @@ static void add(json *list, const struct gpu *gpu, int32_t vf)
 	json_object_object_add(o, "params",
 			       vf < 0 ? values_json(now->policy->params, now->params)
 				      : values_json(now->policy->vf_params, now->vf_params[vf]));
+	if (vf >= 0)
+		json_object_object_add(o, "set", json_object_get(gpu->set[vf]));
 	json_object_array_add(list, o);
 }
 
@@ -88,6 +90,26 @@ static void save(struct control *control)
 	json_object_put(list);
 }
 
+/* Adds what a VF has now to what was set of it. */
+static void remember(struct gpu *gpu, uint32_t vf)
+{
+	const struct policy_values *now = change_policy_of(gpu);
+	json *o = values_json(now->policy->vf_params, now->vf_params[vf]);
+
+	if (!gpu->set[vf])
+		gpu->set[vf] = json_object_new_object();
+	json_object_object_foreach(o, name, value)
+		json_object_object_add(gpu->set[vf], name, json_object_get(value));
+	json_object_put(o);
+}
+
+static void forget(struct gpu *gpu, uint32_t vf)
+{
+	gpu->live_vfs &= ~(1u << vf);
+	json_object_put(gpu->set[vf]);
+	gpu->set[vf] = NULL;
+}
+
 void live_changed_policy(struct gpu *gpu)
 {
 	gpu->live_policy = true;
@@ -97,6 +119,7 @@ void live_changed_policy(struct gpu *gpu)
 void live_changed_vf(struct gpu *gpu, uint32_t vf)
 {
 	gpu->live_vfs |= 1u << vf;
+	remember(gpu, vf);
 	save(gpu->control);
 }
 
@@ -104,14 +127,17 @@ void live_forget_vf(struct gpu *gpu, uint32_t vf)
 {
 	if (!(gpu->live_vfs >> vf & 1))
 		return;
-	gpu->live_vfs &= ~(1u << vf);
+	forget(gpu, vf);
 	save(gpu->control);
 }
 
 void live_forget(struct gpu *gpu)
 {
+	uint32_t vf;
+
 	gpu->live_policy = false;
-	gpu->live_vfs = 0;
+	for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
+		forget(gpu, vf);
 	save(gpu->control);
 }
 
@@ -141,7 +167,10 @@ static void on_kept(struct call *call)
 		log_about(what, LOG_NOTICE, "a live change was kept over the crash: %s",
 			  json_object_to_json_string_ext(call->args, JSON_C_TO_STRING_PLAIN));
 		gpu->live_policy |= !of_vf;
-		gpu->live_vfs |= (uint32_t)of_vf << call->vf;
+		if (of_vf) {
+			gpu->live_vfs |= 1u << call->vf;
+			remember(gpu, call->vf);
+		}
 	}
 	call_drop(call);
 }
@@ -166,6 +195,9 @@ static int begin_kept(struct control *control, json *o, struct vgpu_error *err)
 		return vgpu_error_set(err, -ENOENT, "its GPU or VF is no longer configured");
 	if (!policy && gpu->leases[vf].state != LEASE_NONE)
 		return 0;
+	if (!policy && json_object_is_type(json_object_object_get(o, "set"), json_type_object) &&
+	    !gpu->set[vf])
+		gpu->set[vf] = json_object_get(json_object_object_get(o, "set"));
 	call = call_new(control, gpu);
 	if (!call)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");

@@ -375,6 +375,12 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 			put_text(vm, "on_hang", claim_on_hang_names[l->on_hang]);
 			if (l->said[0])
 				put_text(vm, "refused", l->said);
+			if (l->not_in_force[0]) {
+				put_text(vm, "not_in_force", l->not_in_force);
+				put_text(vm, "policy",
+					 engine_policy(control->gpus[g].engine)
+						 ->in_force.policy->name);
+			}
 			json_object_array_add(list, vm);
 		}
 	json_object_object_add(o, "vms", list);
@@ -652,6 +658,7 @@ const struct method methods[] = {
 	  {"policy", ARG_STRING, 0, 0, false,
 	   "name of the policy; without it, only parameters change"},
 	  PARAMS_ARG(false, "name and value of each parameter to change"),
+	  {"force", ARG_BOOL, 0, 0, false, "even if VMs lose what they claim"},
 	  SAVE_ARGS},
 	 begin_policy_set,
 	 finish_policy_set},
@@ -664,7 +671,7 @@ const struct method methods[] = {
 	{"config.reload",
 	 ACCESS_CHANGE,
 	 "check the configuration and put into force what needs no restart, all of it or nothing",
-	 {{0}},
+	 {{"force", ARG_BOOL, 0, 0, false, "even if VMs lose what they claim"}},
 	 config_reload_begin,
 	 NULL},
 	{"timeline",

@@ -6,18 +6,27 @@
 #include "args.h"
 #include "lease.h"
 
+/* Sets those parameters of a VF, by name, that POLICY has. PARAMS may be NULL. */
+static void take_known(const struct vgpu_policy_ops *policy, struct json_object *params,
+		       int64_t *values)
+{
+	if (!params)
+		return;
+	json_object_object_foreach(params, name, value)
+		vgpu_param_set(policy->vf_params, name, json_object_get_string(value), values,
+			       NULL);
+}
+
 /* Carries over what a VM's VF had under earlier policies: the last one may only have replaced an
  * evicted one. */
 static void carry_over_lease(struct call *call, uint32_t vf, const struct vgpu_policy_ops *policy)
 {
-	if (call->gpu->leases[vf].state == LEASE_NONE)
-		return;
-	json_object_object_foreach(lease_params(call->gpu, vf), name, value)
-		vgpu_param_set(policy->vf_params, name, json_object_get_string(value),
-			       call->vf_params[vf], NULL);
+	if (call->gpu->leases[vf].state != LEASE_NONE)
+		take_known(policy, lease_params(call->gpu, vf), call->vf_params[vf]);
 }
 
-/* VF parameters that the new policy has by the same name keep their values. */
+/* VF parameters that the new policy has by the same name keep their values. The others are what was
+ * configured, set or claimed for that policy, or for one before it. */
 static void carry_over(struct call *call, const struct policy_values *now,
 		       const struct vgpu_policy_ops *policy)
 {
@@ -26,7 +35,8 @@ static void carry_over(struct call *call, const struct policy_values *now,
 	uint32_t vf;
 
 	for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
-		vgpu_param_defaults(to, call->vf_params[vf]);
+		config_vf_usual(call->gpu->config, vf, policy, call->vf_params[vf]);
+		take_known(policy, call->gpu->set[vf], call->vf_params[vf]);
 		carry_over_lease(call, vf, policy);
 		for (i = 0; to[i].name; i++)
 			for (j = 0; from[j].name; j++)
@@ -44,7 +54,7 @@ int policy_change_make(struct call *call, const struct policy_values *now, struc
 	if (same) {
 		memcpy(call->params, now->params, sizeof(call->params));
 	} else {
-		vgpu_param_defaults(policy->params, call->params);
+		config_usual(call->gpu->config, policy, call->params);
 		carry_over(call, now, policy);
 	}
 	r = call_params(call, policy->params, call->params, err);

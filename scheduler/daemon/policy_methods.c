@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "builtin.h"
+#include "claimed.h"
 #include "client.h"
 #include "live.h"
 #include "plugin.h"
@@ -188,6 +189,19 @@ static void on_set(struct call *call)
 	call_over(call);
 }
 
+/* VMs keep what they claim, unless the operator wants it otherwise. */
+static int make_policy_set(struct call *call, const struct policy_values *now,
+			   struct vgpu_error *err)
+{
+	int r = policy_change_make(call, now, err);
+
+	if (r < 0 || call_int(call, "force", 0))
+		return r;
+	free(call->refusal);
+	call->refusal = claimed_refusal(call->gpu, call->request.event.policy);
+	return call->refusal ? -EBUSY : r;
+}
+
 int begin_policy_set(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	const char *name = call_text(call, "policy");
@@ -202,7 +216,7 @@ int begin_policy_set(struct control *control, struct call *call, struct vgpu_err
 	if (r < 0)
 		return r;
 	call->then = on_set;
-	return change_request(call, policy_change_make, err);
+	return change_request(call, make_policy_set, err);
 }
 
 json *finish_policy_set(struct call *call)

@@ -7,6 +7,7 @@
 
 #include "args.h"
 #include "change.h"
+#include "claimed.h"
 #include "engine.h"
 #include "hold.h"
 #include "lease.h"
@@ -34,8 +35,10 @@ static void on_applied(struct call *call)
 {
 	uint32_t vf = call->vf;
 
-	if (call->request.result >= 0)
+	if (call->request.result >= 0) {
 		call->gpu->leases[vf].said[0] = '\0';
+		claimed_note(call->gpu, vf, call->claimed);
+	}
 	if (call->request.result == 0) {
 		log_about(about_vf(call->gpu, vf, LOG_PLAIN), LOG_INFO,
 			  "%s/%s: the changed claim is in force", call->gpu->leases[vf].domain,
@@ -49,9 +52,14 @@ static void on_applied(struct call *call)
 	call_drop(call);
 }
 
+/* A claim that has not changed keeps what the policy knows of it: a change of policy that an
+ * operator has forced is no fault of the claim. */
 static int make_claimed(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
-	int r = vm_read_params(call->gpu, call->vf, now->policy, call->claimed, call->params, err);
+	bool is_same = !call->gpu->leases[call->vf].claimed ||
+		       claimed_is_same(call->gpu, call->vf, call->claimed);
+	int r = (is_same ? vm_read_known_params : vm_read_params)(call->gpu, call->vf, now->policy,
+								  call->claimed, call->params, err);
 
 	change_set_vf(call, now);
 	if (r != 0)

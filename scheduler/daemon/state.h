@@ -31,6 +31,10 @@ struct lease {
 	bool hung;	      /* on_hang is due, and vgpud-libvirt has not fetched it yet */
 	bool attached;	      /* the VM's XML, as last seen, has the VF as a PCI device */
 	char said[160];	      /* why its changed claim was refused, as last logged */
+	/* What it claims of the policy (claimed.h), by name, NULL: not known; which policy, "":
+	 * any; and what of that is not in force, as last logged. */
+	struct json_object *claimed;
+	char claimed_policy[32], not_in_force[160];
 	/* The VF's parameters by name, with those of earlier policies: a later policy may know them
 	 * again. NULL: not read yet. */
 	struct json_object *params;
@@ -74,6 +78,9 @@ struct gpu {
 	vgpu_nsec said_at;
 	struct largest_free largest_free;
 	struct lease leases[VGPU_GPU_MAX_VFS];
+	/* What an operator has set of VFs without a VM, by name, also under earlier policies; NULL:
+	 * nothing. Of VFs in LIVE_VFS. */
+	struct json_object *set[VGPU_GPU_MAX_VFS];
 	uint32_t in_use; /* bitmap of VFs whose guest driver is up or initialising */
 	/* Bitmaps of VFs (clearing.h): whose tenant is gone, and that were not reset since; for
 	 * which the engine is being asked to do it. Since when the engine knows that, VGPU_NEVER:

@@ -6,6 +6,7 @@
 
 #include "args.h"
 #include "change.h"
+#include "claimed.h"
 #include "clearing.h"
 #include "hold.h"
 #include "lease.h"
@@ -102,6 +103,7 @@ void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim,
 	snprintf(l->vf_name, sizeof(l->vf_name), "%s", claimed->name);
 	l->expires = l->since + (vgpu_nsec)gpu->control->config->lease_s * VGPU_SEC;
 	l->resumes_by = l->since + (vgpu_nsec)gpu->control->config->incoming_s * VGPU_SEC;
+	claimed_note(gpu, vf, claimed);
 }
 
 bool gpu_pf_address(const struct gpu *gpu, char out[PCI_ADDRESS_SIZE])
@@ -237,19 +239,21 @@ bool vm_may_be_on(const struct gpu *gpu, const struct claim *claim, const struct
 	return vm_may_be_of(gpu, claimed) && (!hostdev || vm_vf_at(gpu, hostdev->address) >= 0);
 }
 
+/* Returns 0 or, unless those that the policy refuses are LEFT_OUT, -EINVAL. */
 static int apply_params(const struct vgpu_policy_ops *policy, const struct claim_param *params,
-			uint32_t n, int64_t *values, struct vgpu_error *err)
+			uint32_t n, bool left_out, int64_t *values, struct vgpu_error *err)
 {
 	uint32_t i;
 	int r = 0;
 
-	for (i = 0; i < n && r == 0; i++)
+	for (i = 0; i < n && (r == 0 || left_out); i++)
 		r = vgpu_param_set(policy->vf_params, params[i].name, params[i].value, values, err);
-	return r;
+	return left_out ? 0 : r;
 }
 
-int vm_read_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
-		   const struct claim_vf *claimed, int64_t *values, struct vgpu_error *err)
+static int read_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
+		       const struct claim_vf *claimed, bool left_out, int64_t *values,
+		       struct vgpu_error *err)
 {
 	const struct profile *p = config_profile(gpu->control->config, claimed->profile);
 	int r = 0;
@@ -259,10 +263,22 @@ int vm_read_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_
 				      claimed->profile);
 	config_vf_usual(gpu->config, vf, policy, values);
 	if (p)
-		r = apply_params(policy, p->params, p->n_params, values, err);
+		r = apply_params(policy, p->params, p->n_params, left_out, values, err);
 	if (r != 0)
 		return r;
-	return apply_params(policy, claimed->params, claimed->n_params, values, err);
+	return apply_params(policy, claimed->params, claimed->n_params, left_out, values, err);
+}
+
+int vm_read_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
+		   const struct claim_vf *claimed, int64_t *values, struct vgpu_error *err)
+{
+	return read_params(gpu, vf, policy, claimed, false, values, err);
+}
+
+int vm_read_known_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
+			 const struct claim_vf *claimed, int64_t *values, struct vgpu_error *err)
+{
+	return read_params(gpu, vf, policy, claimed, true, values, err);
 }
 
 int vm_read_claimed(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,

@@ -18,7 +18,10 @@
  * in ERR: a parameter that the policy refuses, or an unknown profile. */
 int vm_read_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
 		   const struct claim_vf *claimed, int64_t *values, struct vgpu_error *err);
-/* The same, if the claim does not want another policy; ERR names GPU and policy. */
+/* The same, without the parameters that the policy refuses (claimed.h). */
+int vm_read_known_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
+			 const struct claim_vf *claimed, int64_t *values, struct vgpu_error *err);
+/* As vm_read_params, if the claim does not want another policy; ERR names GPU and policy. */
 int vm_read_claimed(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
 		    const struct claim_vf *claimed, int64_t *values, struct vgpu_error *err);
 /* Gives the VF the parameters that it has without a VM. */

@@ -50,8 +50,6 @@ static int read_memory(struct reading *in)
 		return want(in, "a size like 512M or 2G, or none");
 	in->word++;
 	json_object_object_add(in->args, "mib", json_object_new_int64((int64_t)(bytes >> 20)));
-	if (in->s->options->force)
-		json_object_object_add(in->args, "force", json_object_new_boolean(true));
 	return EXIT_OK;
 }
 
@@ -133,6 +131,8 @@ int arguments(struct session *s, const struct command *c, char *const *words,
 	}
 	if (r == EXIT_OK && s->options->ms)
 		json_object_object_add(in.args, "ms", json_object_new_int64(s->options->ms));
+	if (r == EXIT_OK && s->options->force)
+		json_object_object_add(in.args, "force", json_object_new_boolean(true));
 	if (r == EXIT_OK && s->options->save)
 		json_object_object_add(in.args, "save", json_object_new_boolean(true));
 	if (r == EXIT_OK && s->options->reason)

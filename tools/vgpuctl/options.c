@@ -61,7 +61,8 @@ static const struct row {
 	 "inventory: keep a provider for each GPU at this placement; audit: its allocations, a "
 	 "URL or a file; booking: ask this placement (all: with $OS_TOKEN or $OS_TOKEN_FILE)"},
 	{"force", 0, NULL, FLAG, AT(force), 0, 0, TAKES_FORCE,
-	 "reset the VF if a guest uses it; the guest loses its work"},
+	 "memory set: reset the VF if a guest uses it, which loses its work; policy set and config "
+	 "reload: even if VMs lose what they claim"},
 	{"save", 0, NULL, FLAG, AT(save), 0, 0, TAKES_SAVE,
 	 "keep the change over a restart of vgpud"},
 	{"reason", 0, "TEXT", TEXT, AT(reason), 0, 0, TAKES_SAVE,

@@ -36,6 +36,10 @@ void view_vm_list(struct json_object *o)
 		if (get(vm, "refused"))
 			printf("%s/%s: the changed claim was refused: %s\n", get_text(vm, "domain"),
 			       get_text(vm, "vf_name"), get_text(vm, "refused"));
+		if (get(vm, "not_in_force"))
+			printf("%s/%s: not in force: %s: policy %s does not have it\n",
+			       get_text(vm, "domain"), get_text(vm, "vf_name"),
+			       get_text(vm, "not_in_force"), get_text(vm, "policy"));
 	}
 	list = get(o, "unreadable");
 	for (i = 0; i < count(list); i++)

@@ -191,6 +191,8 @@ enum vgpu_record_type {
 	VGPU_REC_SERVED, /* a: ns on the engine in the epoch that ends, b: its length in ns, code:
 			    enum vgpu_governed_state */
 	VGPU_REC_PLAN,	 /* the VF's settings from now on; a: quantum, b: time-out, ns */
+	/* vgpud's own. */
+	VGPU_REC_CLAIM, /* code: 1 a part of what the VM claims is not in force, 0 all of it is */
 	VGPU_REC_COUNT,
 };
 

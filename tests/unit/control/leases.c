@@ -394,7 +394,65 @@ static void starts_again(void)
 	bench_end();
 }
 
+/* What vm.list says that is not in force of the first VM's claim; "": nothing. */
+static bool lacks(const char *what)
+{
+	struct json_object *o, *vm;
+	bool is;
+
+	say(&one, "{\"method\":\"vm.list\"}\n");
+	o = hear(&one);
+	vm = json_object_array_get_idx(get(get(o, "result"), "vms"), 0);
+	is = get(vm, "not_in_force")
+		     ? strcmp(json_object_get_string(get(vm, "not_in_force")), what) == 0
+		     : !what[0];
+	json_object_put(o);
+	return is;
+}
+
+/* Another policy that does not have what VMs claim is refused, and names it, unless it is forced.
+ * The way back restores what was claimed, set and configured. */
+static void claims_dropped(void)
+{
+	char address[32];
+
+	begin_free();
+	control.gpus[0].config->vf_params[0][0] = 444;
+	hook(&one, "prepare", CLAIM(HEAVY_A) "</domain>");
+	CU_ASSERT(done(&one));
+	hook(&one, "started", CLAIM(HEAVY_A) "</domain>");
+	CU_ASSERT(done(&one));
+	say(&one, "{\"method\":\"vf.set\",\"args\":{\"vf\":2,\"params\":{\"weight\":260}}}\n");
+	CU_ASSERT(done(&one));
+	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"strict\"}}\n");
+	CU_ASSERT(refused(&one, "EBUSY", "vm1/a: weight 300"));
+	CU_ASSERT(weight(1) == 300 && weight(2) == 260);
+	CU_ASSERT(lacks(""));
+	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"strict\",\"force\":true}}\n");
+	CU_ASSERT(says(&one, "policy", "strict"));
+	CU_ASSERT(comes_to_say(&one, "{\"method\":\"gpu.show\"}\n", "policy", "strict"));
+	CU_ASSERT(lacks("weight 300"));
+	/* The claim has not changed: nothing is wrong with it. */
+	sync_vm(CLAIM(HEAVY_A) "</domain>", "missing", address);
+	control_settle(&control);
+	CU_ASSERT_STRING_EQUAL(control.gpus[0].leases[1].said, "");
+	CU_ASSERT(lacks("weight 300"));
+	/* What is lost already is no reason to stay. */
+	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"equal\"}}\n");
+	CU_ASSERT(says(&one, "policy", "equal"));
+	CU_ASSERT(comes_to_say(&one, "{\"method\":\"gpu.show\"}\n", "policy", "equal"));
+	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"fair\"}}\n");
+	CU_ASSERT(says(&one, "policy", "fair"));
+	CU_ASSERT(comes_to_say(&one, "{\"method\":\"gpu.show\"}\n", "policy", "fair"));
+	CU_ASSERT_EQUAL(weight(0), 444);
+	CU_ASSERT_EQUAL(weight(1), 300);
+	CU_ASSERT_EQUAL(weight(2), 260);
+	CU_ASSERT(lacks(""));
+	bench_end();
+}
+
 const struct test leases_tests[] = {
+	{"a policy that drops claims is forced or refused", claims_dropped},
 	{"leases keep parameters across policies", leases_remember},
 	{"several leases' parameters are restored", several_restored},
 	{"guarantees are restored in any order", restored_in_any_order},
