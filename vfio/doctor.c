@@ -96,6 +96,7 @@ static void check_interface(const struct doctor *d)
 static void check_vfs(const struct doctor *d, const struct pci_info *pf, bool held)
 {
 	char vf[PCI_ADDRESS_SIZE], finding[160], user[64], driver[64];
+	struct vgpu_error why;
 	struct pci_info info;
 	uint32_t i;
 	bool right;
@@ -113,6 +114,8 @@ static void check_vfs(const struct doctor *d, const struct pci_info *pf, bool he
 		right = held || strcmp(info.driver, driver) == 0;
 		d->report(d->data, right ? DOCTOR_OK : DOCTOR_NOTE, vf, finding,
 			  right ? "" : "vgpud binds it to VFIO");
+		if (pci_check_group(&info, &why) < 0)
+			d->report(d->data, DOCTOR_BAD, vf, why.text, "no VM gets this VF");
 	}
 }
 

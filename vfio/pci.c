@@ -263,3 +263,15 @@ void pci_vfio_driver(const char *address, char *out, size_t size)
 	for (; *out; out++)
 		*out = *out == '_' ? '-' : *out;
 }
+
+int pci_check_group(const struct pci_info *info, struct vgpu_error *err)
+{
+	if (info->group_size <= 1)
+		return 0;
+	return vgpu_error_set(
+		err, -EPERM,
+		"%s: shares IOMMU group %" PRId32
+		" with %s; the slot lacks access control services (ACS): move the GPU "
+		"to another",
+		info->address, info->group, info->neighbour);
+}

@@ -140,12 +140,9 @@ static int bind_vf(const char *pf, uint32_t n, struct vgpu_error *err)
 		return r;
 	if (info.group < 0)
 		return vgpu_error_set(err, -ENODEV, "%s: no IOMMU group; " PCI_IOMMU_CURE, vf);
-	if (info.group_size > 1)
-		return vgpu_error_set(err, -EPERM,
-				      "%s: shares IOMMU group %" PRId32
-				      " with %s; the slot lacks access control services (ACS): "
-				      "move the GPU to another",
-				      vf, info.group, info.neighbour);
+	r = pci_check_group(&info, err);
+	if (r < 0)
+		return r;
 	/* Whichever VFIO driver a VF is in use with serves its user. */
 	if (strstr(info.driver, "vfio") && pci_user(vf, user, sizeof(user)))
 		return 0;

@@ -10,7 +10,7 @@
 
 const struct claim_hostdev *fit_device(const struct claim *claim, const struct claim_vf *claimed)
 {
-	const struct claim_hostdev *d = vm_hostdev_of(claim, claimed);
+	const struct claim_hostdev *d = claim_device_of(claim, claimed);
 
 	return d && pci_is_address(d->address) ? d : NULL;
 }

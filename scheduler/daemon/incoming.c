@@ -90,7 +90,7 @@ bool incoming_is_expected(struct control *control, const struct claim *claim)
 	uint32_t i, vf;
 
 	for (i = 0; i < claim->n_vfs; i++) {
-		const struct claim_hostdev *d = vm_hostdev_of(claim, &claim->vfs[i]);
+		const struct claim_hostdev *d = claim_device_of(claim, &claim->vfs[i]);
 
 		l = lease_find(control, claim, claim->vfs[i].name, &gpu, &vf);
 		if (!l)

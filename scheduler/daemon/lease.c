@@ -21,7 +21,8 @@ const char *const lease_state_names[LEASE_STATES] = {"none", "reserved", "runnin
  * since. */
 #define CLEARING "clearing"
 
-const char *const control_warning_names[CONTROL_WARNINGS] = {"unadmitted", "may-lose-state"};
+const char *const control_warning_names[CONTROL_WARNINGS] = {"unadmitted", "wrong-device",
+							     "may-lose-state"};
 
 bool lease_is_of(const struct lease *l, const char *host, const char *uuid)
 {

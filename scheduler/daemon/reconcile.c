@@ -91,7 +91,7 @@ static void apply(struct control *control, struct gpu *gpu, uint32_t vf,
 static struct gpu *named_vf(struct control *control, const struct claim *claim,
 			    const struct claim_vf *claimed, uint32_t *vf)
 {
-	const struct claim_hostdev *hostdev = vm_hostdev_of(claim, claimed);
+	const struct claim_hostdev *hostdev = claim_device_of(claim, claimed);
 	uint32_t g;
 	int32_t at;
 
@@ -115,7 +115,7 @@ static struct lease *moved_house(struct control *control, const struct claim *cl
 {
 	struct lease *l;
 
-	*gpu = vm_hostdev_of(claim, claimed) ? named_vf(control, claim, claimed, vf) : NULL;
+	*gpu = claim_device_of(claim, claimed) ? named_vf(control, claim, claimed, vf) : NULL;
 	l = *gpu ? &(*gpu)->leases[*vf] : NULL;
 	return l && lease_is_of(l, "", claim->uuid) && strcmp(l->vf_name, claimed->name) == 0
 		       ? l
@@ -207,9 +207,9 @@ static void ask_for(struct json_object *list, const char *uuid, const struct lea
 		    const char *address)
 {
 	struct json_object *o = json_object_new_object();
-	char alias[sizeof(l->vf_name) + sizeof(VM_ALIAS)];
+	char alias[sizeof(l->vf_name) + sizeof(CLAIM_OUR_ALIAS)];
 
-	snprintf(alias, sizeof(alias), VM_ALIAS "%s", l->vf_name);
+	snprintf(alias, sizeof(alias), CLAIM_OUR_ALIAS "%s", l->vf_name);
 	json_object_object_add(o, "uuid", json_object_new_string(uuid));
 	json_object_object_add(o, "alias", json_object_new_string(alias));
 	json_object_object_add(o, "address", json_object_new_string(address));
@@ -221,8 +221,6 @@ static void ask_for(struct json_object *list, const char *uuid, const struct lea
 static bool compare(struct gpu *gpu, uint32_t vf, void *data)
 {
 	const struct picture *p = data;
-	/* A full list of devices may lack the VF's: then its absence proves nothing. */
-	bool all = p->claim->n_hostdevs < CLAIM_MAX_HOSTDEVS;
 	struct lease *l = &gpu->leases[vf];
 	const struct claim_hostdev *device;
 	const struct claim_vf *claimed;
@@ -233,13 +231,13 @@ static bool compare(struct gpu *gpu, uint32_t vf, void *data)
 		return false;
 	device = hostdev_at(p->claim, address);
 	claimed = claimed_of(p->claim, l->vf_name);
-	if (device || all)
-		l->attached = device != NULL;
-	if (device && !claimed && strncmp(device->alias, VM_ALIAS, strlen(VM_ALIAS)) == 0)
+	l->attached = device != NULL;
+	if (device && !claimed &&
+	    strncmp(device->alias, CLAIM_OUR_ALIAS, strlen(CLAIM_OUR_ALIAS)) == 0)
 		ask_for(p->detach, p->uuid, l, address);
 	else if (!device && claimed && !claimed->alias[0])
 		ask_for(p->attach, p->uuid, l, address);
-	return !device && (!claimed || claimed->alias[0]) && all;
+	return !device && (!claimed || claimed->alias[0]);
 }
 
 /* Whether a lease of the VM has ended since the list was made: then the list says nothing about the
@@ -314,6 +312,18 @@ static bool is_admitted(struct control *control, const struct claim *claim)
 	return claim->n_vfs == 0 || !claim->required || lease_find(control, claim, NULL, &gpu, &vf);
 }
 
+/* Whether the VM's next start would be refused for its devices. */
+static bool has_wrong_device(const struct control *control, const struct claim *claim)
+{
+	struct vgpu_error why;
+	uint32_t i;
+
+	for (i = 0; i < claim->n_vfs; i++)
+		if (vm_check_devices(control, claim, &claim->vfs[i], true, &why) < 0)
+			return true;
+	return false;
+}
+
 /* Whether QEMU would save or migrate the VM without the state of its VF, and without an error. */
 static bool may_lose_state(const struct claim *claim)
 {
@@ -333,6 +343,10 @@ static const struct {
 				"runs, and vgpud did not admit its claim: unless the claim is "
 				"newer than the start, see whether libvirt calls the hook "
 				"(vgpuctl doctor)"},
+	[CONTROL_WRONG_DEVICE] = {LOG_PLAIN,
+				  "has a device for a VF that libvirt or the claim does not leave "
+				  "to vgpud ('vgpuctl vm explain' says what is wrong): it will not "
+				  "start again like this"},
 	[CONTROL_MAY_LOSE_STATE] = {LOG_VM_MAY_LOSE_STATE,
 				    "could be saved or migrated, and its VF would be dead after "
 				    "that, since QEMU moves no state of vfio-user devices: add "
@@ -458,6 +472,9 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 		snprintf(claim.host, sizeof(claim.host), "%s", p.host);
 		if (!is_admitted(control, &claim))
 			json_object_object_add(warn[CONTROL_UNADMITTED], uuid,
+					       json_object_new_string(claim.domain));
+		if (has_wrong_device(control, &claim))
+			json_object_object_add(warn[CONTROL_WRONG_DEVICE], uuid,
 					       json_object_new_string(claim.domain));
 		if (may_lose_state(&claim))
 			json_object_object_add(warn[CONTROL_MAY_LOSE_STATE], uuid,

@@ -15,6 +15,7 @@
 #include "live.h"
 #include "log.h"
 #include "memory_methods.h"
+#include "trial.h"
 #include "vfio/device.h"
 #include "vm.h"
 #include "vgpu/clock.h"
@@ -41,7 +42,7 @@ static bool comes(const struct reservation *job, const struct claim_vf *claimed)
 static int check_device(const struct gpu *gpu, const struct reservation *job,
 			const struct claim_vf *claimed, struct refusal *why)
 {
-	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, claimed);
+	const struct claim_hostdev *hostdev = claim_device_of(&job->claim, claimed);
 	const char *name = gpu->config->name;
 	char address[PCI_ADDRESS_SIZE], token[VFIO_TOKEN_SIZE];
 	int r = comes(job, claimed) ? fit_check_gpu(gpu, &job->travel, claimed, &why->why) : 0;
@@ -50,9 +51,6 @@ static int check_device(const struct gpu *gpu, const struct reservation *job,
 		why->reason = REFUSAL_STATE;
 		return r;
 	}
-	if (claimed->alias[0] && !hostdev)
-		return refusal_set(why, REFUSAL_DEVICE, -EINVAL,
-				   "the domain has no <hostdev> with alias %s", claimed->alias);
 	if (!vm_vf_address(gpu, 0, address))
 		return job->mode != RESERVE_RUNNING
 			       ? 0
@@ -74,6 +72,17 @@ static int check_device(const struct gpu *gpu, const struct reservation *job,
 				   "gives %s %s vf-token (docs/domain.md)",
 				   name, hostdev->alias, hostdev->token[0] ? "a wrong" : "no");
 	return 0;
+}
+
+/* Whether the domain's devices go together with the claim, on whatever GPU. */
+static int check_devices(const struct call *call, const struct claim_vf *claimed)
+{
+	struct reservation *job = call->reservation;
+	struct vgpu_error err;
+	bool all = job->mode == RESERVE_START || job->mode == RESERVE_ASK;
+	int r = vm_check_devices(call->control, &job->claim, claimed, all, &err);
+
+	return r < 0 ? refusal_set(&job->refusal, REFUSAL_DEVICE, r, "%s", err.text) : 0;
 }
 
 /* Whether a GPU fits a claimed VF, before its VFs are looked at. If not, WHY says so, unless the
@@ -152,6 +161,21 @@ static bool is_used_otherwise(const struct call *call, uint32_t vf, struct refus
 	return true;
 }
 
+/* Whether VFIO cannot give the VF to a VM alone. */
+static bool shares_its_group(const struct call *call, uint32_t vf, struct refusal *why)
+{
+	char address[PCI_ADDRESS_SIZE];
+	struct vgpu_error err;
+	struct pci_info info;
+
+	if (!vm_vf_address(call->gpu, vf, address) || pci_describe(address, &info, NULL) < 0 ||
+	    pci_check_group(&info, &err) == 0)
+		return false;
+	refusal_set(why, REFUSAL_NO_VF, -EPERM, "VF %u of %s: %s", vf, call->gpu->config->name,
+		    err.text);
+	return true;
+}
+
 /* Whether a VF can take the state that comes with the VM; if not, WHY says so. */
 static bool takes_state(const struct call *call, uint32_t vf, const struct claim_vf *claimed,
 			struct refusal *why)
@@ -170,13 +194,14 @@ static int32_t choose(struct call *call, struct refusal *why)
 {
 	struct reservation *job = call->reservation;
 	const struct claim_vf *claimed = &job->claim.vfs[job->at];
-	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, claimed);
+	const struct claim_hostdev *hostdev = claim_device_of(&job->claim, claimed);
 	const struct engine_snapshot *is = &call->snapshot;
 	const char *name = call->gpu->config->name;
 	bool moved = comes(job, claimed);
 	int32_t at = hostdev ? vm_vf_at(call->gpu, hostdev->address) : -1, best = -1;
 	int32_t want = hostdev && !moved ? at : claimed->vf;
 	uint64_t least = vm_memory(call->gpu, claimed);
+	bool clears = false;
 	uint32_t i;
 
 	if (want >= (int32_t)call->snapshot.n_vfs) {
@@ -189,9 +214,11 @@ static int32_t choose(struct call *call, struct refusal *why)
 		    (job->picked[job->gpu] | job->tried) >> i & 1)
 			continue;
 		if (is_being_scrubbed(call, i)) {
-			job->scrubbing = true;
+			job->scrubbing = clears = true;
 			refusal_set(want >= 0 ? why : NULL, REFUSAL_BUSY, -EBUSY,
-				    "VF %u of %s is being cleared", i, name);
+				    "VF %u of %s is being cleared%s", i, name,
+				    job->mode == RESERVE_ASK ? "; a start waits for it for a while"
+							     : "");
 			continue;
 		}
 		if (!is_free(call, i, want >= 0 ? why : NULL) ||
@@ -204,7 +231,8 @@ static int32_t choose(struct call *call, struct refusal *why)
 			   vm_memory_of(call->gpu, (uint32_t)best, is), least ? least : 1))
 			best = (int32_t)i;
 	}
-	if (best >= 0 && is_used_otherwise(call, (uint32_t)best, why)) {
+	if (best >= 0 && (is_used_otherwise(call, (uint32_t)best, why) ||
+			  shares_its_group(call, (uint32_t)best, why))) {
 		job->tried |= 1u << best;
 		return choose(call, why);
 	}
@@ -218,26 +246,65 @@ static int32_t choose(struct call *call, struct refusal *why)
 		return -1;
 	}
 	if (best < 0 && want < 0 && !job->tried && !(moved && why->why.text[0]))
-		refusal_set(why, REFUSAL_NO_VF, -EBUSY,
-			    "all %u VFs of %s are in use (vgpuctl vm list)", call->snapshot.n_vfs,
-			    name);
+		refusal_set(
+			why, REFUSAL_NO_VF, -EBUSY,
+			clears ? "all %u VFs of %s are in use or being cleared (vgpuctl vf list)"
+			       : "all %u VFs of %s are in use (vgpuctl vm list)",
+			call->snapshot.n_vfs, name);
 	return best;
 }
 
 static void next_candidate(struct call *call);
 
+/* How near a GPU came that refused: in the order in which a start asks. */
+static int nearness(enum refusal_reason reason)
+{
+	static const int order[REFUSAL_REASONS] = {
+		[REFUSAL_NO_GPU] = 0, [REFUSAL_GPU_LOST] = 1, [REFUSAL_POLICY] = 2,
+		[REFUSAL_STATE] = 3,  [REFUSAL_DEVICE] = 4,   [REFUSAL_TOKEN] = 5,
+		[REFUSAL_CLAIM] = 6,  [REFUSAL_NO_VF] = 7,    [REFUSAL_MEMORY] = 8,
+		[REFUSAL_TIME] = 9,   [REFUSAL_BUSY] = 10,
+	};
+
+	return order[reason];
+}
+
+/* Notes why the GPU was refused. */
+static void note_refusal(struct reservation *job)
+{
+	size_t n = strlen(job->reasons);
+
+	if (!job->refusal.why.text[0])
+		return;
+	if (!job->nearest.why.text[0] ||
+	    nearness(job->refusal.reason) > nearness(job->nearest.reason))
+		job->nearest = job->refusal;
+	snprintf(job->reasons + n, sizeof(job->reasons) - n, "%s%s", n ? "; " : "",
+		 job->refusal.why.text);
+	job->n_refused++;
+	job->refusal.why.text[0] = '\0';
+}
+
 static void next_gpu(struct reservation *job)
 {
+	note_refusal(job);
 	job->gpu++;
 	job->tried = 0;
+}
+
+/* Begins with the first GPU. */
+static void first_gpu(struct reservation *job)
+{
+	job->gpu = 0;
+	job->tried = 0;
+	job->refusal.why.text[0] = job->nearest.why.text[0] = job->reasons[0] = '\0';
+	job->n_refused = 0;
 }
 
 /* Begins the next claimed VF with the first GPU. */
 static void begin_vf(struct call *call)
 {
-	call->reservation->gpu = 0;
-	call->reservation->tried = 0;
-	call->reservation->refusal.why.text[0] = '\0';
+	first_gpu(call->reservation);
 	next_candidate(call);
 }
 
@@ -280,19 +347,21 @@ static void refuse(struct call *call)
 {
 	struct reservation *job = call->reservation;
 	const struct claim_vf *claimed = &job->claim.vfs[job->at];
-	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, claimed);
+	const struct claim_hostdev *hostdev = claim_device_of(&job->claim, claimed);
 	/* A VM cannot come without the VF whose state it brings. */
 	bool must = job->claim.required || job->mode == RESERVE_INCOMING;
 	struct control *control = call->control;
 	struct refusal_counts *counts = &control->refusals;
-	const struct vgpu_error *why = &job->refusal.why;
+	const struct vgpu_error *why = &job->nearest.why;
 	const struct gpu_config *booked;
 	struct vgpu_error err;
+	char others[100] = "";
 
+	note_refusal(job);
 	if (comes(job, claimed))
 		hostdev = NULL;
 	if (!why->text[0])
-		refusal_set(&job->refusal, REFUSAL_NO_GPU, -ENOENT,
+		refusal_set(&job->nearest, REFUSAL_NO_GPU, -ENOENT,
 			    "there is no GPU %s%s%s (vgpuctl gpu list)",
 			    hostdev ? "with a VF at " : "",
 			    hostdev	       ? hostdev->address
@@ -300,11 +369,14 @@ static void refuse(struct call *call)
 					       : claimed->gpu,
 			    claimed->pool);
 	booked = job->on[job->at] == BOOKED_ANY ? NULL : control->gpus[job->on[job->at]].config;
-	vgpu_error_set(&err, -EBUSY, "%s/%s: %s%s%s%s", job->claim.domain, claimed->name,
+	if (job->n_refused > 1)
+		snprintf(others, sizeof(others),
+			 " (other GPUs refuse it, too: vgpuctl vm explain)");
+	vgpu_error_set(&err, -EBUSY, "%s/%s: %s%s%s%s%s", job->claim.domain, claimed->name,
 		       booked ? "placement has booked " : "", booked ? booked->name : "",
-		       booked ? ", but " : "", why->text);
+		       booked ? ", but " : "", why->text, others);
 	if (job->mode == RESERVE_ASK) {
-		add_answer(job, "refused", why->text);
+		add_answer(job, "refused", job->n_refused > 1 ? job->reasons : why->text);
 		job->at++;
 		begin_vf(call);
 		return;
@@ -312,7 +384,7 @@ static void refuse(struct call *call)
 	/* vgpud-libvirt asks every minute for a VM that runs: log and count the same refusal once.
 	 */
 	if (job->mode != RESERVE_RUNNING || strcmp(control->refused, err.text) != 0) {
-		counts->refused[requests[job->mode]][job->refusal.reason]++;
+		counts->refused[requests[job->mode]][job->nearest.reason]++;
 		log_about(about_vm(job->claim.domain, LOG_VM_REFUSED), LOG_NOTICE, "%s%s", err.text,
 			  must && job->mode != RESERVE_RUNNING ? "" : "; the VM runs without it");
 	}
@@ -333,6 +405,18 @@ static bool cost_of(const struct call *call, char *text, size_t length)
 	uint64_t least = vm_memory(call->gpu, &job->claim.vfs[job->at]);
 
 	return memory_cost(&call->snapshot, job->vf, least > has ? least : has, text, length);
+}
+
+/* The policy does not admit the claim on this GPU, for a reason in WHY: on to the next one. */
+static void not_admitted(struct call *call, int r, const char *why)
+{
+	struct reservation *job = call->reservation;
+
+	refusal_set(&job->refusal, r == -EINVAL ? REFUSAL_TIME : REFUSAL_BUSY, -EBUSY,
+		    "%s: policy %s: %s", call->gpu->config->name,
+		    change_policy_of(call->gpu)->policy->name, why);
+	next_gpu(job);
+	next_candidate(call);
 }
 
 static void on_params(struct call *call)
@@ -359,22 +443,52 @@ static void on_params(struct call *call)
 	}
 	call->gpu->leases[job->vf].state = LEASE_NONE;
 	memory_give_usual(call->gpu, job->vf);
-	refusal_set(&job->refusal, call->request.result == -EINVAL ? REFUSAL_TIME : REFUSAL_BUSY,
-		    -EBUSY, "%s: policy %s: %s", call->gpu->config->name,
-		    change_policy_of(call->gpu)->policy->name,
-		    call->request.why[0] ? call->request.why : strerror(-call->request.result));
-	next_gpu(job);
-	next_candidate(call);
+	not_admitted(call, call->request.result,
+		     call->request.why[0] ? call->request.why : strerror(-call->request.result));
 }
 
-/* Answers RESERVE_ASK: the VM would get this VF. */
+/* Whether the policy would admit the claim on the VF, beside what the others have now and what was
+ * picked before: the same core or governor decides, with the world switch that was measured. */
+static int dry_run(struct call *call, struct vgpu_error *err)
+{
+	struct reservation *job = call->reservation;
+	const struct policy_values *now = change_policy_of(call->gpu);
+	struct policy_values *values;
+	int64_t before[VGPU_MAX_PARAMS];
+	int r;
+
+	if (!job->dry)
+		job->dry = calloc(CONFIG_MAX_GPUS, sizeof(*job->dry));
+	if (!job->dry)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	values = &job->dry[job->gpu];
+	if (values->policy != now->policy)
+		*values = *now;
+	memcpy(before, values->vf_params[job->vf], sizeof(before));
+	r = vm_read_params(call->gpu, job->vf, now->policy, &job->claim.vfs[job->at],
+			   values->vf_params[job->vf], err);
+	if (r == 0)
+		r = trial_admission(call->gpu->config, &call->snapshot.caps, values,
+				    call->snapshot.core.facts.switch_high_ns, err);
+	if (r < 0)
+		memcpy(values->vf_params[job->vf], before, sizeof(before));
+	return r;
+}
+
+/* Answers RESERVE_ASK: the VM would get this VF, if the policy admits the claim. */
 static void pick(struct call *call)
 {
 	struct reservation *job = call->reservation;
 	char text[600], cost[400] = "";
 	bool swapped = cost_of(call, cost, sizeof(cost));
+	struct vgpu_error err;
+	int r = dry_run(call, &err);
 
-	snprintf(text, sizeof(text), "VF %u of %s is free, if policy %s admits the claim%s%s",
+	if (r < 0) {
+		not_admitted(call, r, err.text);
+		return;
+	}
+	snprintf(text, sizeof(text), "VF %u of %s is free, and policy %s admits the claim%s%s",
 		 job->vf, call->gpu->config->name, change_policy_of(call->gpu)->policy->name,
 		 swapped ? "; " : "", cost);
 	job->picked[job->gpu] |= 1u << job->vf;
@@ -495,8 +609,7 @@ static void look_again(evutil_socket_t fd, short what, void *data)
 	(void)fd;
 	(void)what;
 	call->reservation->scrubbing = false;
-	call->reservation->gpu = 0;
-	call->reservation->tried = 0;
+	first_gpu(call->reservation);
 	next_candidate(call);
 }
 
@@ -546,6 +659,10 @@ static void next_candidate(struct call *call)
 		return;
 	}
 	claimed = &job->claim.vfs[job->at];
+	if (job->gpu == 0 && check_devices(call, claimed) < 0) {
+		refuse(call);
+		return;
+	}
 	for (; job->gpu < control->n_gpus; next_gpu(job)) {
 		call->gpu = &control->gpus[job->gpu];
 		if (!may_serve(call->gpu, job, claimed, &job->refusal))
@@ -620,6 +737,7 @@ static void free_reservation(struct reservation *job)
 	if (job) {
 		booking_end(job->booking);
 		json_object_put(job->answer);
+		free(job->dry);
 	}
 	free(job);
 }

@@ -26,10 +26,14 @@ struct reservation {
 	struct travel travel; /* RESERVE_INCOMING: what came with the VM */
 	enum reserve_mode mode;
 	uint32_t at, gpu, vf;	/* that are being tried: AT counts the VFs of the claim */
-	struct refusal refusal; /* why the last candidate was refused */
-	vgpu_nsec until;	/* how long to wait for VFs that are being scrubbed */
-	bool scrubbing;		/* a VF that would fit is being scrubbed */
-	uint32_t reserved;	/* bitmap of claimed VFs that have got one */
+	struct refusal refusal; /* why the GPU that is being tried was refused; "": it was not */
+	/* Of the GPUs before it: why that was refused which came nearest, and each one's reason. */
+	struct refusal nearest;
+	uint32_t n_refused;
+	char reasons[1200];
+	vgpu_nsec until;   /* how long to wait for VFs that are being scrubbed */
+	bool scrubbing;	   /* a VF that would fit is being scrubbed */
+	uint32_t reserved; /* bitmap of claimed VFs that have got one */
 	/* by VFs of the claim: live parameters that the VF has had, and their policy, else NULL */
 	const struct vgpu_policy_ops *former_policy[CLAIM_MAX_VFS];
 	int64_t former[CLAIM_MAX_VFS][VGPU_MAX_PARAMS];
@@ -37,8 +41,9 @@ struct reservation {
 	struct booking *booking;   /* the question that waits for its answer; else NULL */
 	int32_t on[CLAIM_MAX_VFS]; /* by VFs of the claim: GPU that is booked, or BOOKED_ANY */
 	uint32_t picked[CONFIG_MAX_GPUS]; /* RESERVE_ASK: bitmaps of VFs */
-	uint32_t tried;			  /* bitmap of VFs of this GPU that could not grow */
-	struct json_object *answer;	  /* RESERVE_ASK: its "vfs" are added to; else NULL */
+	struct policy_values *dry;  /* RESERVE_ASK: what each GPU's VFs would have; else NULL */
+	uint32_t tried;		    /* bitmap of VFs of this GPU that could not grow */
+	struct json_object *answer; /* RESERVE_ASK: its "vfs" are added to; else NULL */
 };
 
 /* Begins call->reservation, whose claim and mode are set. Answers the call when it ends, with one

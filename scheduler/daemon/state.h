@@ -131,6 +131,7 @@ struct libvirt {
 /* What vgpud warns of, about VMs that run. */
 enum control_warning {
 	CONTROL_UNADMITTED = 0, /* vgpud did not admit their claims */
+	CONTROL_WRONG_DEVICE,	/* their devices do not go together with their claims */
 	CONTROL_MAY_LOSE_STATE, /* QEMU would save or migrate them without the state of their VFs */
 	CONTROL_WARNINGS
 };

@@ -248,6 +248,14 @@ int trial(const struct gpu_config *gpu, const struct vgpu_driver_caps *caps,
 	return r;
 }
 
+int trial_admission(const struct gpu_config *gpu, const struct vgpu_driver_caps *caps,
+		    const struct policy_values *values, vgpu_nsec switch_ns, struct vgpu_error *err)
+{
+	struct question q = {.gpu = gpu, .values = values, .switch_ns = switch_ns};
+
+	return ask(&q, caps, err);
+}
+
 int trial_promises(const struct gpu_config *gpu, const struct vgpu_driver_caps *caps,
 		   const struct policy_values *values, vgpu_nsec switch_ns,
 		   struct trial_promise *out, struct vgpu_error *err)

@@ -19,6 +19,12 @@
 int trial(const struct gpu_config *gpu, const struct vgpu_driver_caps *caps,
 	  const struct policy_values *values, int32_t *vf, struct vgpu_error *err);
 
+/* As trial(), of an opened GPU. SWITCH_NS is the world switch to count on; 0: the configured one.
+ * The reason is the one that an engine gives for a VF's parameters. */
+int trial_admission(const struct gpu_config *gpu, const struct vgpu_driver_caps *caps,
+		    const struct policy_values *values, vgpu_nsec switch_ns,
+		    struct vgpu_error *err);
+
 /* What a policy promises to one VF. */
 struct trial_promise {
 	uint64_t numerator, denominator; /* of its share */

@@ -96,7 +96,7 @@ void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim,
 	l->state = state;
 	l->since = vgpu_now();
 	l->on_hang = claimed->on_hang;
-	l->attached = vm_hostdev_of(claim, claimed) != NULL;
+	l->attached = claim_device_of(claim, claimed) != NULL;
 	snprintf(l->host, sizeof(l->host), "%s", claim->host);
 	snprintf(l->uuid, sizeof(l->uuid), "%s", claim->uuid);
 	snprintf(l->domain, sizeof(l->domain), "%s", claim->domain);
@@ -151,26 +151,13 @@ bool vm_uses(const struct gpu *gpu, uint32_t vf)
 	       (vm_vf_address(gpu, vf, address) && pci_user(address, user, sizeof(user)));
 }
 
-const struct claim_hostdev *vm_hostdev_of(const struct claim *claim, const struct claim_vf *claimed)
-{
-	char ours[sizeof(claimed->name) + sizeof(VM_ALIAS)];
-	const char *alias = claimed->alias[0] ? claimed->alias : ours;
-	uint32_t i;
-
-	snprintf(ours, sizeof(ours), VM_ALIAS "%s", claimed->name);
-	for (i = 0; i < claim->n_hostdevs; i++)
-		if (strcmp(claim->hostdevs[i].alias, alias) == 0)
-			return &claim->hostdevs[i];
-	return claimed->hostdev >= 0 ? &claim->hostdevs[claimed->hostdev] : NULL;
-}
-
 /* Whether a claimed VF has this device. */
 static bool is_taken(const struct claim *claim, const struct claim_hostdev *device)
 {
 	uint32_t i;
 
 	for (i = 0; i < claim->n_vfs; i++)
-		if (vm_hostdev_of(claim, &claim->vfs[i]) == device)
+		if (claim_device_of(claim, &claim->vfs[i]) == device)
 			return true;
 	return false;
 }
@@ -179,7 +166,7 @@ static bool is_taken(const struct claim *claim, const struct claim_hostdev *devi
 static bool suits(const struct gpu *gpu, int32_t vf, const struct claim *claim,
 		  const struct claim_vf *claimed)
 {
-	return !claimed->alias[0] && !vm_hostdev_of(claim, claimed) &&
+	return !claimed->alias[0] && !claim_device_of(claim, claimed) &&
 	       vm_may_be_on(gpu, claim, claimed) && (claimed->vf < 0 || claimed->vf == vf);
 }
 
@@ -206,7 +193,7 @@ void vm_find_devices(const struct control *control, struct claim *out)
 	int32_t vf;
 
 	for (i = 0; i < out->n_hostdevs; i++) {
-		if (out->hostdevs[i].managed || is_taken(out, &out->hostdevs[i]))
+		if (is_taken(out, &out->hostdevs[i]))
 			continue;
 		for (g = 0; g < control->n_gpus; g++) {
 			vf = vm_vf_at(&control->gpus[g], out->hostdevs[i].address);
@@ -214,6 +201,30 @@ void vm_find_devices(const struct control *control, struct claim *out)
 				give_device(&control->gpus[g], vf, out, i);
 		}
 	}
+}
+
+int vm_check_devices(const struct control *control, const struct claim *claim,
+		     const struct claim_vf *claimed, bool all, struct vgpu_error *err)
+{
+	int r = claim_check_device(claim, claimed, err);
+	uint32_t i, g;
+	int32_t vf;
+
+	for (i = 0; i < claim->n_hostdevs && all && r == 0; i++)
+		for (g = 0; g < control->n_gpus && r == 0; g++) {
+			vf = is_taken(claim, &claim->hostdevs[i])
+				     ? -1
+				     : vm_vf_at(&control->gpus[g], claim->hostdevs[i].address);
+			if (vf >= 0)
+				r = vgpu_error_set(
+					err, -EINVAL,
+					"the domain has a device at %s, which is VF %d of %s, and "
+					"none of its claims takes it: claim one VF for each, or "
+					"remove the device",
+					claim->hostdevs[i].address, vf,
+					control->gpus[g].config->name);
+		}
+	return r;
 }
 
 int vm_parse_claim(const struct control *control, struct claim *out, const char *xml,
@@ -234,7 +245,7 @@ bool vm_may_be_of(const struct gpu *gpu, const struct claim_vf *claimed)
 
 bool vm_may_be_on(const struct gpu *gpu, const struct claim *claim, const struct claim_vf *claimed)
 {
-	const struct claim_hostdev *hostdev = vm_hostdev_of(claim, claimed);
+	const struct claim_hostdev *hostdev = claim_device_of(claim, claimed);
 
 	return vm_may_be_of(gpu, claimed) && (!hostdev || vm_vf_at(gpu, hostdev->address) >= 0);
 }

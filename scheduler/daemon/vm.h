@@ -9,10 +9,6 @@
 #include "claim.h"
 #include "vfio/pci.h"
 
-/* vgpud-libvirt attaches the VF of a claim without an alias, under this prefix and the claim's
- * name. */
-#define VM_ALIAS "ua-vgpud-"
-
 /* Sets VALUES to a VF's parameters for a policy: the configuration's (or the policy's defaults),
  * overridden by the claim's profile, overridden by the claim. Returns 0, or -EINVAL with the reason
  * in ERR: a parameter that the policy refuses, or an unknown profile. */
@@ -50,16 +46,17 @@ int32_t vm_vf_at(const struct gpu *gpu, const char *name);
 /* Whether a process uses the VF: its guest driver is up, or VFIO has it open. Searches /proc. */
 bool vm_uses(const struct gpu *gpu, uint32_t vf);
 /* Parses a domain as claim_parse does, and finds the devices without an alias of the claim's that
- * are VFs of these GPUs and that libvirt leaves to vgpud (managed='no'): each is the device of the
- * first claimed VF that it suits and that has none. Nova writes such devices. */
+ * are VFs of these GPUs: each is the device of the first claimed VF that it suits and that has
+ * none. Nova writes such devices. */
 int vm_parse_claim(const struct control *control, struct claim *out, const char *xml,
 		   struct vgpu_error *err);
 /* Gives the devices of OUT to its claimed VFs, as vm_parse_claim does. */
 void vm_find_devices(const struct control *control, struct claim *out);
-/* Returns the domain's own device for a claimed VF: the one with its alias, or the one that
- * vm_parse_claim has found; NULL: none. */
-const struct claim_hostdev *vm_hostdev_of(const struct claim *claim,
-					  const struct claim_vf *claimed);
+/* Checks the device of a claimed VF, as claim_check_device does; for ALL, also that no other device
+ * of the domain is a VF of these GPUs: the VM would have it without a lease. Returns 0, or -EINVAL
+ * with the reason in ERR. */
+int vm_check_devices(const struct control *control, const struct claim *claim,
+		     const struct claim_vf *claimed, bool all, struct vgpu_error *err);
 
 /* Whether a claim lets the claimed VF be one of this GPU's, by the GPU's name and its pool. */
 bool vm_may_be_of(const struct gpu *gpu, const struct claim_vf *claimed);

@@ -143,9 +143,12 @@ int vm_check_begin(struct control *control, struct call *call, struct vgpu_error
 		r = check_leased(&control->gpus[i], &claim, &has, err);
 	for (i = 0; i < control->n_gpus && r == 0; i++)
 		begin_start(&control->gpus[i], &starts[i]);
-	for (i = 0; i < claim.n_vfs && r == 0; i++)
-		if (!(has >> i & 1))
+	for (i = 0; i < claim.n_vfs && r == 0; i++) {
+		if (vm_check_devices(control, &claim, &claim.vfs[i], false, err) < 0)
+			r = refuse(&claim, &claim.vfs[i], -EINVAL, err);
+		else if (!(has >> i & 1))
 			r = check_any(control, starts, &claim, &claim.vfs[i], err);
+	}
 	free(starts);
 	if (r == 0)
 		call_answer(call, NULL);

@@ -454,23 +454,37 @@ static unsigned hex(struct reader *rd, xmlNode *node, const char *name)
 	return value;
 }
 
-/* Reads <hostdev mode='subsystem' type='pci'>, which libvirt has validated. */
+/* Returns a new device of the domain; NULL: there are too many. A domain without a claim is none of
+ * vgpud's. */
+static struct claim_hostdev *new_device(struct reader *rd, const xmlNode *node)
+{
+	if (rd->out->n_hostdevs < CLAIM_MAX_HOSTDEVS)
+		return &rd->out->hostdevs[rd->out->n_hostdevs++];
+	if (rd->out->n_vfs > 0)
+		wrong(rd, node, "more than %u devices of the host", CLAIM_MAX_HOSTDEVS);
+	return NULL;
+}
+
+/* Reads <hostdev mode='subsystem'>, which libvirt has validated. */
 static void read_hostdev(struct reader *rd, xmlNode *node)
 {
-	struct claim_hostdev *h = &rd->out->hostdevs[rd->out->n_hostdevs];
 	xmlNode *address = document_child(document_child(node, "source"), "address");
 	xmlNode *alias = document_child(node, "alias");
-	char type[16];
+	struct claim_hostdev *h;
+	bool is_pci;
 
-	attribute(rd, node, "type", type, sizeof(type));
-	if (strcmp(type, "pci") != 0 || !address || rd->out->n_hostdevs == CLAIM_MAX_HOSTDEVS)
+	is_pci = document_has(node, "type", "pci") && address;
+	h = is_pci || alias ? new_device(rd, node) : NULL;
+	if (!h)
 		return;
-	snprintf(h->address, sizeof(h->address), "%04x:%02x:%02x.%x", hex(rd, address, "domain"),
-		 hex(rd, address, "bus"), hex(rd, address, "slot"), hex(rd, address, "function"));
+	attribute(rd, node, "type", h->type, sizeof(h->type));
+	if (is_pci)
+		snprintf(h->address, sizeof(h->address), "%04x:%02x:%02x.%x",
+			 hex(rd, address, "domain"), hex(rd, address, "bus"),
+			 hex(rd, address, "slot"), hex(rd, address, "function"));
 	if (alias)
 		attribute(rd, alias, "name", h->alias, sizeof(h->alias));
 	h->managed = document_has(node, "managed", "yes");
-	rd->out->n_hostdevs++;
 }
 
 /* Reads <qemu:override>'s <qemu:device alias='A'><qemu:frontend><qemu:property name='vf-token'
@@ -516,32 +530,136 @@ static bool keeps_here(const char *text, struct json_object *o)
 		 : strstr(text, "driver=vvfat") && strstr(text, "rw=on");
 }
 
-/* Reads <qemu:commandline>'s <qemu:arg value='{"driver": "vfio-user-pci", "id": ALIAS, "socket":
- * {"path": PATH}, ...}'/>: how domains have vfio-user devices, of which libvirt has no element. */
+/* Copies member NAME of a device on QEMU's command line: O's, or that of "driver,NAME=value,..." */
+static void option(const char *text, struct json_object *o, const char *name, char *out,
+		   size_t size)
+{
+	size_t n = strlen(name);
+	const char *at = text;
+
+	if (o) {
+		snprintf(out, size, "%s", member(o, name));
+		return;
+	}
+	out[0] = '\0';
+	while ((at = strchr(at, ','))) {
+		at++;
+		if (strncmp(at, name, n) == 0 && at[n] == '=')
+			snprintf(out, size, "%.*s", (int)strcspn(at + n + 1, ","), at + n + 1);
+	}
+}
+
+/* Whether it is a device of that driver. */
+static bool has_driver(const char *text, struct json_object *o, const char *driver)
+{
+	size_t n = strlen(driver);
+
+	return o ? strcmp(member(o, "driver"), driver) == 0
+		 : strncmp(text, driver, n) == 0 && (!text[n] || text[n] == ',');
+}
+
+/* Writes the address of a PCI device as QEMU takes it, with and without its domain or as a folder
+ * of /sys, in full; "": it is none. */
+static void host_address(const char *host, const char *folder, char *out, size_t size)
+{
+	const char *name = strrchr(folder, '/');
+	unsigned domain = 0, bus, slot, function;
+
+	if (!host[0] && name)
+		host = name + 1;
+	out[0] = '\0';
+	if (sscanf(host, "%x:%x:%x.%x", &domain, &bus, &slot, &function) == 4 ||
+	    (domain = 0, sscanf(host, "%x:%x.%x", &bus, &slot, &function) == 3))
+		snprintf(out, size, "%04x:%02x:%02x.%x", domain, bus, slot, function);
+}
+
+/* Reads a device on QEMU's command line that may be a VF. O: TEXT as JSON, if it is. */
+static void read_device_option(struct reader *rd, const xmlNode *arg, const char *text,
+			       struct json_object *o)
+{
+	bool user = has_driver(text, o, "vfio-user-pci");
+	char host[128], folder[160];
+	struct claim_hostdev *h;
+
+	if (!user && !has_driver(text, o, "vfio-pci") && !has_driver(text, o, "vfio-pci-nohotplug"))
+		return;
+	h = new_device(rd, arg);
+	if (!h)
+		return;
+	option(text, o, "id", h->alias, sizeof(h->alias));
+	option(text, o, "vf-token", h->token, sizeof(h->token));
+	snprintf(h->type, sizeof(h->type), user ? "vfio-user" : "pci");
+	if (user && o) {
+		option(text, json_object_object_get(o, "socket"), "path", h->address,
+		       sizeof(h->address));
+	} else if (user) {
+		option(text, o, "socket.path", h->address, sizeof(h->address));
+	} else {
+		option(text, o, "host", host, sizeof(host));
+		option(text, o, "sysfsdev", folder, sizeof(folder));
+		host_address(host, folder, h->address, sizeof(h->address));
+	}
+	if (!h->address[0] && !h->alias[0]) /* no claim can mean it */
+		rd->out->n_hostdevs--;
+}
+
+/* Reads <qemu:commandline>'s <qemu:arg value='...'/>: how domains have vfio-user devices, of which
+ * libvirt has no element. */
 static void read_commandline(struct reader *rd, xmlNode *commandline)
 {
-	struct json_object *o, *path;
+	struct json_object *o;
+	xmlChar *value;
 	xmlNode *arg;
 
 	for (arg = commandline->children; arg; arg = arg->next) {
-		struct claim_hostdev *h = &rd->out->hostdevs[rd->out->n_hostdevs];
-		xmlChar *value = document_is(arg, "arg")
-					 ? xmlGetNoNsProp(arg, (const xmlChar *)"value")
-					 : NULL;
-
-		o = value && value[0] == '{' ? json_tokener_parse((const char *)value) : NULL;
-		rd->out->stays |= value && keeps_here((const char *)value, o);
-		xmlFree(value);
-		path = json_object_object_get(json_object_object_get(o, "socket"), "path");
-		if (path && strcmp(member(o, "driver"), "vfio-user-pci") == 0 &&
-		    rd->out->n_hostdevs < CLAIM_MAX_HOSTDEVS) {
-			snprintf(h->address, sizeof(h->address), "%s",
-				 json_object_get_string(path));
-			snprintf(h->alias, sizeof(h->alias), "%s", member(o, "id"));
-			rd->out->n_hostdevs++;
-		}
+		value = document_is(arg, "arg") ? xmlGetNoNsProp(arg, (const xmlChar *)"value")
+						: NULL;
+		if (!value)
+			continue;
+		o = value[0] == '{' ? json_tokener_parse((const char *)value) : NULL;
+		rd->out->stays |= keeps_here((const char *)value, o);
+		read_device_option(rd, arg, (const char *)value, o);
 		json_object_put(o);
+		xmlFree(value);
 	}
+}
+
+const struct claim_hostdev *claim_device_of(const struct claim *claim,
+					    const struct claim_vf *claimed)
+{
+	char ours[sizeof(claimed->name) + sizeof(CLAIM_OUR_ALIAS)];
+	const char *alias = claimed->alias[0] ? claimed->alias : ours;
+	uint32_t i;
+
+	snprintf(ours, sizeof(ours), CLAIM_OUR_ALIAS "%s", claimed->name);
+	for (i = 0; i < claim->n_hostdevs; i++)
+		if (strcmp(claim->hostdevs[i].alias, alias) == 0)
+			return &claim->hostdevs[i];
+	return claimed->hostdev >= 0 ? &claim->hostdevs[claimed->hostdev] : NULL;
+}
+
+int claim_check_device(const struct claim *claim, const struct claim_vf *claimed,
+		       struct vgpu_error *err)
+{
+	const struct claim_hostdev *h = claim_device_of(claim, claimed);
+
+	if (!h && claimed->alias[0])
+		return vgpu_error_set(err, -EINVAL, "the domain has no <hostdev> with alias %s",
+				      claimed->alias);
+	if (h && !h->address[0])
+		return vgpu_error_set(
+			err, -EINVAL,
+			"the device with alias %s is of type %s and no VF: a claim takes "
+			"a <hostdev> of type pci with the address of a VF, or a vfio-user "
+			"device",
+			h->alias, h->type);
+	if (h && h->managed)
+		return vgpu_error_set(
+			err, -EINVAL,
+			"its <hostdev> at %s has managed='yes': libvirt would take the "
+			"VF off VFIO when the VM ends; write managed='no'",
+			h->address);
+	return 0;
 }
 
 static bool is_ours(const xmlNode *node)

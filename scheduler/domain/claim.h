@@ -17,7 +17,10 @@
 #define CLAIM_MAX_BYTES DOCUMENT_MAX_BYTES
 #define CLAIM_MAX_VFS 8u
 #define CLAIM_MAX_PARAMS 12u
-#define CLAIM_MAX_HOSTDEVS 32u
+#define CLAIM_MAX_HOSTDEVS 256u
+/* vgpud-libvirt attaches the VF of a claim without an alias, under this prefix and the claim's
+ * name. */
+#define CLAIM_OUR_ALIAS "ua-vgpud-"
 #define CLAIM_HOST_SIZE 40
 
 /* A policy's parameter as text; the policy's table gives it a meaning. */
@@ -46,12 +49,15 @@ struct claim_vf {
 	int line;
 };
 
-/* A device of the domain that may be a VF: a <hostdev>, or a vfio-user device of QEMU. */
+/* A device of the domain that may be a VF: a <hostdev>, or a vfio-pci or vfio-user device on QEMU's
+ * command line. Other devices of the host are there if they have an alias, by which a claim may
+ * name them by mistake. */
 struct claim_hostdev {
-	char address[128]; /* PCI address, or path of the socket */
+	char address[128]; /* PCI address, or path of the socket; "": it is neither */
 	char alias[80];
+	char type[16];	/* "pci", "vfio-user", or libvirt's type of another device, "mdev" */
 	char token[37]; /* from its qemu:override; "": none */
-	bool managed;	/* libvirt binds it to its driver: it is none of vgpud's VFs */
+	bool managed; /* libvirt binds it to VFIO at the VM's start, and away from it at its end */
 };
 
 struct claim {
@@ -78,6 +84,15 @@ bool claim_is_possible(const char *xml);
  * read, and whether the VM needs a VF, which is taken to be so if the claim could not be read.
  */
 int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_error *err);
+
+/* Returns the domain's own device for a claimed VF: the one with its alias or, without one, with
+ * that of vgpud-libvirt, or the one that CLAIMED->hostdev names; NULL: none. */
+const struct claim_hostdev *claim_device_of(const struct claim *claim,
+					    const struct claim_vf *claimed);
+/* Checks that device, as far as the domain tells: whoever reads claims goes by this. Returns 0,
+ * also if there is none and none is needed; -EINVAL with the reason in ERR. */
+int claim_check_device(const struct claim *claim, const struct claim_vf *claimed,
+		       struct vgpu_error *err);
 
 /* Whether a domain's XML has a claim, or one that cannot be read: every domain of Nova's is
  * possible, and few have one. */

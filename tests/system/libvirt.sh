@@ -57,7 +57,7 @@ explains() { # DOMAIN WORDS
 	PATH=$PATH:${agent%/*} ctl vm explain "$1" | grep -q "$2" || fail "vm explain $1 does not say '$2': $(PATH=$PATH:${agent%/*} ctl vm explain "$1" 2>&1)"
 }
 PATH=$PATH:${agent%/*} ctl validate vm1 | grep -q 'weight 300' || fail "validate does not read from libvirt"
-explains vm1 "^vm1/a: free: VF 0 of gpu0 is free, if policy fair admits the claim$"
+explains vm1 "^vm1/a: free: VF 0 of gpu0 is free, and policy fair admits the claim$"
 explains vm2 "^vm2/a: refused: 9216 MiB are claimed"
 explains vm3 "^vm3 claims no VF and has none$"
 virsh -q start vm1 || fail "vm1 does not start"

@@ -329,7 +329,98 @@ static void damage(void)
 	CU_ASSERT(good > 0 && good < i);
 }
 
+#define DOMAIN(vf, devices)                                                                        \
+	"<domain type='kvm'><name>vm1</name><metadata><v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' " \
+	"version='1'>" vf "</v:vgpu></metadata><devices>" devices "</devices>"
+#define BY_ALIAS "<v:vf name='a' alias='ua-g'/>"
+#define PCI(managed, alias)                                                                        \
+	"<hostdev mode='subsystem' type='pci'" managed "><source><address domain='0x0000' "        \
+	"bus='0x41' slot='0x01' function='0x3'/></source>" alias "</hostdev>"
+#define ALIAS "<alias name='ua-g'/>"
+#define ARGS(args)                                                                                 \
+	"<q:commandline xmlns:q='http://libvirt.org/schemas/domain/qemu/1.0'>" args                \
+	"</q:commandline></domain>"
+
+/* What is wrong with the device of the only claim of TEXT; "": nothing. */
+static const char *wrong(const char *text)
+{
+	err.text[0] = '\0';
+	CU_ASSERT_EQUAL_FATAL(parse(text), 0);
+	CU_ASSERT_EQUAL_FATAL(claim.n_vfs, 1);
+	CU_ASSERT_EQUAL(claim_check_device(&claim, &claim.vfs[0], &err) == 0, !err.text[0]);
+	return err.text;
+}
+
+static const char *address_with(const char *text)
+{
+	const struct claim_hostdev *h;
+
+	if (wrong(text)[0])
+		return err.text;
+	h = claim_device_of(&claim, &claim.vfs[0]);
+	return h ? h->address : "";
+}
+
+static bool has(const char *text, const char *words)
+{
+	return strstr(text, words) != NULL;
+}
+
+/* A domain with N other devices before the claim's. */
+static const char *with_others(int n)
+{
+	static char text[40000];
+	size_t at = (size_t)snprintf(text, sizeof(text), "%s", DOMAIN(BY_ALIAS, ""));
+
+	at -= strlen("</devices>");
+	for (; n > 0; n--)
+		at += (size_t)snprintf(text + at, sizeof(text) - at,
+				       "<hostdev type='pci'><source><address bus='%d'/></source>"
+				       "</hostdev>",
+				       n);
+	snprintf(text + at, sizeof(text) - at, "%s", PCI("", ALIAS) "</devices></domain>");
+	return text;
+}
+
+/* A claim's device is a VF that libvirt leaves to vgpud, however the domain has it. */
+static void devices(void)
+{
+	const char *at = "0000:41:01.3";
+
+	CU_ASSERT(has(wrong(DOMAIN(BY_ALIAS, "") "</domain>"), "no <hostdev> with alias ua-g"));
+	CU_ASSERT(has(wrong(DOMAIN(BY_ALIAS, "<hostdev mode='subsystem' type='mdev' "
+					     "model='vfio-pci'><source><address uuid='c2177883-"
+					     "f1bb-47f0-914d-32a22e3a8804'/></source>" ALIAS
+					     "</hostdev>") "</domain>"),
+		      "is of type mdev and no VF"));
+	CU_ASSERT(has(wrong(DOMAIN(BY_ALIAS, PCI(" managed='yes'", ALIAS)) "</domain>"),
+		      "at 0000:41:01.3 has managed='yes'"));
+	CU_ASSERT_STRING_EQUAL(address_with(DOMAIN(BY_ALIAS, PCI("", ALIAS)) "</domain>"), at);
+	CU_ASSERT_STRING_EQUAL(address_with(DOMAIN("<v:vf name='a'/>", "") "</domain>"), "");
+	CU_ASSERT_STRING_EQUAL(
+		address_with(DOMAIN(BY_ALIAS, "") ARGS(
+			"<q:arg value='-device'/><q:arg value='vfio-pci,host=41:01.3,id=ua-g'/>")),
+		at);
+	CU_ASSERT_STRING_EQUAL(
+		address_with(DOMAIN(BY_ALIAS, "") ARGS(
+			"<q:arg value='{\"driver\":\"vfio-pci\",\"sysfsdev\":"
+			"\"/sys/bus/pci/devices/0000:41:01.3\",\"id\":\"ua-g\"}'/>")),
+		at);
+	CU_ASSERT_STRING_EQUAL(address_with(DOMAIN(BY_ALIAS, "") ARGS(
+				       "<q:arg value='vfio-user-pci,id=ua-g,socket.path=/s'/>")),
+			       "/s");
+	CU_ASSERT(has(wrong(DOMAIN(BY_ALIAS, "") ARGS(
+			      "<q:arg value='vfio-pci,id=ua-g,sysfsdev=/sys/bus/mdev/devices/"
+			      "c2177883-f1bb-47f0-914d-32a22e3a8804'/>")),
+		      "and no VF"));
+	/* The device counts, wherever it stands; more devices than are read are an error. */
+	CU_ASSERT_STRING_EQUAL(address_with(with_others(40)), at);
+	CU_ASSERT_EQUAL(parse(with_others(300)), -EINVAL);
+	CU_ASSERT(has(err.text, "more than 256 devices of the host"));
+}
+
 static const struct test tests[] = {
+	{"a claim's device is a VF that libvirt leaves to vgpud", devices},
 	{"a whole domain is read", whole_domain},
 	{"a claim has three forms", three_forms},
 	{"a domain without a claim is accepted", no_claim},

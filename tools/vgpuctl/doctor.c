@@ -100,6 +100,11 @@ static void check_vms(const struct options *o, struct round *r)
 	static const char *const texts[][3] = {
 		{"unadmitted", "runs, and vgpud did not admit its claim",
 		 "see whether libvirt calls the hook, and start the VM anew"},
+		{"wrong-device",
+		 "has a device for a VF that does not go together with its claim: it will not "
+		 "start "
+		 "again like this",
+		 "'vgpuctl vm explain' says what is wrong"},
 		{"may-lose-state",
 		 "could be saved or migrated, and its VF would be dead after that",
 		 "add the block device that prevents it: vgpud's domain.md, VFs of softgpu"},

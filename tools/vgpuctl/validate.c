@@ -34,14 +34,17 @@ static char *slurp(const char *file, bool elsewhere, size_t *size)
 	return text;
 }
 
-static struct json_object *vf_json(const struct claim_vf *s)
+static struct json_object *vf_json(const struct claim *claim, const struct claim_vf *s)
 {
+	const struct claim_hostdev *device = claim_device_of(claim, s);
 	struct json_object *o = json_object_new_object(), *params = json_object_new_object();
 	uint32_t i;
 
 	json_object_object_add(o, "vf_name", json_object_new_string(s->name));
 	if (s->alias[0])
 		json_object_object_add(o, "alias", json_object_new_string(s->alias));
+	if (device)
+		json_object_object_add(o, "device", json_object_new_string(device->address));
 	if (s->gpu[0])
 		json_object_object_add(o, "gpu", json_object_new_string(s->gpu));
 	if (s->pool[0])
@@ -66,6 +69,7 @@ static struct json_object *vf_json(const struct claim_vf *s)
 
 static void print(const struct claim *claim)
 {
+	const struct claim_hostdev *device;
 	const struct claim_vf *s;
 	uint32_t i, p;
 
@@ -76,6 +80,9 @@ static void print(const struct claim *claim)
 		printf("VF claim %s: ", s->name);
 		if (s->vf >= 0)
 			printf("VF %" PRId32 " of ", s->vf);
+		device = claim_device_of(claim, s);
+		if (device)
+			printf("the device at %s of ", device->address);
 		printf("%s%s", s->gpu[0] ? s->gpu : s->pool[0] ? "pool " : "any GPU", s->pool);
 		if (s->profile[0])
 			printf(", profile %s", s->profile);
@@ -110,6 +117,12 @@ bool validate(const char *file, const char *host, bool as_json)
 		fprintf(stderr, "vgpuctl: %s: %s\n", file, err.text);
 		return false;
 	}
+	for (i = 0; i < claim.n_vfs; i++)
+		if (claim_check_device(&claim, &claim.vfs[i], &err) < 0) {
+			fprintf(stderr, "vgpuctl: %s: %s/%s: %s\n", file, claim.domain,
+				claim.vfs[i].name, err.text);
+			return false;
+		}
 	if (!as_json) {
 		print(&claim);
 		return true;
@@ -118,7 +131,7 @@ bool validate(const char *file, const char *host, bool as_json)
 	list = json_object_new_array();
 	json_object_object_add(o, "required", json_object_new_boolean(claim.required));
 	for (i = 0; i < claim.n_vfs; i++)
-		json_object_array_add(list, vf_json(&claim.vfs[i]));
+		json_object_array_add(list, vf_json(&claim, &claim.vfs[i]));
 	json_object_object_add(o, "vfs", list);
 	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY));
 	json_object_put(o);

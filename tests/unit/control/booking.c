@@ -72,15 +72,20 @@ static int is_asked(void)
 	return fd;
 }
 
-/* vm1 starts, and vgpud is answered with TEXT. */
-static void start_booked(const char *text)
+/* vm1 starts with that XML, and vgpud is answered with TEXT. */
+static void start_with(const char *xml, const char *text)
 {
 	int fd;
 
-	hook(&one, "prepare", CLAIM(HEAVY) "</domain>");
+	hook(&one, "prepare", xml);
 	fd = is_asked();
 	CU_ASSERT_EQUAL(write(fd, text, strlen(text)), (ssize_t)strlen(text));
 	close(fd);
+}
+
+static void start_booked(const char *text)
+{
+	start_with(CLAIM(HEAVY) "</domain>", text);
 }
 
 /* Returns on which GPU vm1 is; -1: on none, -2: on both. Its VF is free again afterwards. */
@@ -118,6 +123,11 @@ static void follows_the_booking(void)
 	start_booked("{\"gpus\":{\"gpu1\":{\"VF\":1}}}\n");
 	CU_ASSERT(refused(&one, "EBUSY", "placement has booked gpu1, but all 1 VFs of gpu1"));
 	CU_ASSERT_EQUAL(n_leases(), 0);
+	/* Of several GPUs the one that came nearest says why: gpu0 has memory for VFs, not that
+	 * much; gpu1 has no VF. */
+	start_with(CLAIM("<v:vf name='a'><v:memory unit='GiB'>200</v:memory></v:vf>") "</domain>",
+		   "{\"gpus\":{}}\n");
+	CU_ASSERT(refused(&one, "EBUSY", "gpu0 can free at most 32 MiB in one block"));
 	control.gpus[1].leases[0].state = LEASE_NONE;
 	/* Nothing is booked; and a question is not asked about other things than starts. */
 	start_booked("{\"gpus\":{}}\n");

@@ -76,6 +76,28 @@ static bool log_comes_to_say(const char *words)
 	return is;
 }
 
+#define DEVICE(managed, function)                                                                  \
+	"<hostdev mode='subsystem' type='pci'" managed "><source><address domain='0x0000' "        \
+	"bus='0x04' slot='0x10' function='0x" function "'/></source></hostdev>"
+
+/* A start with that XML, and the question what a start would say, have the same WORDS. */
+static void says_same(const char *xml, const char *words)
+{
+	char text[2000];
+	struct json_object *o, *vf;
+
+	hook(&one, "prepare", xml);
+	CU_ASSERT(refused(&one, "EBUSY", words));
+	snprintf(text, sizeof(text), "{\"method\":\"vm.explain\",\"args\":{\"xml\":\"%s\"}}\n",
+		 xml);
+	say(&one, text);
+	o = hear(&one);
+	vf = json_object_array_get_idx(get(get(o, "result"), "vfs"), 0);
+	CU_ASSERT_STRING_EQUAL(json_object_get_string(get(vf, "state")), "refused");
+	CU_ASSERT(strstr(json_object_get_string(get(vf, "text")), words) != NULL);
+	json_object_put(o);
+}
+
 /* A GPU that a driver of the host has hides its guests and its memory. Its VFs can be claimed all
  * the same, but not one that a process without a lease uses. */
 static void guests_hidden(void)
@@ -93,6 +115,19 @@ static void guests_hidden(void)
 	CU_ASSERT(says(&one, "governor", "static"));
 	say(&one, "{\"method\":\"memory.plan\",\"args\":{\"vf\":0,\"mib\":64}}\n");
 	CU_ASSERT(refused(&one, "EOPNOTSUPP", "set the VFs' memory in the"));
+	/* A VF that libvirt would take off VFIO, one that no claim takes, and one that shares its
+	 * IOMMU group are refused in a sentence, and vm.explain says the same. */
+	says_same(CLAIM("<v:vf name='a'/>") "<devices>" DEVICE(" managed='yes'",
+							       "2") "</devices></domain>",
+		  "its <hostdev> at 0000:04:10.2 has managed='yes'");
+	says_same(CLAIM("<v:vf name='a'/>") "<devices>" DEVICE("", "2")
+			  DEVICE("", "4") "</devices></domain>",
+		  "at 0000:04:10.4, which is VF 2 of gpu0, and none of its claims takes it");
+	put_file("0x020000\n", PCI_DEVICES "/%s/class", "0000:09:00.0");
+	put_file("", "/sys/kernel/iommu_groups/%s/devices/0000:09:00.0", "51");
+	says_same(VM_XML, "shares IOMMU group 51 with 0000:09:00.0");
+	take("/sys/kernel/iommu_groups/51/devices/0000:09:00.0");
+	CU_ASSERT_EQUAL(n_leases(), 0);
 	/* VF 0 is in use by a process that vgpud knows nothing of. */
 	put_file("qemu\n", "/proc/%s/comm", "4711");
 	put_file("", "/proc/%s/fd/0", "4711");

@@ -40,6 +40,10 @@ bool pci_is_address(const char *text);
  * -EIO: invalid values; with the reason in ERR. */
 int pci_describe(const char *address, struct pci_info *out, struct vgpu_error *err);
 
+/* Whether VFIO can give a function to one VM alone. Returns 0; -EPERM with the reason in ERR: it
+ * shares its IOMMU group with another function. */
+int pci_check_group(const struct pci_info *info, struct vgpu_error *err);
+
 /* Writes the model of a function, by udev's database of hardware (hwdb), to OUT, which is unchanged
  * if that does not have it. */
 void pci_model(const struct pci_info *info, char *out, size_t size);
