@@ -133,7 +133,7 @@ static void follows_the_booking(void)
 	start_booked("{\"gpus\":{}}\n");
 	CU_ASSERT(done(&one));
 	CU_ASSERT_EQUAL(whose_vm1(), 0);
-	CU_ASSERT_EQUAL(counts[REFUSAL_BOOKING_NONE], 1);
+	CU_ASSERT_EQUAL(counts[REFUSAL_BOOKING_NONE], 2);
 	say(&one, "{\"method\":\"vm.explain\",\"args\":{\"xml\":\"" CLAIM(HEAVY) "</domain>\"}}\n");
 	CU_ASSERT(done(&one));
 	CU_ASSERT(accept4(asker, NULL, NULL, SOCK_CLOEXEC) < 0);
