@@ -18,7 +18,7 @@
 
 #include "heap.h"
 #include "vgpu/policy.h"
-#include "vtime.h"
+#include "vgpu/vtime.h"
 
 /* The largest lag, either way, that is taken over from another policy. */
 #define EEVDF_CARRIED ((int64_t)VGPU_SEC)

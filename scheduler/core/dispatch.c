@@ -24,6 +24,7 @@ void dispatch_open(struct vgpu_core *core, const struct vgpu_pick *pick)
 		.not_before = pick->not_before,
 		.granted = pick->slice,
 		.late = pick->late,
+		.idle_grace = pick->idle_grace,
 		.start = 0,
 		.end = 0,
 		.preempt_at = 0,
@@ -40,6 +41,7 @@ void dispatch_adopt(struct vgpu_core *core, uint32_t index)
 				    .vf = index,
 				    .waker = VGPU_NO_VF,
 				    .early = VGPU_NO_VF,
+				    .idle_grace = core->config.idle_grace,
 				    .yield_at = VGPU_NEVER};
 }
 
@@ -68,7 +70,7 @@ void dispatch_begin(struct vgpu_core *core)
 	if (vf->held)
 		d->yield_at = core->now;
 	else if (!vf->busy && !(d->flags & VGPU_PICK_HOLD))
-		d->yield_at = core->now + core->config.idle_grace;
+		d->yield_at = nsec_add(core->now, d->idle_grace);
 	waited = ledger_waits(core, vf);
 	vf->ledger.wait_ns += waited;
 	vf->ledger.wait_max_ns = nsec_max(vf->ledger.wait_max_ns, waited);

@@ -229,7 +229,9 @@ bool policy_host_pick(struct vgpu_core *core, struct vgpu_pick *pick)
 	if (core->condemned)
 		evict(core, core->condemned);
 	for (;;) {
-		*pick = (struct vgpu_pick){.vf = VGPU_NO_VF, .park_until = VGPU_NEVER};
+		*pick = (struct vgpu_pick){.vf = VGPU_NO_VF,
+					   .park_until = VGPU_NEVER,
+					   .idle_grace = core->config.idle_grace};
 		core->policy->pick(core->memory, pick, core->now);
 		fault = judge(core, pick);
 		if (fault == VGPU_FAULT_NONE)

@@ -132,6 +132,7 @@ struct dispatch {
 	vgpu_nsec start, end;		     /* of the grant; set when RUN is acknowledged */
 	vgpu_nsec preempt_at;		     /* when to ask for IDLE */
 	vgpu_nsec natural_end;		     /* end of the grant before it was prolonged */
+	vgpu_nsec idle_grace;		     /* from the pick */
 	vgpu_nsec yield_at;
 };
 

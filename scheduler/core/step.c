@@ -141,7 +141,7 @@ static int on_empty(struct vgpu_core *core, const struct vgpu_event *event)
 	core->vfs[event->vf].busy = false;
 	if (d->open && d->vf == event->vf && core->phase == VGPU_PHASE_RUN &&
 	    !(d->flags & VGPU_PICK_HOLD) && d->yield_at == VGPU_NEVER)
-		d->yield_at = core->now + core->config.idle_grace;
+		d->yield_at = nsec_add(core->now, d->idle_grace);
 	policy_host_sync(core, event->vf);
 	return 0;
 }

@@ -17,7 +17,7 @@
 
 /* What the policy does, set by the test, and what the core has told it. */
 static struct {
-	struct vgpu_pick next; /* the pick's slice, flags, late and not_before */
+	struct vgpu_pick next; /* the pick's slice, flags, late, not_before; idle_grace, or 0 */
 	uint32_t only;	       /* VGPU_NO_VF: VFs with work in turn; else always this VF */
 	bool parks, preempts, refuses;
 	vgpu_nsec park_until;
@@ -85,6 +85,7 @@ static void puppet_sleep(void *state, uint32_t vf, vgpu_nsec t)
 
 static void puppet_pick(void *state, struct vgpu_pick *pick, vgpu_nsec t)
 {
+	vgpu_nsec grace = puppet.next.idle_grace ? puppet.next.idle_grace : pick->idle_grace;
 	uint32_t i, vf = puppet.only;
 
 	(void)state, (void)t;
@@ -92,6 +93,7 @@ static void puppet_pick(void *state, struct vgpu_pick *pick, vgpu_nsec t)
 		if (puppet.awake[(puppet.last + i) % PUPPET_VFS])
 			vf = (puppet.last + i) % PUPPET_VFS;
 	*pick = puppet.next;
+	pick->idle_grace = grace;
 	pick->vf = puppet.parks ? VGPU_NO_VF : vf;
 	pick->park_until = puppet.parks ? puppet.park_until : VGPU_NEVER;
 	puppet.last = vf == VGPU_NO_VF ? puppet.last : vf;

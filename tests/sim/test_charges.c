@@ -458,8 +458,9 @@ static void not_prolonged(void)
 	end();
 }
 
-/* A VF without work gives the engine back after idle_grace, whether it lost its work on the way to
- * the engine or reports that again and again; but not in a slot that is held. */
+/* A VF without work gives the engine back after idle_grace, the host's or the policy's, whether it
+ * lost its work on the way to the engine or reports that again and again; but not in a slot that is
+ * held. */
 static void yields(void)
 {
 	vgpu_nsec since;
@@ -480,6 +481,33 @@ static void yields(void)
 		pass(config.idle_grace / 2);
 	}
 	CU_ASSERT_EQUAL(vgpu_core_deadline(core), since + config.idle_grace);
+	end();
+
+	/* The policy may set it, up to the end of the grant. */
+	begin_with(1);
+	puppet.next.idle_grace = 700 * VGPU_USEC;
+	runs(0);
+	tell(VGPU_EV_EMPTY, 0, 0);
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), now + 700 * VGPU_USEC);
+	timer();
+	answer(0);
+	CU_ASSERT_EQUAL(puppet.usage.reason, VGPU_END_YIELD);
+	CU_ASSERT_EQUAL(puppet.usage.charge, 700 * VGPU_USEC);
+	end();
+
+	begin_with(1);
+	puppet.next.idle_grace = 700 * VGPU_USEC;
+	tell(VGPU_EV_BUSY, 0, 0);
+	tell(VGPU_EV_EMPTY, 0, 0);
+	settle(0);
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), now + 700 * VGPU_USEC);
+	end();
+
+	begin_with(1);
+	puppet.next.idle_grace = VGPU_NEVER;
+	runs(0);
+	tell(VGPU_EV_EMPTY, 0, 0);
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), now + 2 * VGPU_MSEC);
 	end();
 
 	begin_with(1);

@@ -10,8 +10,8 @@
 #include "heap.h"
 #include "suite.h"
 #include "vgpu/memory_step.h"
+#include "vgpu/vtime.h"
 #include "vhost.h"
-#include "vtime.h"
 
 #define MAX_JOBS 6000u
 #define BEGIN (50 * VGPU_MSEC)

@@ -23,6 +23,9 @@ cflags=$(PKG_CONFIG_PATH=$(dirname "$pc") PKG_CONFIG_SYSROOT_DIR=$run/root PKG_C
 build() { "$cc" -std=gnu11 -Wall -Wextra -Werror -O1 -fPIC -shared -fvisibility=default "$@" || fail "cannot build: $*"; }
 build $cflags -o "$plugins/turns.so" "$here/docs/example/turns.c"
 "$sim" prove --plugin "$plugins/turns.so" --decisions 20000 || fail "the example breaks its promises"
+build $cflags -include vgpu/vtime.h -o "$run/vtime.so" "$here/docs/example/turns.c"
+build -I"$here/scheduler/include" -include vgpu/vtime.h -o "$run/vtime.so" "$here/docs/example/turns.c"
+"$sim" compare --plugin "$plugins/turns.so" --mix mix4 --until 1 | grep '^turns ' >/dev/null || fail "compare has no line for the plug-in"
 
 # A copy of version 1.0 of the header, which stays as it was released.
 mkdir -p "$run/old/vgpu"

@@ -29,6 +29,7 @@
 
 struct options {
 	const char *policy, *svg, *save, *admission, *cover, *plugin, *mix;
+	const struct vgpu_policy_ops *loaded; /* from the plug-in */
 	const char *with[LINES_MAX];
 	unsigned n_with;
 	bool json, log, check, monitor, vary, reclaim;
@@ -202,6 +203,17 @@ static int read_mix(struct scenario *s, const struct mix *mix, vgpu_nsec until, 
 	return e;
 }
 
+/* Adds a line for the plug-in, if one is loaded, to the N lines that there are. Returns how many
+ * there are then. */
+static unsigned add_plugin(const struct options *o, struct compare_line *lines, unsigned n)
+{
+	struct vgpu_error err;
+
+	if (o->loaded && n < LINES_MAX)
+		compare_parse(&lines[n++], o->loaded->name, &err);
+	return n;
+}
+
 /* Writes the requested lines, or all. Returns how many; 0: one of them is invalid. */
 static unsigned lines_of(const struct options *o, struct compare_line *lines)
 {
@@ -209,7 +221,7 @@ static unsigned lines_of(const struct options *o, struct compare_line *lines)
 	unsigned i;
 
 	if (o->n_with == 0)
-		return compare_all(lines, LINES_MAX);
+		return add_plugin(o, lines, compare_all(lines, LINES_MAX));
 	for (i = 0; i < o->n_with; i++) {
 		if (compare_parse(&lines[i], o->with[i], &err) < 0) {
 			fprintf(stderr, "vgpu-sim: --with '%s': %s\n", o->with[i], err.text);
@@ -270,7 +282,9 @@ static int compare_roles(const struct options *o, struct scenario *from)
 static int compare_governed(const struct options *o, const struct scenario *s)
 {
 	struct compare_line *lines = calloc(LINES_MAX, sizeof(*lines));
-	unsigned n = o->n_with ? lines_of(o, lines) : compare_builtin(lines, LINES_MAX), i;
+	unsigned n = o->n_with ? lines_of(o, lines)
+			       : add_plugin(o, lines, compare_builtin(lines, LINES_MAX)),
+		 i;
 	int r;
 
 	for (i = 0; i < n && !o->n_with; i++)
@@ -294,6 +308,8 @@ static int cmd_compare(const struct options *o)
 		all[n++] = vgpu_builtin_policies[i];
 	for (i = 0; peers[i]; i++)
 		all[n++] = peers[i];
+	if (o->loaded)
+		all[n++] = o->loaded;
 	if (o->mix && o->n_args)
 		return usage_error("compare: give either a mix or a file");
 	if (o->mix)
@@ -840,6 +856,7 @@ int main(int argc, char **argv)
 			}
 			o.policy = plugin->name;
 			o.plugin = optarg;
+			o.loaded = plugin;
 			break;
 		case VARY:
 			o.vary = true;

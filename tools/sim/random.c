@@ -400,6 +400,20 @@ static void random_visits(bool faults, struct scenario *s)
 	}
 }
 
+/* In a third of the scenarios the shortest slice, and how long a VF runs before it can be
+ * preempted, are not as usual, and not the same: vgpud's configuration sets the one and not the
+ * other. Draws on a seed of its own, as random_visits does. */
+static void random_least(struct scenario *s)
+{
+	struct rng r = {.state = s->seed ^ 1};
+
+	if (!random_one_in(&r, 3))
+		return;
+	s->min_slice = random_magnitude(&r, 100 * VGPU_USEC, 20 * VGPU_MSEC);
+	s->min_run = random_one_in(&r, 2) ? 500 * VGPU_USEC
+					  : random_magnitude(&r, 100 * VGPU_USEC, 5 * VGPU_MSEC);
+}
+
 void random_scenario(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario *s)
 {
 	bool faults = random_one_in(r, 3), operators = random_one_in(r, 2);
@@ -442,4 +456,5 @@ void random_scenario(struct rng *r, const struct vgpu_policy_ops *policy, struct
 		random_ops(r, policy, faults, in_time, s);
 	if (scale == SECONDS)
 		random_visits(faults, s);
+	random_least(s);
 }

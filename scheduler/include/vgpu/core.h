@@ -273,7 +273,8 @@ struct vgpu_core_config {
 				* schedulers that do so */
 	vgpu_nsec min_slice, max_slice;
 	vgpu_nsec grace;      /* from issuing IDLE to declaring a hang */
-	vgpu_nsec idle_grace; /* how long a VF that runs out of work keeps the engine */
+	vgpu_nsec idle_grace; /* how long a VF that runs out of work keeps the engine, unless the
+				 policy says otherwise */
 	vgpu_nsec lone_slice; /* a VF without competitors is stopped this often, to see that it
 				 lives */
 	vgpu_nsec min_run; /* a VF that begins to run cannot be preempted by a wake for so long */

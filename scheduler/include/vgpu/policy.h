@@ -31,7 +31,7 @@
 #include "vgpu/types.h"
 
 #define VGPU_POLICY_ABI_MAJOR 1
-#define VGPU_POLICY_ABI_MINOR 2
+#define VGPU_POLICY_ABI_MINOR 3
 
 enum vgpu_param_type {
 	VGPU_PARAM_INT = 0,
@@ -85,6 +85,9 @@ struct vgpu_pick {
 	 * issues IDLE that much later than the VF's preemption time requires, so that the VF uses
 	 * its budget up: a rest of it would cost another switch. */
 	vgpu_nsec late;
+	/* Since 1.3. For how long the VF keeps the engine when it runs out of work, in case more
+	 * comes; it is charged for that. Not beyond its grant. Preset to what the host would do. */
+	vgpu_nsec idle_grace;
 };
 
 enum vgpu_end {
@@ -219,10 +222,12 @@ struct vgpu_policy_ops {
 	/* The last call. TEXT: one sentence that says why, valid during the call. */
 	void (*detach)(void *state, enum vgpu_detach why, const char *text);
 
-	/* Since 1.2, optional. VF runs, and its grant ends at END, which is now or a little later.
-	 * If the next pick would name VF again, returns for how much longer than END it may run, so
-	 * that the GPU is not switched from a VF to itself; else 0, and the grant ends. The host
-	 * counts the extension as granted, and calls account() once, at the end of the whole. */
+	/* Since 1.2, optional. VF runs, and its grant ends at END: now, or later by the time that
+	 * the VF usually takes to stop, up to facts->grace_ns. Calls that follow may be of earlier
+	 * instants than END, and the VF may stop before it. If the next pick would name VF again,
+	 * returns for how much longer than END it may run, so that the GPU is not switched from a
+	 * VF to itself; else 0, and the grant ends. The host counts the extension as granted, and
+	 * calls account() once, at the end of the whole. */
 	vgpu_nsec (*extend)(void *state, uint32_t vf, vgpu_nsec end);
 };
 

@@ -11,11 +11,14 @@
  * leaves, a VF cannot lose a debt by sleeping, and a VF that is no member has no virtual time that
  * could grow stale or wrap around. When the last member leaves, all accounts are settled.
  *
+ * For policies, of this tree and of plug-ins: all of it is inline, and a policy keeps a struct
+ * vtime and a struct vtime_vf of each VF in its memory. A VF must be a member while it is charged.
+ *
  * Sums are exact: v is in units of 2^-20 ns per weight, with the remainder carried; V is a sum of
  * 128 bits over all members.
  */
-#ifndef POLICIES_VTIME_H
-#define POLICIES_VTIME_H
+#ifndef VGPU_VTIME_H
+#define VGPU_VTIME_H
 
 #include "vgpu/types.h"
 
