@@ -64,6 +64,8 @@ fi
 kill "${load[@]}"
 
 [ "${VGPU_CYCLES:-0}" -ge 40 ] || exit 0
+tries "0 77" --firmware --seconds 4 --build "$VGPU_BUILD"
+judged
 # The same build, but for a vgpud whose timers come late.
 cp -rs "$VGPU_BUILD" "$run/late"
 rm "$run/late/scheduler/daemon/vgpud"
