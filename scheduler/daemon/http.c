@@ -11,6 +11,7 @@
 
 #include "door.h"
 #include "vgpu/clock.h"
+#include "vgpu/untrusted.h"
 
 /* Left to the control socket's clients and the hook's, besides vgpud's own. */
 #define RESERVE (DOOR_RESERVE + 128u)
@@ -59,7 +60,7 @@ static void drop(struct http_peer *peer)
 		evbuffer_free(peer->in);
 	if (peer->out)
 		evbuffer_free(peer->out);
-	close(peer->fd);
+	vgpu_untrusted_close(&peer->fd);
 	free(peer);
 }
 
@@ -155,14 +156,14 @@ static void serve(struct piece *piece)
 {
 	struct http_peer *peer =
 		(struct http_peer *)(void *)((char *)piece - offsetof(struct http_peer, piece));
-	int n = evbuffer_read(peer->in, peer->fd, HTTP_MAX_HEAD);
+	ssize_t n = door_receive(peer->in, peer->fd, HTTP_MAX_HEAD);
 	struct evbuffer_ptr end;
 	char *head;
 
 	/* A peer that sends no more may still read. */
 	if (n == 0 && (peer->stage == WAITS || peer->stage == READS))
 		return;
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+	if (n == 0 || (n < 0 && n != -EAGAIN)) {
 		drop(peer);
 		return;
 	}
@@ -234,7 +235,7 @@ static bool admit(int fd, void *data)
 		drop_oldest(http, false);
 	peer = calloc(1, sizeof(*peer));
 	if (!peer) {
-		close(fd);
+		vgpu_untrusted_close(&fd);
 		return false;
 	}
 	*peer = (struct http_peer){.next = http->peers,
@@ -283,10 +284,13 @@ int http_start(struct http **out, struct event_base *base, int fd, struct share 
 
 void http_stop(struct http *http)
 {
+	int fd;
+
 	if (!http)
 		return;
 	while (http->peers)
 		drop(http->peers);
-	close(door_close(http->door));
+	fd = door_close(http->door);
+	vgpu_untrusted_close_listener(&fd);
 	free(http);
 }
