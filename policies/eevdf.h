@@ -33,6 +33,10 @@ struct eevdf_vf {
 	uint64_t eligible; /* the V at which it is eligible; valid while it is queued */
 	int64_t owed;	   /* what it owed when it began to wait, for its wait bound */
 	int64_t worst;	   /* the most that it was served beyond a grant */
+	int64_t early;	   /* the most that a grant was prolonged ahead of time and turned out to be
+			    * too long, because a VF woke or this one forfeited a claim */
+	int64_t deferred;  /* what it was charged, and its requests do not count yet, in ns */
+	uint64_t uncounted; /* the same, in virtual time */
 };
 
 struct eevdf {
@@ -47,6 +51,7 @@ struct eevdf {
 	vgpu_nsec run_since; /* the current VF is charged up to this instant */
 	int64_t run_counted; /* how much of its dispatch is charged already */
 	vgpu_nsec lone_end;  /* it goes on alone until then, or NEVER; 0: it does not */
+	vgpu_nsec prolonged; /* the end of the grant that was prolonged last; 0: none */
 	vgpu_nsec longest;   /* the longest slice so far: with slice = auto it changes */
 	uint64_t unpaid;     /* the largest used / charge so far, in 1024ths */
 	struct heap ready, waiting, leaving;
@@ -79,6 +84,26 @@ static inline uint64_t eevdf_due(const struct eevdf *e, const struct eevdf_vf *v
 	return vf->deadline - vtime_distance((int64_t)(e->slice - vf->latency), vf->t.weight);
 }
 
+/* Returns where the VF's requests are, in virtual time. */
+static inline uint64_t eevdf_counted(const struct eevdf_vf *vf)
+{
+	return vf->t.v - vf->uncounted;
+}
+
+/* Sets how much of the VF's service its requests do not count yet, in ns. V counts all of it at
+ * once: it must not fall, for VFs that have joined meanwhile would owe the difference. */
+static inline void eevdf_defer(struct eevdf_vf *vf, int64_t ns)
+{
+	vf->deferred = ns;
+	vf->uncounted = ns ? vtime_distance(ns, vf->t.weight) : 0;
+}
+
+static inline void eevdf_leave(struct eevdf *e, struct eevdf_vf *vf)
+{
+	vtime_leave(&e->t, &vf->t);
+	eevdf_defer(vf, 0);
+}
+
 /*
  * Returns the V at which a VF becomes eligible: it may be ahead by the shortest slice. Without that
  * slack, preempting one VF some microseconds early would make all others ineligible, and noise
@@ -86,7 +111,7 @@ static inline uint64_t eevdf_due(const struct eevdf *e, const struct eevdf_vf *v
  */
 static inline uint64_t eevdf_eligible_at(const struct eevdf_vf *vf)
 {
-	return vf->t.v - vf->least;
+	return eevdf_counted(vf) - vf->least;
 }
 
 /* Requires VF->eligible, as it is while the VF is queued. */
@@ -120,7 +145,7 @@ static inline void eevdf_settle(struct eevdf *e)
 	while ((index = heap_first(&e->leaving)) != VGPU_NO_VF &&
 	       vtime_reached(&e->t, e->vfs[index].t.v)) {
 		heap_remove(&e->leaving, index);
-		vtime_leave(&e->t, &e->vfs[index].t);
+		eevdf_leave(e, &e->vfs[index]);
 	}
 }
 
@@ -132,21 +157,22 @@ static inline int64_t eevdf_lag(const struct eevdf *e, uint32_t index)
 
 static inline void eevdf_begins_to_wait(const struct eevdf *e, uint32_t index)
 {
-	int64_t lag = eevdf_lag(e, index);
+	struct eevdf_vf *vf = &e->vfs[index];
+	int64_t owed = -eevdf_lag(e, index) - vf->deferred;
 
-	e->vfs[index].owed = lag < 0 ? -lag : 0;
+	vf->owed = owed > 0 ? owed : 0;
 }
 
 /* Begins a new request at the VF's v. */
 static inline void eevdf_renew(const struct eevdf *e, struct eevdf_vf *vf)
 {
-	vf->deadline = vf->t.v + vtime_distance((int64_t)e->slice, vf->t.weight);
+	vf->deadline = eevdf_counted(vf) + vtime_distance((int64_t)e->slice, vf->t.weight);
 }
 
 /* Moves the deadline on by whole requests, until there is room for a slice worth a switch. */
 static inline void eevdf_advance(const struct eevdf *e, struct eevdf_vf *vf)
 {
-	int64_t missing = (int64_t)(vf->t.v + vf->least - vf->deadline);
+	int64_t missing = (int64_t)(eevdf_counted(vf) + vf->least - vf->deadline);
 	uint64_t request;
 
 	if (missing <= 0)
@@ -155,12 +181,13 @@ static inline void eevdf_advance(const struct eevdf *e, struct eevdf_vf *vf)
 	vf->deadline += ((uint64_t)missing + request - 1) / request * request;
 }
 
-/* The host has written off some of the run: V and v have gone back, and so do the requests that it
- * has moved on by. Else the VF's next slice would be as long as what was written off. */
+/* The host has written off some of the run, so that V and v have gone back, or the VF has stopped
+ * before the end at which its grant was prolonged: its requests go back, too. Else the VF's next
+ * slice would be longer by that. */
 static inline void eevdf_retreat(const struct eevdf *e, struct eevdf_vf *vf)
 {
 	uint64_t request = vtime_distance((int64_t)e->slice, vf->t.weight);
-	int64_t beyond = (int64_t)(vf->deadline - vf->t.v - vf->least);
+	int64_t beyond = (int64_t)(vf->deadline - eevdf_counted(vf) - vf->least);
 
 	if (beyond > 0)
 		vf->deadline -= (uint64_t)beyond / request * request;
@@ -179,20 +206,49 @@ static inline void eevdf_update(struct eevdf *e, vgpu_nsec now)
 	e->run_since = now;
 }
 
+/* Of what was deferred, a VF that slept has paid all but what it still owes. */
+static inline void eevdf_clear_paid(const struct eevdf *e, struct eevdf_vf *vf)
+{
+	int64_t owes = vf->deferred ? -vtime_lag(&e->t, &vf->t) : 0;
+
+	if (owes < vf->deferred)
+		eevdf_defer(vf, owes > 0 ? owes : 0);
+}
+
+/* What the running grant was prolonged for is no longer so. */
+static inline void eevdf_was_early(struct eevdf *e, vgpu_nsec now)
+{
+	struct eevdf_vf *vf;
+
+	if (!e->running || e->prolonged <= now)
+		return;
+	vf = &e->vfs[e->current];
+	if ((int64_t)(e->prolonged - now) > vf->early)
+		vf->early = (int64_t)(e->prolonged - now);
+}
+
+/* A VF, of this engine or of another, begins to compete with the one that runs. */
+static inline void eevdf_has_rival(struct eevdf *e, vgpu_nsec now)
+{
+	if (e->lone_end > now)
+		e->lone_end = now;
+	eevdf_was_early(e, now);
+}
+
 /* The VF has work and may run: it competes. */
 static inline void eevdf_wake(struct eevdf *e, uint32_t index, vgpu_nsec now)
 {
 	struct eevdf_vf *vf = &e->vfs[index];
 
 	eevdf_update(e, now);
-	if (e->lone_end > now)
-		e->lone_end = now;
+	eevdf_has_rival(e, now);
 	if (!e->importing) /* a VF that has not slept keeps what it is owed */
 		eevdf_settle(e);
 	vf->competes = true;
 	heap_remove(&e->leaving, index);
 	if (!vf->t.member)
 		vtime_join(&e->t, &vf->t, vtime_now(&e->t));
+	eevdf_clear_paid(e, vf);
 	eevdf_renew(e, vf);
 	eevdf_begins_to_wait(e, index);
 	eevdf_queue(e, index);
@@ -207,10 +263,27 @@ static inline void eevdf_sleep(struct eevdf *e, uint32_t index, vgpu_nsec now)
 	eevdf_dequeue(e, index);
 	vf->competes = false;
 	if (vtime_reached(&e->t, vf->t.v)) {
-		vtime_leave(&e->t, &vf->t);
+		eevdf_leave(e, vf);
 		return;
 	}
 	heap_insert(&e->leaving, index, vf->t.v);
+}
+
+/*
+ * The dispatched VF has no work, and may have some again before its account. It forfeits what it is
+ * owed, as a VF that sleeps does: the fluid server would have met that claim while the VF had work.
+ */
+static inline void eevdf_drained(struct eevdf *e, uint32_t index, vgpu_nsec now)
+{
+	struct eevdf_vf *vf = &e->vfs[index];
+
+	eevdf_update(e, now);
+	if (!vf->t.member || !vtime_reached(&e->t, vf->t.v))
+		return;
+	eevdf_was_early(e, now);
+	eevdf_leave(e, vf);
+	vtime_join(&e->t, &vf->t, vtime_now(&e->t));
+	eevdf_renew(e, vf);
 }
 
 /* Removes the VF from this engine: what it is owed, or owes, is forgotten. */
@@ -220,7 +293,7 @@ static inline void eevdf_forget(struct eevdf *e, uint32_t index)
 	heap_remove(&e->leaving, index);
 	e->vfs[index].competes = false;
 	if (e->vfs[index].t.member)
-		vtime_leave(&e->t, &e->vfs[index].t);
+		eevdf_leave(e, &e->vfs[index]);
 }
 
 /* Sets weight and latency slice; keeps what the VF is owed. */
@@ -236,6 +309,7 @@ static inline void eevdf_set(struct eevdf *e, uint32_t index, uint32_t weight, v
 	if (vf->t.member)
 		vtime_place(&e->t, &vf->t, weight, vtime_lag(&e->t, &vf->t));
 	vf->t.weight = weight;
+	eevdf_defer(vf, vf->deferred);
 	vf->least = vtime_distance((int64_t)e->facts->min_slice_ns, weight);
 	if (heap_has(&e->leaving, index)) {
 		heap_remove(&e->leaving, index);
@@ -257,14 +331,11 @@ static inline bool eevdf_preempts(const struct eevdf *e, uint32_t index)
 	       (int64_t)(eevdf_due(e, vf) + margin - eevdf_due(e, &e->vfs[e->current])) < 0;
 }
 
-/* Returns the VF to run next, or VGPU_NO_VF if no VF competes. */
-static inline uint32_t eevdf_first(struct eevdf *e)
+/* Returns the VF to run next with the present V, or VGPU_NO_VF if no VF competes. */
+static inline uint32_t eevdf_first_now(struct eevdf *e)
 {
 	uint32_t index;
 
-	e->importing = false;
-	eevdf_settle(e);
-	vtime_rebase(&e->t);
 	while ((index = heap_first(&e->waiting)) != VGPU_NO_VF &&
 	       eevdf_is_eligible(e, &e->vfs[index])) {
 		heap_remove(&e->waiting, index);
@@ -281,8 +352,17 @@ static inline uint32_t eevdf_first(struct eevdf *e)
 	return index != VGPU_NO_VF ? index : heap_first(&e->waiting);
 }
 
-/* Returns whether eevdf_first(), which was just called, would have returned the current VF if that
- * were queued, too. */
+/* Settles what is paid, and returns the VF to run next, or VGPU_NO_VF if no VF competes. */
+static inline uint32_t eevdf_first(struct eevdf *e)
+{
+	e->importing = false;
+	eevdf_settle(e);
+	vtime_rebase(&e->t);
+	return eevdf_first_now(e);
+}
+
+/* Returns whether eevdf_first_now(), which was just called, would have returned the current VF if
+ * that were queued, too. */
 static inline bool eevdf_would_be_first(struct eevdf *e)
 {
 	struct eevdf_vf *own = &e->vfs[e->current];
@@ -305,7 +385,7 @@ static inline vgpu_nsec eevdf_length(const struct eevdf *e, uint32_t index)
 {
 	const struct eevdf_vf *vf = &e->vfs[index];
 
-	return (vgpu_nsec)vtime_service(vf->deadline - vf->t.v, vf->t.weight);
+	return (vgpu_nsec)vtime_service(vf->deadline - eevdf_counted(vf), vf->t.weight);
 }
 
 /* Takes INDEX out of the queues to run it, and returns for how long. eevdf_account puts it back. */
@@ -322,6 +402,7 @@ static inline void eevdf_run(struct eevdf *e, vgpu_nsec now)
 	e->run_since = now;
 	e->run_counted = 0;
 	e->lone_end = 0;
+	e->prolonged = 0;
 }
 
 /*
@@ -329,19 +410,33 @@ static inline void eevdf_run(struct eevdf *e, vgpu_nsec now)
  * would be picked again then; 0: it would not. A VF without competitors may run for the longest
  * slice, but only if no VF outside of this engine has work either (ALONE): the host cuts such a
  * grant when another VF wakes.
+ *
+ * END may be ahead of the clock by as long as the VF takes to stop, and the VF may yet stop before
+ * it. So the VF is charged up to END for this decision only: a VF that wakes meanwhile joins at the
+ * V of that instant.
  */
 static inline vgpu_nsec eevdf_extend(struct eevdf *e, bool alone, vgpu_nsec end)
 {
-	eevdf_update(e, end);
-	eevdf_advance(e, &e->vfs[e->current]);
-	if (eevdf_first(e) == VGPU_NO_VF && alone) {
+	struct eevdf_vf *vf = &e->vfs[e->current];
+	int64_t until = end > e->run_since ? (int64_t)(end - e->run_since) : 0;
+	uint64_t deadline = vf->deadline;
+	vgpu_nsec more = 0;
+
+	vtime_charge(&e->t, &vf->t, until);
+	eevdf_advance(e, vf);
+	if (eevdf_first_now(e) == VGPU_NO_VF && alone) {
 		e->lone_end = VGPU_NEVER;
-		return e->facts->max_slice_ns;
+		more = e->facts->max_slice_ns;
+	} else if (eevdf_would_be_first(e)) {
+		e->lone_end = 0;
+		more = eevdf_length(e, e->current);
 	}
-	if (!eevdf_would_be_first(e))
-		return 0;
-	e->lone_end = 0;
-	return eevdf_length(e, e->current);
+	vtime_charge(&e->t, &vf->t, -until);
+	if (more)
+		e->prolonged = end;
+	else
+		vf->deadline = deadline;
+	return more;
 }
 
 /* Learns what bounds must count: overruns, what a VF that was alone still used beside one that
@@ -377,7 +472,7 @@ static inline void eevdf_account(struct eevdf *e, const struct vgpu_usage *usage
 
 	eevdf_learn(e, vf, usage);
 	vtime_charge(&e->t, &vf->t, more);
-	if (more < 0)
+	if (more < 0 || e->prolonged)
 		eevdf_retreat(e, vf);
 	if (usage->reason == VGPU_END_YIELD && charge < least)
 		vtime_charge(&e->t, &vf->t, least - charge);
@@ -385,6 +480,7 @@ static inline void eevdf_account(struct eevdf *e, const struct vgpu_usage *usage
 	eevdf_begins_to_wait(e, e->current);
 	eevdf_queue(e, e->current);
 	e->running = false;
+	e->prolonged = 0;
 	e->current = VGPU_NO_VF;
 }
 

@@ -6,10 +6,12 @@
  * and a shortest slice long. So at the end of the wait v_j exceeds d at most by how far j may be
  * ahead,
  *
- *   ahead_j = longest slice + 2 shortest slices + its worst overrun
+ *   ahead_j = longest slice + 2 shortest slices + its worst overrun + early_j
  *
- * and because the v of all members add up to their weights times V, at the beginning as at the end,
- * the others are served at most
+ * where early_j is how far ahead of time a grant of j was prolonged when another VF woke or j ran
+ * out of work: j was going to be first at the end of its grant, and is not because the other has
+ * made V slower, or j has forfeited its claim. And because the v of all members add up to their
+ * weights times V, at the beginning as at the end, the others are served at most
  *
  *   S = debt_i * weights / weight_i + request * others' weights / weight_i + sum of ahead_j
  *
@@ -52,7 +54,8 @@ static inline void eevdf_bound(const struct eevdf *e, uint32_t index, vgpu_nsec 
 
 		if (!vf->admitted)
 			continue;
-		ahead = slice + 2 * e->facts->min_slice_ns + (vgpu_nsec)vf->worst + more;
+		ahead = slice + 2 * e->facts->min_slice_ns + (vgpu_nsec)vf->worst +
+			(vgpu_nsec)vf->early + more;
 		n++;
 		weights += vf->t.weight;
 		sum += ahead;

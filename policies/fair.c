@@ -3,9 +3,9 @@
  * fair: shares by weight, with slices long enough to be worth their switch; the default. EEVDF over
  * all VFs.
  *
- * An overrun is charged at once and in full, which keeps lag small, but keeps a VF that overran by
- * much from running for long; or it is charged over several dispatches (`debt_turns`), as with
- * NVIDIA's averaging factor, and lag grows by what is still to be charged.
+ * An overrun counts against the VF's next request at once and in full, which keeps lag small, but
+ * keeps a VF that overran by much from running for long; or it counts over several dispatches
+ * (`debt_turns`), as with NVIDIA's averaging factor, and lag grows by what is still to be counted.
  */
 #include "auto_slice.h"
 #include "eevdf_bound.h"
@@ -18,7 +18,6 @@ struct fair {
 	struct auto_slice length;
 	int64_t debt_turns, worst_deferred;
 	uint32_t n;
-	int64_t *deferred; /* by VF: overrun that is still to be charged */
 	struct eevdf_vf vfs[];
 };
 
@@ -46,8 +45,7 @@ static const struct vgpu_param vf_params[] = {
 
 static size_t memory(uint32_t max_vfs)
 {
-	return sizeof(struct fair) + max_vfs * (sizeof(struct eevdf_vf) + sizeof(int64_t)) +
-	       eevdf_memory(max_vfs);
+	return sizeof(struct fair) + max_vfs * sizeof(struct eevdf_vf) + eevdf_memory(max_vfs);
 }
 
 static void update_slice(struct fair *f)
@@ -72,7 +70,7 @@ static void attach(void *state, const struct vgpu_facts *facts, const int64_t *v
 {
 	struct fair *f = state;
 
-	f->deferred = eevdf_init(&f->e, facts, f->vfs, &f->vfs[facts->max_vfs]);
+	eevdf_init(&f->e, facts, f->vfs, &f->vfs[facts->max_vfs]);
 	set_params(state, values, 0);
 }
 
@@ -149,6 +147,13 @@ static void run(void *state, uint32_t index, vgpu_nsec now)
 	eevdf_run(&f->e, now);
 }
 
+static void drained(void *state, uint32_t index, vgpu_nsec now)
+{
+	struct fair *f = state;
+
+	eevdf_drained(&f->e, index, now);
+}
+
 static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 {
 	struct fair *f = state;
@@ -160,28 +165,25 @@ static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 static void account(void *state, const struct vgpu_usage *usage)
 {
 	struct fair *f = state;
-	int64_t *deferred = &f->deferred[usage->vf], charge = (int64_t)usage->charge;
-	int64_t beyond = charge - (int64_t)usage->granted, paid;
+	struct eevdf_vf *vf = &f->vfs[usage->vf];
+	int64_t deferred = vf->deferred;
 
-	if (f->debt_turns > 1 || *deferred > 0) {
-		if (beyond > 0) {
-			*deferred += beyond;
-			charge -= beyond;
-		}
-		paid = (*deferred + f->debt_turns - 1) / f->debt_turns;
-		*deferred -= paid;
-		charge += paid;
-		if (*deferred > f->worst_deferred)
-			f->worst_deferred = *deferred;
+	if (f->debt_turns > 1 || deferred > 0) {
+		if (usage->charge > usage->granted)
+			deferred += (int64_t)(usage->charge - usage->granted);
+		deferred -= (deferred + f->debt_turns - 1) / f->debt_turns;
+		if (deferred > f->worst_deferred)
+			f->worst_deferred = deferred;
+		eevdf_defer(vf, deferred);
 	}
-	eevdf_account(&f->e, usage, charge);
+	eevdf_account(&f->e, usage, (int64_t)usage->charge);
 }
 
 static int64_t export_lag(void *state, uint32_t index)
 {
 	struct fair *f = state;
 
-	return eevdf_lag(&f->e, index) - f->deferred[index];
+	return eevdf_lag(&f->e, index);
 }
 
 static void import_lag(void *state, uint32_t index, int64_t lag)
@@ -246,4 +248,5 @@ const struct vgpu_policy_ops POLICY_ENTRY = {
 	.bound = bound,
 	.warning = warning,
 	.extend = extend,
+	.drained = drained,
 };

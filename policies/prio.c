@@ -155,6 +155,8 @@ static bool wake(void *state, uint32_t index, vgpu_nsec now)
 	if (p->current == VGPU_NO_VF)
 		return true;
 	running = p->own[p->current].class;
+	if (own != running)
+		eevdf_has_rival(&p->classes[running], now);
 	return own < running || (own == running && eevdf_preempts(&p->classes[own], index));
 }
 
@@ -198,6 +200,13 @@ static void run(void *state, uint32_t index, vgpu_nsec now)
 	struct prio *p = state;
 
 	eevdf_run(class_of(p, index), now);
+}
+
+static void drained(void *state, uint32_t index, vgpu_nsec now)
+{
+	struct prio *p = state;
+
+	eevdf_drained(class_of(p, index), index, now);
 }
 
 /* Extends while no VF starves, and no VF of a class before its own has work. */
@@ -272,7 +281,8 @@ static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 	for (i = 0; i < p->facts->max_vfs; i++) {
 		if (!p->vfs[i].admitted || i == index)
 			continue;
-		turn = slice + (vgpu_nsec)p->vfs[i].worst + 2 * p->facts->switch_high_ns;
+		turn = slice + (vgpu_nsec)p->vfs[i].worst + (vgpu_nsec)p->vfs[i].early +
+		       2 * p->facts->switch_high_ns;
 		most = turn > most ? turn : most;
 		out->max_wait += turn;
 	}
@@ -306,4 +316,5 @@ const struct vgpu_policy_ops POLICY_ENTRY = {
 	.share = share,
 	.bound = bound,
 	.extend = extend,
+	.drained = drained,
 };

@@ -405,6 +405,13 @@ static void run(void *state, uint32_t index, vgpu_nsec now)
 		eevdf_run(&q->e, now);
 }
 
+static void drained(void *state, uint32_t index, vgpu_nsec now)
+{
+	struct qos *q = state;
+
+	eevdf_drained(&q->e, index, now);
+}
+
 /* From END on the VF that runs by its guarantee runs by its part of the excess. */
 static void settle_guarantee(struct qos *q, uint32_t index, vgpu_nsec end)
 {
@@ -620,4 +627,5 @@ const struct vgpu_policy_ops POLICY_ENTRY = {
 	.check_params = check_params,
 	.warning = warning,
 	.extend = extend,
+	.drained = drained,
 };

@@ -90,6 +90,13 @@ void policy_host_sync(struct vgpu_core *core, uint32_t index)
 	woken(core, index, core->policy->wake(core->memory, index, core->now));
 }
 
+/* The VF has no work. Between pick and account the policy is not told that it sleeps. */
+void policy_host_drained(struct vgpu_core *core, uint32_t index)
+{
+	if (core->d.open && core->d.vf == index && !core->d.orphan && core->policy->drained)
+		core->policy->drained(core->memory, index, core->now);
+}
+
 /* The guest driver of a VF is up, or gone. The VF's dispatch must be closed. */
 void policy_host_online(struct vgpu_core *core, uint32_t index, bool online)
 {

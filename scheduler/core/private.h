@@ -214,6 +214,7 @@ bool history_exceeds(struct history *h, uint32_t limit, vgpu_nsec span, vgpu_nse
 
 /* policy_host.c */
 void policy_host_sync(struct vgpu_core *core, uint32_t vf);
+void policy_host_drained(struct vgpu_core *core, uint32_t index);
 void policy_host_online(struct vgpu_core *core, uint32_t vf, bool online);
 bool policy_host_pick(struct vgpu_core *core, struct vgpu_pick *pick);
 void policy_host_account(struct vgpu_core *core, const struct vgpu_usage *usage);

@@ -139,6 +139,7 @@ static int on_empty(struct vgpu_core *core, const struct vgpu_event *event)
 	struct dispatch *d = &core->d;
 
 	core->vfs[event->vf].busy = false;
+	policy_host_drained(core, event->vf);
 	if (d->open && d->vf == event->vf && core->phase == VGPU_PHASE_RUN &&
 	    !(d->flags & VGPU_PICK_HOLD) && d->yield_at == VGPU_NEVER)
 		d->yield_at = nsec_add(core->now, d->idle_grace);

@@ -92,6 +92,14 @@ static vgpu_nsec checked_extend(void *state, uint32_t vf, vgpu_nsec end)
 	return checked.inner->extend(state, vf, end);
 }
 
+static void checked_drained(void *state, uint32_t vf, vgpu_nsec now)
+{
+	in_order(now);
+	if (checked.open != vf)
+		vhost_fail(checked.host, "VF %u ran out of work, but is not dispatched", vf);
+	checked.inner->drained(state, vf, now);
+}
+
 const struct vgpu_policy_ops *vhost_checked(const struct vgpu_policy_ops *policy,
 					    struct vhost *host)
 {
@@ -107,5 +115,7 @@ const struct vgpu_policy_ops *vhost_checked(const struct vgpu_policy_ops *policy
 	checked.ops.account = checked_account;
 	if (policy->extend)
 		checked.ops.extend = checked_extend;
+	if (policy->drained)
+		checked.ops.drained = checked_drained;
 	return &checked.ops;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "builtin.h"
+#include "climb.h"
 #include "peer.h"
 #include "prove.h"
 #include "random.h"
@@ -11,6 +12,10 @@
 
 /* A random scenario may take very long; this many steps are enough. */
 #define MOST_STEPS 60000u
+/* Of a scenario that is climbed from. */
+#define CLIMB_STEPS 6000u
+/* A climb ends after so many steps that led no higher. */
+#define CLIMB_MISSES 60u
 /* Memory changes every few hundredths of a second, also while no VF has work: not in scenarios that
  * last for weeks. */
 #define LONGEST_CHANGING (600 * VGPU_SEC)
@@ -161,27 +166,86 @@ static bool fails(const struct scenario *s, const void *policy)
 	return !prove_scenario(s, policy, MOST_STEPS, &proof);
 }
 
+/* S fails: shrinks it, and keeps it in OUT. */
+static void keep_failure(struct scenario *s, const struct vgpu_policy_ops *policy,
+			 struct proof *out)
+{
+	struct proof last = {.decisions = 0};
+
+	shrink(s, fails, policy);
+	prove_scenario(s, policy, MOST_STEPS, &last);
+	memcpy(out->violation, last.violation, sizeof(out->violation));
+	out->failed = true;
+	out->smallest = *s;
+}
+
+/* How near to one of its bounds the policy comes in S, of which OBJECTIVE says which; 2: beyond it.
+ * Adds the run to OUT. */
+static double nearness(const struct scenario *s, const struct vgpu_policy_ops *policy,
+		       unsigned objective, struct proof *out)
+{
+	struct proof one = {.decisions = 0};
+	bool ok = prove_scenario(s, policy, CLIMB_STEPS, &one);
+	const double ratios[] = {one.result.lag, one.result.wait, one.result.pairs,
+				 one.result.limit};
+
+	out->decisions += one.decisions;
+	out->scenarios++;
+	monitor_result_add(&out->result, &one.result);
+	return ok ? ratios[objective % (sizeof(ratios) / sizeof(ratios[0]))] : 2;
+}
+
+/* Climbs from a scenario of its own; false if a promise was broken on the way. */
+static bool climb(const struct vgpu_policy_ops *policy, struct rng *rng, unsigned objective,
+		  struct proof *out)
+{
+	struct scenario best, next;
+	double height, reached;
+	unsigned misses = 0;
+
+	climb_begin(rng, policy, &best);
+	height = nearness(&best, policy, objective, out);
+	while (height < 2 && misses < CLIMB_MISSES) {
+		scenario_copy(&next, &best);
+		climb_step(rng, policy, &next);
+		reached = nearness(&next, policy, objective, out);
+		misses = reached > height ? 0 : misses + 1;
+		if (reached < height) {
+			scenario_free(&next);
+			continue;
+		}
+		scenario_free(&best);
+		best = next;
+		height = reached;
+	}
+	if (height < 2) {
+		scenario_free(&best);
+		return true;
+	}
+	keep_failure(&best, policy, out);
+	return false;
+}
+
 void prove(const struct vgpu_policy_ops *policy, uint64_t decisions, uint64_t seed,
 	   prove_progress *progress, struct proof *out)
 {
-	struct rng rng = {.state = seed};
-	struct proof last = {.decisions = 0};
+	struct rng rng = {.state = seed}, climbing = {.state = ~seed};
 	struct scenario s;
+	unsigned n;
 
 	*out = (struct proof){.decisions = 0};
-	while (out->decisions < decisions) {
+	while (out->decisions < decisions / 4 * 3) {
 		random_scenario(&rng, policy, &s);
 		out->scenarios++;
 		if (!prove_scenario(&s, policy, MOST_STEPS, out)) {
-			shrink(&s, fails, policy);
-			prove_scenario(&s, policy, MOST_STEPS, &last);
-			memcpy(out->violation, last.violation, sizeof(out->violation));
-			out->failed = true;
-			out->smallest = s;
+			keep_failure(&s, policy, out);
 			return;
 		}
 		scenario_free(&s);
 		if (progress)
 			progress((double)out->decisions / (double)decisions);
 	}
+	for (n = 0; out->decisions < decisions && climb(policy, &climbing, n, out); n++)
+		if (progress)
+			progress((double)out->decisions / (double)decisions);
 }

@@ -107,8 +107,7 @@ static int64_t value_of(struct rng *r, const struct vgpu_param *p)
 	return p->min + (int64_t)(random_draw(r) % (uint64_t)((span < 12000 ? span : 12000) + 1));
 }
 
-/* Draws parameters near what people would set, and now and then at the ends of the range. */
-static void random_settings(struct rng *r, const struct vgpu_param *table, struct settings *out)
+void random_settings(struct rng *r, const struct vgpu_param *table, struct settings *out)
 {
 	uint32_t i;
 
@@ -217,6 +216,11 @@ static void (*const tenants[])(struct rng *r, enum scale scale, struct scenario_
 	tenant_storm,	 tenant_restless,    tenant_restless, tenant_periodic, tenant_interactive,
 	tenant_periodic, tenant_interactive, tenant_anything, tenant_anything, tenant_windows,
 };
+
+void random_tenant(struct rng *r, struct scenario_vf *vf)
+{
+	tenants[random_draw(r) % (sizeof(tenants) / sizeof(tenants[0]))](r, SECONDS, vf);
+}
 
 static int64_t setting(const struct vgpu_param *table, const struct settings *s, const char *name)
 {

@@ -19,6 +19,13 @@ bool random_one_in(struct rng *r, uint64_t n);
 /* Sets a numeric setting. */
 void random_set_number(struct settings *s, const char *name, int64_t value);
 
+/* Draws some of the parameters of TABLE: near what people would set, and now and then at the ends
+ * of the range. */
+void random_settings(struct rng *r, const struct vgpu_param *table, struct settings *out);
+
+/* Draws what a tenant does within seconds: one of the kinds of random_scenario. */
+void random_tenant(struct rng *r, struct scenario_vf *vf);
+
 /*
  * Draws a scenario to test POLICY: tenants that always work, come and go each millisecond, work at
  * each tick, or sleep from microseconds to weeks; world switches that vary or are constant; timers

@@ -118,8 +118,8 @@ struct vgpu_usage {
 
 /*
  * The policy's promise to one VF, as of now. Durations are of the wall clock; service is what the
- * VF is charged. A bound may grow with what was measured (the worst overrun of a VF, the world
- * switch), and with nothing else.
+ * VF is charged. A bound may grow with what was measured (the worst overrun of a VF, how long a VF
+ * takes to stop, the world switch), and with nothing else.
  */
 struct vgpu_bound {
 	/* The most by which the VF's service differs, at any instant and either way, from what an
@@ -229,6 +229,10 @@ struct vgpu_policy_ops {
 	 * VF to itself; else 0, and the grant ends. The host counts the extension as granted, and
 	 * calls account() once, at the end of the whole. */
 	vgpu_nsec (*extend)(void *state, uint32_t vf, vgpu_nsec end);
+
+	/* Since 1.3, optional. The VF of the open dispatch has run out of work. It may have some
+	 * again before its account, and sleep() and wake() are not called then. */
+	void (*drained)(void *state, uint32_t vf, vgpu_nsec now);
 };
 
 /* The only symbol that a plug-in exports. */

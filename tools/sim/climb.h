@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Small scenarios for hill climbing: random ones seldom come near a bound, so `prove` also begins
+ * with a small scenario and changes it, step by step, towards the bound.
+ */
+#ifndef SIM_CLIMB_H
+#define SIM_CLIMB_H
+
+#include "random.h"
+
+/*
+ * Draws a scenario of 2 to 4 VFs and a few seconds to test POLICY, without faults and operators.
+ * VFs stop late by up to the grace time, now and then or by habit. The caller frees it by
+ * scenario_free.
+ */
+void climb_begin(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario *s);
+
+/* Changes one to three things in a scenario of climb_begin(). */
+void climb_step(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario *s);
+
+#endif
