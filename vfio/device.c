@@ -9,6 +9,9 @@
 #include "transports.h"
 #include "vfio/gpuiov.h"
 #include "vfio/kernel.h"
+#include "vgpu/names.h"
+
+#define DEVICE_NAME_SIZE 512
 
 static const struct {
 	const char *prefix;
@@ -20,8 +23,13 @@ static const struct {
 
 int vfio_device_open(struct vfio_device **out, const char *name, struct vgpu_error *err)
 {
+	char normal[DEVICE_NAME_SIZE];
 	size_t i, length;
 
+	if (vgpu_device_normal(name, normal, sizeof(normal)) < 0)
+		return vgpu_error_set(err, -ENAMETOOLONG, "%.40s...: longer than %d characters",
+				      name, DEVICE_NAME_SIZE - 1);
+	name = normal;
 	for (i = 0; i < sizeof(transports) / sizeof(transports[0]); i++) {
 		length = strlen(transports[i].prefix);
 		if (strncmp(name, transports[i].prefix, length) == 0)

@@ -16,7 +16,22 @@
 struct doctor {
 	doctor_report *report;
 	void *data;
+	unsigned needs;
 };
+
+/* Reports what is missing, which is bad if a GPU needs it. */
+static void missing(const struct doctor *d, enum doctor_needs need, const char *subject,
+		    const char *what, const char *cure)
+{
+	char finding[160];
+
+	if (d->needs & need) {
+		d->report(d->data, DOCTOR_BAD, subject, what, cure);
+		return;
+	}
+	snprintf(finding, sizeof(finding), "%s; no GPU that is configured needs it", what);
+	d->report(d->data, DOCTOR_NOTE, subject, finding, "");
+}
 
 static void check_rights(const struct doctor *d)
 {
@@ -31,31 +46,34 @@ static void check_iommu(const struct doctor *d)
 {
 	bool on = kernel_has_entries("/sys/kernel/iommu_groups");
 
-	d->report(d->data, on ? DOCTOR_OK : DOCTOR_BAD, "IOMMU", on ? "on" : "off: no groups",
-		  on ? "" : PCI_IOMMU_CURE);
+	if (on)
+		d->report(d->data, DOCTOR_OK, "IOMMU", "on", "");
+	else
+		missing(d, DOCTOR_NEEDS_PCI, "IOMMU", "off: no groups", PCI_IOMMU_CURE);
 }
 
 static void check_modules(const struct doctor *d)
 {
 	static const struct {
 		const char *name, *path, *what;
+		enum doctor_needs need;
 	} modules[] = {
 		{"vfio-pci", "/sys/bus/pci/drivers/vfio-pci",
-		 "not loaded: VFs are given to tenants through it"},
+		 "not loaded: VFs are given to tenants through it", DOCTOR_NEEDS_PCI},
 		{"vfio_iommu_type1", "/sys/module/vfio_iommu_type1",
-		 "not loaded: the DMA of VFs goes through it"},
+		 "not loaded: the DMA of VFs goes through it", DOCTOR_NEEDS_PCI},
 		{"pci-pf-stub", "/sys/bus/pci/drivers/pci-pf-stub",
-		 "not loaded: it holds a PF for device = sysfs:ADDRESS"},
+		 "not loaded: it holds a PF for device = sysfs:ADDRESS", DOCTOR_NEEDS_STUB},
 	};
 	char cure[64];
 	unsigned i;
 
 	for (i = 0; i < sizeof(modules) / sizeof(modules[0]); i++) {
-		bool there = kernel_has_entries(modules[i].path);
-
 		snprintf(cure, sizeof(cure), "modprobe %s", modules[i].name);
-		d->report(d->data, there ? DOCTOR_OK : DOCTOR_BAD, modules[i].name,
-			  there ? "loaded" : modules[i].what, there ? "" : cure);
+		if (kernel_has_entries(modules[i].path))
+			d->report(d->data, DOCTOR_OK, modules[i].name, "loaded", "");
+		else
+			missing(d, modules[i].need, modules[i].name, modules[i].what, cure);
 	}
 }
 
@@ -81,9 +99,9 @@ static void check_interface(const struct doctor *d)
 	if (container >= 0)
 		close(container);
 	if (iommu < 0 && container < 0) {
-		d->report(d->data, DOCTOR_BAD, "VFIO", strerror(-container),
-			  container == -ENOENT ? "modprobe vfio vfio_iommu_type1"
-					       : "run this as root");
+		missing(d, DOCTOR_NEEDS_PCI, "VFIO", strerror(-container),
+			container == -ENOENT ? "modprobe vfio vfio_iommu_type1"
+					     : "run this as root");
 		return;
 	}
 	d->report(d->data, DOCTOR_OK, "VFIO",
@@ -116,6 +134,13 @@ static void check_vfs(const struct doctor *d, const struct pci_info *pf, bool he
 			  right ? "" : "vgpud binds it to VFIO");
 		if (pci_check_group(&info, &why) < 0)
 			d->report(d->data, DOCTOR_BAD, vf, why.text, "no VM gets this VF");
+	}
+	if (pf->vfs > VGPU_GPU_MAX_VFS) {
+		snprintf(finding, sizeof(finding),
+			 "it has %" PRIu32 " VFs; vgpud takes VFs 0 to %u of a GPU", pf->vfs,
+			 VGPU_GPU_MAX_VFS - 1);
+		d->report(d->data, DOCTOR_NOTE, pf->address, finding,
+			  "give VMs none of the others");
 	}
 }
 
@@ -154,10 +179,10 @@ static void check_gpu(const struct doctor *d, const struct pci_info *gpu)
 	check_vfs(d, gpu, host && host->could);
 }
 
-void vfio_doctor(doctor_report *report, void *data)
+void vfio_doctor(doctor_report *report, void *data, unsigned needs)
 {
 	static struct pci_info gpus[MAX_GPUS];
-	const struct doctor d = {report, data};
+	const struct doctor d = {report, data, needs};
 	int n, i;
 
 	check_rights(&d);

@@ -43,7 +43,7 @@ const struct gpuiov_layout gpuiov_layout_navi = {
 	.at = {NAVI_REGISTERS},
 	.block_pointer = 0x2e,
 	.cap_length = 0x220,
-	.max_vfs = 31,
+	.max_vfs = GPUIOV_MOST_VFS,
 };
 
 /* softgpu's own: as the newer one, and what FEATURES says. */
@@ -52,7 +52,7 @@ const struct gpuiov_layout gpuiov_layout_soft = {
 	.at = {NAVI_REGISTERS, [GPUIOV_FEATURES] = CAP(0x220)},
 	.block_pointer = 0x2e,
 	.cap_length = 0x224,
-	.max_vfs = 31,
+	.max_vfs = GPUIOV_MOST_VFS,
 };
 
 const struct gpuiov_layout gpuiov_layout_tonga = {

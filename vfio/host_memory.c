@@ -46,7 +46,8 @@ static int node_of(const char *name)
 	int64_t node = -1;
 
 	if (strncmp(name, "vfio-user:", 10) == 0 || !address ||
-	    kernel_read_number(&node, PCI_DEVICES "/%.12s/numa_node", address + 1) < 0)
+	    kernel_read_number(&node, PCI_DEVICES "/%.*s/numa_node", (int)strcspn(address + 1, ","),
+			       address + 1) < 0)
 		return -1;
 	return node >= 0 && node <= INT32_MAX ? (int)node : -1;
 }

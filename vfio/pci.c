@@ -18,17 +18,6 @@
 #define CLASS_ACCELERATOR 0x12u
 #define MAX_VFS 256
 
-bool pci_is_address(const char *text)
-{
-	static const char form[] = "xxxx:xx:xx.x";
-	size_t i;
-
-	for (i = 0; i < sizeof(form); i++)
-		if (form[i] == 'x' ? !isxdigit((unsigned char)text[i]) : text[i] != form[i])
-			return false;
-	return true;
-}
-
 static int number(const char *address, const char *file, int64_t max, int64_t *out)
 {
 	int r = kernel_read_number(out, PCI_DEVICES "/%s/%s", address, file);

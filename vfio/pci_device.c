@@ -25,6 +25,7 @@
 #include "transports.h"
 #include "vfio/kernel.h"
 #include "vgpu/descriptor.h"
+#include "vgpu/names.h"
 
 #define REGIONS (VFIO_PCI_CONFIG_REGION_INDEX + 1)
 #define MAX_DMA 64u
@@ -360,9 +361,9 @@ static int split(const char *name, char address[PCI_ADDRESS_SIZE], char token[TO
 	token[0] = '\0';
 	*file = TOKEN_FILE;
 	snprintf(address, PCI_ADDRESS_SIZE, "%.*s", (int)(comma - name), name);
-	if (strncmp(comma, ",token=", 7) == 0 && token_is_valid(comma + 7))
-		snprintf(token, TOKEN_SIZE, "%s", comma + 7);
-	else if (strncmp(comma, ",token-file=", 12) == 0 && comma[12])
+	if (strncmp(comma, ",token=", 7) == 0 && vgpu_uuid_normal(comma + 7, token) == 0)
+		return 0;
+	if (strncmp(comma, ",token-file=", 12) == 0 && comma[12])
 		*file = comma + 12;
 	else if (*comma)
 		return vgpu_error_set(err, -EINVAL,

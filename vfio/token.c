@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,20 +7,10 @@
 
 #include "token.h"
 #include "vgpu/file.h"
+#include "vgpu/names.h"
 
 /* A UUID, and what an editor may have put behind it. */
 #define MAX_FILE 256u
-
-bool token_is_valid(const char *text)
-{
-	static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
-	size_t i;
-
-	for (i = 0; i < sizeof(form); i++)
-		if (form[i] == 'x' ? !isxdigit((unsigned char)text[i]) : text[i] != form[i])
-			return false;
-	return true;
-}
 
 /* A version 4 UUID (RFC 9562). */
 static int make_token(char out[TOKEN_SIZE])
@@ -63,7 +52,7 @@ int token_load(const char *path, bool make, char out[TOKEN_SIZE], struct vgpu_er
 		return vgpu_error_set(err, r, "%s: %s", path, strerror(-r));
 	snprintf(out, TOKEN_SIZE, "%s", r == 0 ? text : "");
 	free(text);
-	if (!token_is_valid(out))
+	if (vgpu_uuid_normal(out, out) < 0)
 		return vgpu_error_set(err, -EINVAL,
 				      "%s: not a UUID; remove the file, and end all users of VFs",
 				      path);

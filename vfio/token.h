@@ -4,14 +4,11 @@
 #ifndef VFIO_TOKEN_H
 #define VFIO_TOKEN_H
 
-#include <stdbool.h>
-
 #include "vfio/device.h"
 
 #define TOKEN_SIZE VFIO_TOKEN_SIZE
 #define TOKEN_FILE "/var/lib/vgpud/vf-token"
 
-bool token_is_valid(const char *text);
 /* Reads the token from PATH; with MAKE, makes a missing file, which only its owner can read.
  * Returns 0, or -errno with the reason in ERR. */
 int token_load(const char *path, bool make, char out[TOKEN_SIZE], struct vgpu_error *err);

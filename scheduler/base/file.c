@@ -122,14 +122,13 @@ int vgpu_file_replace(const char *path, mode_t mode, const void *data, size_t si
 	return r == 0 ? vgpu_file_commit(path) : r;
 }
 
-void vgpu_make_parent(const char *path)
+int vgpu_make_parent(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char directory[PATH_MAX];
 
 	if (!slash || slash == path || (size_t)(slash - path) >= sizeof(directory))
-		return;
+		return 0;
 	snprintf(directory, sizeof(directory), "%.*s", (int)(slash - path), path);
-	if (mkdir(directory, 0755) < 0)
-		return;
+	return mkdir(directory, 0755) < 0 && errno != EEXIST ? -errno : 0;
 }

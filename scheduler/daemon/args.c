@@ -54,7 +54,7 @@ int call_find_vf(struct call *call, uint32_t *vf, struct vgpu_error *err)
 	int64_t n = call_int(call, "vf", 0);
 
 	if (n >= call->gpu->config->vfs)
-		return vgpu_error_set(err, -EINVAL, "vf %" PRId64 ": %s has VFs 0 to %" PRId64, n,
+		return vgpu_error_set(err, -ENOENT, "vf %" PRId64 ": %s has VFs 0 to %" PRId64, n,
 				      call->gpu->config->name, call->gpu->config->vfs - 1);
 	*vf = (uint32_t)n;
 	return 0;

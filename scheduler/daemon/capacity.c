@@ -7,6 +7,7 @@
 
 #include "change.h"
 #include "engine.h"
+#include "promised.h"
 #include "put.h"
 #include "trial.h"
 #include "vm.h"
@@ -23,7 +24,7 @@
 struct question {
 	const struct gpu *gpu;
 	struct policy_values values;
-	uint32_t asked; /* VFs, as bits */
+	vgpu_vf_set asked;
 	vgpu_nsec switch_ns;
 };
 
@@ -101,25 +102,22 @@ static int64_t total(struct question *q, int64_t least, uint32_t *n)
 {
 	for (*n = (uint32_t)q->gpu->config->vfs; *n > 0; --*n) {
 		ask_usual(q);
-		q->asked = (1u << *n) - 1;
+		q->asked = vgpu_first_vfs(*n);
 		if (admits(q, least))
 			return edge(q, least, WHOLE + 1, true) * *n;
 	}
 	return 0;
 }
 
-/* What VFs that VMs have are promised, in ppm. */
+/* What VFs that VMs have are promised, in ppm: the sum of what vf.list has of each. */
 static uint64_t promised(const struct call *call)
 {
-	const struct vgpu_bound *b;
 	uint64_t sum = 0;
 	uint32_t vf;
 
-	for (vf = 0; vf < call->snapshot.n_vfs; vf++) {
-		b = &call->snapshot.vfs[vf].bound;
-		if (call->gpu->leases[vf].state != LEASE_NONE && b->period)
-			sum += b->budget * 1000000 / b->period;
-	}
+	for (vf = 0; vf < call->snapshot.n_vfs; vf++)
+		if (call->gpu->leases[vf].state != LEASE_NONE)
+			sum += promised_ppm(call->snapshot.core.policy, &call->snapshot.vfs[vf]);
 	return sum;
 }
 
@@ -169,7 +167,7 @@ int64_t capacity_largest_free(struct gpu *gpu, const struct engine_snapshot *s)
 	last->vf = vf;
 	last->values = *values;
 	q.values = *values;
-	q.asked = 1u << vf;
+	q.asked = VGPU_VF_BIT(vf);
 	last->share =
 		last->least && admits(&q, last->least) ? edge(&q, last->least, WHOLE + 1, true) : 0;
 	return last->share;
@@ -255,6 +253,7 @@ struct json_object *capacity_json(struct call *call)
 		strcpy(host, "localhost");
 	free_vf(call->gpu, s, &n);
 	put_text(o, "host", host);
+	put_text(o, "metrics", call->control->config->metrics);
 	put_text(o, "gpu", config->name);
 	put_text(o, "pool", config->pool);
 	if (gpu_pf_address(call->gpu, address))

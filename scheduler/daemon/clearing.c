@@ -7,7 +7,7 @@
 
 static void end(struct gpu *gpu, uint32_t vf)
 {
-	gpu->clearing &= ~(1u << vf);
+	gpu->clearing &= ~VGPU_VF_BIT(vf);
 	leases_save(gpu->control);
 }
 
@@ -23,7 +23,7 @@ static void on_begun(struct call *call)
 	struct gpu *gpu = call->gpu;
 	uint32_t vf = call->request.event.vf;
 
-	gpu->clearing_asked &= ~(1u << vf);
+	gpu->clearing_asked &= ~VGPU_VF_BIT(vf);
 	if (call->request.result == 0)
 		gpu->clearing_since[vf] = call->request.event.now;
 	/* The engine may have done it before its answer is read. */
@@ -39,7 +39,7 @@ static void ask(struct gpu *gpu, uint32_t vf)
 	gpu->clearing_since[vf] = VGPU_NEVER;
 	if (!call)
 		return;
-	gpu->clearing_asked |= 1u << vf;
+	gpu->clearing_asked |= VGPU_VF_BIT(vf);
 	call->then = on_begun;
 	call->request.event = (struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = vf};
 	call_queue(call);
@@ -47,7 +47,7 @@ static void ask(struct gpu *gpu, uint32_t vf)
 
 void clearing_begin(struct gpu *gpu, uint32_t vf)
 {
-	gpu->clearing |= 1u << vf;
+	gpu->clearing |= VGPU_VF_BIT(vf);
 	ask(gpu, vf);
 }
 

@@ -17,6 +17,7 @@
 #include "plugin.h"
 #include "vfio/gpuiov.h"
 #include "vgpu/file.h"
+#include "vgpu/names.h"
 
 /* A line whose key is none of ours: a parameter, checked once the policy is known. */
 struct deferred {
@@ -497,6 +498,16 @@ static int device_name(const char *device, const char **name)
 	return strncmp(device, "null", 4) == 0 ? 0 : (int)strcspn(*name, ",");
 }
 
+/* Gives a PCI address the form in which all else compares it. One that is too long for that stays
+ * as it is: no function is called so. */
+static void name_device(struct gpu_config *g)
+{
+	char device[sizeof(g->device)];
+
+	if (vgpu_device_normal(g->device, device, sizeof(device)) == 0)
+		snprintf(g->device, sizeof(g->device), "%s", device);
+}
+
 static void check_twice(struct reader *r, uint32_t gpu)
 {
 	const struct config *c = r->config;
@@ -532,6 +543,7 @@ static void finish(struct reader *r)
 	for (i = 0; i < c->n_gpus; i++) {
 		struct gpu_config *g = &c->gpus[i];
 
+		name_device(g);
 		if (!g->device[0] && !(r->unsure >> i & 1))
 			complain(r, r->file, 0, "[gpu %s]: device is missing", g->name);
 		check_twice(r, i);
@@ -661,8 +673,8 @@ void config_to_engine(const struct gpu_config *g, struct engine_config *out)
 	};
 	out->driver.placement = (enum vgpu_placement)g->placement;
 	for (i = 0; i < VGPU_GPU_MAX_VFS; i++) {
-		out->driver.pinned |= (uint32_t)(g->pinned[i] == PINNED_YES) << i;
-		out->swappable |= (uint32_t)(g->pinned[i] == PINNED_NO) << i;
+		out->driver.pinned |= (vgpu_vf_set)(g->pinned[i] == PINNED_YES) << i;
+		out->swappable |= (vgpu_vf_set)(g->pinned[i] == PINNED_NO) << i;
 		out->driver.sizes[i] = g->on_demand && !g->memory_mib[i]
 					       ? VGPU_SIZE_NONE
 					       : (uint64_t)g->memory_mib[i] << 20;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -70,6 +71,19 @@ static bool device_path(const char *device, char *out, size_t size)
 	return false;
 }
 
+/* Whether a driver takes the GPU with so many VFs; if not, the reason is in ERR. */
+static bool driver_takes(const struct gpu_config *g, struct vgpu_error *err)
+{
+	const struct vgpu_driver_ops *driver = vgpu_driver_for(g->device, err);
+	uint32_t most = driver ? driver->device->most_vfs : 0;
+
+	if (most == 0 || g->vfs <= most)
+		return driver;
+	vgpu_error_set(err, -EINVAL, "vfs = %" PRId64 ": want at most %" PRIu32 ": %s", g->vfs,
+		       most, driver->device->why_no_more);
+	return false;
+}
+
 static int check_device(const struct config *config, const struct gpu_config *g, FILE *errors)
 {
 	struct vgpu_error err = {""};
@@ -78,12 +92,16 @@ static int check_device(const struct config *config, const struct gpu_config *g,
 
 	if (!g->device[0])
 		return 0;
-	if (device_path(g->device, path, sizeof(path)) && stat(path, &s) < 0)
+	if (device_path(g->device, path, sizeof(path)) &&
+	    strncmp(path, PCI_DEVICES, strlen(PCI_DEVICES)) == 0 &&
+	    !pci_is_address(path + strlen(PCI_DEVICES "/")))
+		vgpu_error_set(&err, -EINVAL, "not a PCI address; want one like 0000:01:00.0");
+	else if (device_path(g->device, path, sizeof(path)) && stat(path, &s) < 0)
 		vgpu_error_set(&err, -errno, "%s: %s (%s)", path, strerror(errno),
 			       strncmp(g->device, "vfio-user:", 10) == 0
 				       ? "is softgpu running?"
 				       : "'vgpuctl doctor' lists the GPUs of this host");
-	else if (vgpu_driver_for(g->device, &err))
+	else if (driver_takes(g, &err))
 		return 0;
 	fprintf(errors, "%s: [gpu %s]: device = %s: %s\n", config->file, g->name, g->device,
 		err.text);

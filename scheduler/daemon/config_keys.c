@@ -49,7 +49,8 @@ const struct config_key config_keys[] = {
 	{GPU, RESTART, "layout", TEXT, AT(gpu_config, layout), 0, 0, 0, "auto", NULL,
 	 "GPU-IOV register layout: auto, navi, tonga or soft"},
 	{GPU, RESTART, "vfs", INT, AT(gpu_config, vfs), 1, VGPU_GPU_MAX_VFS, 4, NULL, NULL,
-	 "number of virtual functions to enable"},
+	 "number of virtual functions to enable; 31 at most of a GPU that vgpud switches, because "
+	 "GPU-IOV's registers have 32 bits, one for the PF and one for each VF"},
 	{GPU, RESTART, "vgpu_type", INT, AT(gpu_config, vgpu_type), 0, 1 << 20, 0, NULL, NULL,
 	 "nvidia:ADDRESS only: number of the vGPU type that VFs without one get at the start, of "
 	 "the VF's nvidia/creatable_vgpu_types; 0: VFs stay as they are"},

@@ -20,7 +20,7 @@
 struct reading {
 	vgpu_nsec at;
 	vgpu_nsec active[VGPU_GPU_MAX_VFS];
-	uint32_t busy; /* VFs that always had work since the reading before */
+	vgpu_vf_set busy; /* VFs that always had work since the reading before */
 };
 
 struct governed {
@@ -116,7 +116,7 @@ static void keep_reading(struct governed *g, const vgpu_nsec *active, uint32_t n
 	for (i = 0; i < n; i++) {
 		vgpu_governor_vf_view(g->governor, i, &vf);
 		to->active[i] = active[i];
-		to->busy |= (uint32_t)(vf.state == VGPU_GOVERNED_BUSY) << i;
+		to->busy |= (vgpu_vf_set)(vf.state == VGPU_GOVERNED_BUSY) << i;
 	}
 	g->n_readings++;
 }
@@ -400,7 +400,8 @@ static void view_shares(const struct governed *g, struct engine_snapshot *s)
 	uint64_t i, n = g->n_readings < READINGS ? g->n_readings : READINGS;
 	uint64_t numerator, denominator, all = 0, served = 0;
 	uint64_t parts[VGPU_GPU_MAX_VFS] = {0};
-	uint32_t busy = UINT32_MAX, vf;
+	vgpu_vf_set busy = UINT64_MAX;
+	uint32_t vf;
 
 	if (n < 2)
 		return;

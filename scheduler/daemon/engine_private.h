@@ -13,7 +13,7 @@
 #include "trail.h"
 #include "vgpu/record.h"
 
-#define LOCAL_EVENTS 512u
+#define LOCAL_EVENTS 1024u
 #define ENGINE_REQUESTS 64u /* under way at a time; a power of two */
 
 struct engine;

@@ -31,9 +31,9 @@ struct engine_config {
 	struct vgpu_core_config core;
 	struct policy_values begin; /* the values that the core starts with */
 	bool realtime;
-	vgpu_nsec spin;	    /* wait so long on the CPU for the end of each slice; 0: sleep */
-	vgpu_nsec epoch;    /* least length of an epoch of swapping */
-	uint32_t swappable; /* bitmap of VFs that are swapped even if they have a guarantee */
+	vgpu_nsec spin;	       /* wait so long on the CPU for the end of each slice; 0: sleep */
+	vgpu_nsec epoch;       /* least length of an epoch of swapping */
+	vgpu_vf_set swappable; /* VFs that are swapped even if they have a guarantee */
 };
 
 /* What a VF of a governed GPU was served, among those that always had work. */
@@ -52,7 +52,7 @@ struct engine_snapshot {
 	uint32_t n_extents;
 	struct vgpu_memory_extent extents[VGPU_MEMORY_EXTENTS];
 	struct vgpu_memory_counters memory;
-	uint32_t pinned;	 /* bitmap of VFs that are never swapped */
+	vgpu_vf_set pinned;	 /* never swapped */
 	vgpu_nsec epoch, waited; /* of swapping: its length now, and the longest wait of a VF */
 	struct vgpu_core_view core;
 	uint32_t n_vfs;

@@ -23,7 +23,8 @@ void engine_sink(void *data, const struct vgpu_event *event)
 {
 	struct engine *e = data;
 
-	/* LOCAL_EVENTS is more than 31 VFs can cause between two drains: each causes a few. */
+	/* LOCAL_EVENTS is more than VGPU_GPU_MAX_VFS can cause between two drains: each causes a
+	 * few. */
 	assert(e->local_tail - e->local_head < LOCAL_EVENTS);
 	e->local[e->local_tail++ % LOCAL_EVENTS] = *event;
 }

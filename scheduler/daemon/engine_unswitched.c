@@ -22,13 +22,14 @@ static bool is_due(const struct unswitched *u, uint32_t vf)
 /* The VF must be reset, from NOW on. */
 static void make_due(struct unswitched *u, uint32_t vf, vgpu_nsec now)
 {
-	u->due |= 1u << vf;
+	u->due |= VGPU_VF_BIT(vf);
 	u->reset[vf] = (struct vgpu_reset){.level = VGPU_RESET_VF, .retry_at = now};
 }
 
 void unswitched_restart(struct unswitched *u)
 {
-	uint32_t due = u->due, i;
+	vgpu_vf_set due = u->due;
+	uint32_t i;
 
 	*u = (struct unswitched){.up = 0};
 	for (i = 0; i < VGPU_GPU_MAX_VFS; i++)
@@ -82,7 +83,7 @@ void unswitched_take(struct engine *e, struct unswitched *u, const struct policy
 
 void unswitched_set_up(struct engine *e, struct unswitched *u, uint32_t vf, bool up)
 {
-	u->up = up ? u->up | 1u << vf : u->up & ~(1u << vf);
+	u->up = up ? u->up | VGPU_VF_BIT(vf) : u->up & ~VGPU_VF_BIT(vf);
 	if (!is_due(u, vf))
 		record_state(e, u, vf);
 }
@@ -94,7 +95,7 @@ static int reset(struct engine *e, struct unswitched *u, uint32_t vf)
 	vgpu_nsec now = vgpu_now();
 
 	vgpu_reset_begin(r, now, now + RESET_IS_SLOW);
-	u->again &= ~(1u << vf);
+	u->again &= ~VGPU_VF_BIT(vf);
 	u->resets[vf]++;
 	engine_record(e, VGPU_REC_RESET, vf, r->level, 0, 0);
 	return e->ops->device->reset(e->driver, vf, r->level, now);
@@ -114,7 +115,7 @@ void unswitched_reset_done(struct engine *e, struct unswitched *u, const struct 
 	} else if (u->again >> event->vf & 1) {
 		make_due(u, event->vf, now);
 	} else {
-		u->due &= ~(1u << event->vf);
+		u->due &= ~VGPU_VF_BIT(event->vf);
 		record_state(e, u, event->vf);
 	}
 }
@@ -125,7 +126,7 @@ int unswitched_reset(struct engine *e, struct unswitched *u, struct engine_reque
 
 	request->event.now = vgpu_now();
 	if (is_due(u, vf) && u->reset[vf].in_flight) {
-		u->again |= 1u << vf;
+		u->again |= VGPU_VF_BIT(vf);
 		return request->result;
 	}
 	if (!is_due(u, vf))

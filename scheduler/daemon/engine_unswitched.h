@@ -11,14 +11,14 @@
 
 struct unswitched {
 	struct policy_values values; /* in force */
-	uint32_t up;		     /* bitmap of VFs whose guest's driver is up */
+	vgpu_vf_set up;		     /* VFs whose guest's driver is up */
 	uint64_t resets[VGPU_GPU_MAX_VFS];
 	/* Until a VF's reset has succeeded the VF counts as scrubbing, whatever its guest does: the
 	 * hardware serves it, and nothing but the reset takes away what the last tenant has left.
 	 */
 	struct vgpu_reset reset[VGPU_GPU_MAX_VFS];
-	uint32_t due;	/* bitmap of these VFs */
-	uint32_t again; /* bitmap of those that are to be reset once more after that */
+	vgpu_vf_set due;   /* these VFs */
+	vgpu_vf_set again; /* those that are to be reset once more after that */
 };
 
 /* Sets up U, which was zero or is that of a GPU that was lost: no VF's guest is up, and resets that

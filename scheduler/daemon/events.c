@@ -126,9 +126,9 @@ static void note_use(struct gpu *gpu, const struct vgpu_record *r)
 
 	if (r->type != VGPU_REC_STATE || r->vf >= VGPU_GPU_MAX_VFS)
 		return;
-	gpu->in_use &= ~(1u << r->vf);
+	gpu->in_use &= ~VGPU_VF_BIT(r->vf);
 	if (!(idle >> r->code & 1))
-		gpu->in_use |= 1u << r->vf;
+		gpu->in_use |= VGPU_VF_BIT(r->vf);
 }
 
 /* Another policy is in force: the leases hold the parameters of their VFs, so save them. */

@@ -58,7 +58,7 @@ static void tell_core(struct gpu_memory *h, enum vgpu_event_type type,
 		      const struct vgpu_memory_action *a, uint32_t code, vgpu_nsec now)
 {
 	h->sink(h->data, &(struct vgpu_event){.now = now, .type = type, .vf = a->vf, .code = code});
-	h->telling |= 1u << a->vf;
+	h->telling |= VGPU_VF_BIT(a->vf);
 }
 
 static void explain(const struct gpu_memory *h, struct engine_request *request,
@@ -213,7 +213,8 @@ void gpu_memory_report(struct gpu_memory *h, vgpu_nsec now)
 	struct vgpu_core_view view;
 	struct vgpu_vf_view of;
 	struct vgpu_memory_vf is;
-	uint32_t i, told = h->telling; /* STATE does not know the results of these events yet */
+	uint32_t i;
+	vgpu_vf_set told = h->telling; /* STATE does not know the results of these events yet */
 	bool works, new;
 
 	h->telling = 0;

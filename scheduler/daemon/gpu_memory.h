@@ -31,7 +31,7 @@ struct gpu_memory {
 	void *memory;		   /* vgpu_memory_state_size() bytes, initially zero */
 	struct recorder *recorder; /* the owner of MEMORY; NULL: nothing is recorded */
 	vgpu_nsec epoch;
-	uint32_t swappable;
+	vgpu_vf_set swappable;
 
 	const struct vgpu_memory_face *ops;
 	struct vgpu_driver *driver; /* NULL: not open */
@@ -41,7 +41,7 @@ struct gpu_memory {
 	uint64_t granule;
 	bool swaps;
 	struct vgpu_memory_vf known[VGPU_GPU_MAX_VFS]; /* as last reported to STATE */
-	uint32_t telling;		   /* bitmap of VFs with an event on its way to the core */
+	vgpu_vf_set telling;		   /* VFs with an event on its way to the core */
 	bool engine_works, late;	   /* LATE: the core was stepped since the last report */
 	vgpu_nsec tell_at;		   /* the next report, unless STATE waits for one */
 	uint32_t scrubs[VGPU_GPU_MAX_VFS]; /* requested by the core, not yet passed to STATE */

@@ -105,7 +105,7 @@ static void remember(struct gpu *gpu, uint32_t vf)
 
 static void forget(struct gpu *gpu, uint32_t vf)
 {
-	gpu->live_vfs &= ~(1u << vf);
+	gpu->live_vfs &= ~VGPU_VF_BIT(vf);
 	json_object_put(gpu->set[vf]);
 	gpu->set[vf] = NULL;
 }
@@ -118,7 +118,7 @@ void live_changed_policy(struct gpu *gpu)
 
 void live_changed_vf(struct gpu *gpu, uint32_t vf)
 {
-	gpu->live_vfs |= 1u << vf;
+	gpu->live_vfs |= VGPU_VF_BIT(vf);
 	remember(gpu, vf);
 	save(gpu->control);
 }
@@ -168,7 +168,7 @@ static void on_kept(struct call *call)
 			  json_object_to_json_string_ext(call->args, JSON_C_TO_STRING_PLAIN));
 		gpu->live_policy |= !of_vf;
 		if (of_vf) {
-			gpu->live_vfs |= 1u << call->vf;
+			gpu->live_vfs |= VGPU_VF_BIT(call->vf);
 			remember(gpu, call->vf);
 		}
 	}

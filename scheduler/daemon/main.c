@@ -262,11 +262,15 @@ static int run(struct config *config)
 	return 0;
 }
 
-static int release(const char *address)
+static int release(const char *text)
 {
+	char address[PCI_ADDRESS_SIZE];
 	struct vgpu_error err;
 
-	if (pci_release(address, &err) == 0)
+	if (pci_address_normal(text, address) < 0)
+		vgpu_error_set(&err, -EINVAL, "%s: not a PCI address; want one like 0000:01:00.0",
+			       text);
+	else if (pci_release(address, &err) == 0)
 		return 0;
 	fprintf(stderr, "vgpud: %s\n", err.text);
 	return 1;

@@ -501,7 +501,7 @@ int method_check(const struct method *method, struct json_object *args, struct v
 	}
 #define VF_ARG                                                                                     \
 	{                                                                                          \
-		"vf", ARG_INT, 0, VGPU_GPU_MAX_VFS - 1, true, "number of the VF"                   \
+		"vf", ARG_INT, 0, INT32_MAX, true, "number of the VF"                              \
 	}
 #define PARAMS_ARG(r, t)                                                                           \
 	{                                                                                          \

@@ -30,6 +30,15 @@ static const char *share_of(const struct vgpu_policy_ops *policy, const struct v
 	return has_param(policy->vf_params, "class") ? "class" : NULL;
 }
 
+uint64_t promised_ppm(const struct vgpu_policy_ops *policy, const struct vgpu_vf_view *vf)
+{
+	const char *of = policy ? share_of(policy, vf) : NULL;
+
+	if (!of || strcmp(of, "class") == 0 || vf->share_denominator == 0)
+		return 0;
+	return (uint64_t)((unsigned __int128)vf->share_numerator * 1000000 / vf->share_denominator);
+}
+
 void put_promised(json *o, const struct vgpu_policy_ops *policy, const struct vgpu_vf_view *vf)
 {
 	const char *of = share_of(policy, vf);

@@ -5,6 +5,9 @@
 
 #include "args.h"
 
+/* The part of the engine's time that a VF is promised, in parts per million, or its budget as a
+ * part of its period; 0: neither. POLICY may be NULL. */
+uint64_t promised_ppm(const struct vgpu_policy_ops *policy, const struct vgpu_vf_view *vf);
 /* Adds to O the share of VF, of what it is a share, and its bounds, durations in nanoseconds; what
  * POLICY does not promise is null, or 0 for budget and limit. */
 void put_promised(json *o, const struct vgpu_policy_ops *policy, const struct vgpu_vf_view *vf);

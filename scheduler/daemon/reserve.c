@@ -233,7 +233,7 @@ static int32_t choose(struct call *call, struct refusal *why)
 	}
 	if (best >= 0 && (is_used_otherwise(call, (uint32_t)best, why) ||
 			  shares_its_group(call, (uint32_t)best, why))) {
-		job->tried |= 1u << best;
+		job->tried |= VGPU_VF_BIT(best);
 		return choose(call, why);
 	}
 	/* The kernel's driver partitions the memory of some GPUs. */
@@ -430,7 +430,7 @@ static void on_params(struct call *call)
 		if (cost_of(call, cost, sizeof(cost)))
 			log_about(about_vf(call->gpu, job->vf, LOG_PLAIN), LOG_NOTICE, "%s/%s: %s",
 				  job->claim.domain, job->claim.vfs[job->at].name, cost);
-		job->reserved |= 1u << job->at;
+		job->reserved |= VGPU_VF_BIT(job->at);
 		if (call->gpu->leases[job->vf].state == LEASE_INCOMING)
 			hold_begin(call->gpu, job->vf);
 		job->at++;
@@ -491,7 +491,7 @@ static void pick(struct call *call)
 	snprintf(text, sizeof(text), "VF %u of %s is free, and policy %s admits the claim%s%s",
 		 job->vf, call->gpu->config->name, change_policy_of(call->gpu)->policy->name,
 		 swapped ? "; " : "", cost);
-	job->picked[job->gpu] |= 1u << job->vf;
+	job->picked[job->gpu] |= VGPU_VF_BIT(job->vf);
 	add_answer(job, "free", text);
 	job->at++;
 	begin_vf(call);
@@ -543,7 +543,7 @@ static void on_memory(struct call *call)
 			    " MiB in one block (vgpuctl memory show)",
 			    call->request.memory.size >> 20, gpu->config->name,
 			    call->request.plan.largest >> 20);
-		job->tried |= 1u << job->vf;
+		job->tried |= VGPU_VF_BIT(job->vf);
 	} else {
 		refusal_set(&job->refusal, busy ? REFUSAL_BUSY : REFUSAL_MEMORY, -ENOSPC, "%s: %s",
 			    gpu->config->name, call->request.why);

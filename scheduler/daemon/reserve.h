@@ -31,18 +31,18 @@ struct reservation {
 	struct refusal nearest;
 	uint32_t n_refused;
 	char reasons[1200];
-	vgpu_nsec until;   /* how long to wait for VFs that are being scrubbed */
-	bool scrubbing;	   /* a VF that would fit is being scrubbed */
-	uint32_t reserved; /* bitmap of claimed VFs that have got one */
+	vgpu_nsec until;      /* how long to wait for VFs that are being scrubbed */
+	bool scrubbing;	      /* a VF that would fit is being scrubbed */
+	vgpu_vf_set reserved; /* of the claim: they have got one */
 	/* by VFs of the claim: live parameters that the VF has had, and their policy, else NULL */
 	const struct vgpu_policy_ops *former_policy[CLAIM_MAX_VFS];
 	int64_t former[CLAIM_MAX_VFS][VGPU_MAX_PARAMS];
 	bool over;		   /* the VM has ended meanwhile */
 	struct booking *booking;   /* the question that waits for its answer; else NULL */
 	int32_t on[CLAIM_MAX_VFS]; /* by VFs of the claim: GPU that is booked, or BOOKED_ANY */
-	uint32_t picked[CONFIG_MAX_GPUS]; /* RESERVE_ASK: bitmaps of VFs */
+	vgpu_vf_set picked[CONFIG_MAX_GPUS]; /* RESERVE_ASK */
 	struct policy_values *dry;  /* RESERVE_ASK: what each GPU's VFs would have; else NULL */
-	uint32_t tried;		    /* bitmap of VFs of this GPU that could not grow */
+	vgpu_vf_set tried;	    /* VFs of this GPU that could not grow */
 	struct json_object *answer; /* RESERVE_ASK: its "vfs" are added to; else NULL */
 };
 

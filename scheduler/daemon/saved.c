@@ -77,7 +77,7 @@ static int load(struct drop_in *d, const char *path, struct vgpu_error *err)
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)
-		return vgpu_error_set(err, r, "%s: %s", path, strerror(-r));
+		return vgpu_error_set(err, -EIO, "%s: %s", path, strerror(-r));
 	r = parse(d, text, err);
 	free(text);
 	return r;
@@ -263,6 +263,13 @@ static void adopt(const struct config *from, const struct saving *s)
 	}
 }
 
+/* An error of the file system is vgpud's: -EACCES or -ENOENT would tell the client that it may not
+ * do this, or that there is no such VF. */
+static int cannot_write(const char *path, int r, struct vgpu_error *err)
+{
+	return vgpu_error_set(err, -EIO, "cannot write %s: %s", path, strerror(-r));
+}
+
 /* What there is to read back into. */
 struct work {
 	struct drop_in drop_in;
@@ -282,11 +289,12 @@ static int stage(struct work *w, const char *path, const struct control *control
 	text = write_text(&w->drop_in);
 	if (!text)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	vgpu_make_parent(path);
-	r = vgpu_file_stage(path, 0644, text, strlen(text));
+	r = vgpu_make_parent(path);
+	if (r == 0)
+		r = vgpu_file_stage(path, 0644, text, strlen(text));
 	free(text);
 	if (r < 0)
-		return vgpu_error_set(err, r, "cannot write %s: %s", path, strerror(-r));
+		return cannot_write(path, r, err);
 	r = read_back(&w->config, control, s, err);
 	if (r < 0)
 		vgpu_file_discard(path);
@@ -309,7 +317,7 @@ static int save(const struct control *control, const struct saving *s, bool comm
 	} else if (r == 0) {
 		r = vgpu_file_commit(path);
 		if (r < 0)
-			vgpu_error_set(err, r, "cannot write %s: %s", path, strerror(-r));
+			r = cannot_write(path, r, err);
 		else
 			adopt(&w->config, s);
 	}

@@ -67,7 +67,7 @@ struct gpu {
 	bool change_sent;	/* the first of them is at the engine */
 	bool changing;		/* change_run is running: do not enter it again */
 	bool live_policy;	/* an operator has set policy or parameters: see live.h */
-	uint32_t live_vfs;	/* bitmap of VFs whose parameters an operator has set */
+	vgpu_vf_set live_vfs;	/* VFs whose parameters an operator has set */
 	vgpu_nsec policy_since; /* when the policy in force took over, CLOCK_MONOTONIC */
 	uint64_t taken;		/* records of the engine that events_take has looked at */
 	uint64_t records_lost;	/* those that were overwritten before */
@@ -81,15 +81,15 @@ struct gpu {
 	/* What an operator has set of VFs without a VM, by name, also under earlier policies; NULL:
 	 * nothing. Of VFs in LIVE_VFS. */
 	struct json_object *set[VGPU_GPU_MAX_VFS];
-	uint32_t in_use; /* bitmap of VFs whose guest driver is up or initialising */
+	vgpu_vf_set in_use; /* bitmap of VFs whose guest driver is up or initialising */
 	/* Bitmaps of VFs (clearing.h): whose tenant is gone, and that were not reset since; for
 	 * which the engine is being asked to do it. Since when the engine knows that, VGPU_NEVER:
 	 * it does not; since when the VF is clean. CLOCK_MONOTONIC. */
-	uint32_t clearing, clearing_asked;
+	vgpu_vf_set clearing, clearing_asked;
 	vgpu_nsec clearing_since[VGPU_GPU_MAX_VFS], clean_since[VGPU_GPU_MAX_VFS];
-	uint32_t unsized;  /* bitmap of VFs that must still get their usual memory */
-	uint32_t resizing; /* bitmap of VFs for which the engine is asked to give it */
-	uint64_t logged;   /* messages in this second, for the rate limit */
+	vgpu_vf_set unsized;  /* bitmap of VFs that must still get their usual memory */
+	vgpu_vf_set resizing; /* bitmap of VFs for which the engine is asked to give it */
+	uint64_t logged;      /* messages in this second, for the rate limit */
 	uint64_t log_dropped;
 };
 

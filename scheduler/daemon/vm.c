@@ -91,7 +91,7 @@ void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim,
 {
 	struct lease *l = &gpu->leases[vf];
 
-	gpu->clearing &= ~(1u << vf);
+	gpu->clearing &= ~VGPU_VF_BIT(vf);
 	lease_clear(l);
 	l->state = state;
 	l->since = vgpu_now();
@@ -108,7 +108,9 @@ void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim,
 
 bool gpu_pf_address(const struct gpu *gpu, char out[PCI_ADDRESS_SIZE])
 {
-	snprintf(out, PCI_ADDRESS_SIZE, "%.12s", strchr(gpu->config->device, ':') + 1);
+	const char *place = strchr(gpu->config->device, ':') + 1;
+
+	snprintf(out, PCI_ADDRESS_SIZE, "%.*s", (int)strcspn(place, ","), place);
 	return pci_is_address(out);
 }
 

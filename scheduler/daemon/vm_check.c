@@ -33,7 +33,7 @@ static int try(const struct gpu *gpu, const struct policy_values *values, struct
 }
 
 /* The VFs that the VM has of this GPU; notes in HAS which of the claim's they are. */
-static int check_leased(struct gpu *gpu, const struct claim *claim, uint32_t *has,
+static int check_leased(struct gpu *gpu, const struct claim *claim, vgpu_vf_set *has,
 			struct vgpu_error *err)
 {
 	struct policy_values values = *change_policy_of(gpu);
@@ -45,7 +45,7 @@ static int check_leased(struct gpu *gpu, const struct claim *claim, uint32_t *ha
 	for (i = 0; i < claim->n_vfs; i++) {
 		if (!lease_find(gpu->control, claim, claim->vfs[i].name, &at, &vf) || at != gpu)
 			continue;
-		*has |= 1u << i;
+		*has |= VGPU_VF_BIT(i);
 		last = &claim->vfs[i];
 		r = vm_read_claimed(gpu, vf, values.policy, last, values.vf_params[vf], err);
 		if (r < 0)
@@ -58,7 +58,7 @@ static int check_leased(struct gpu *gpu, const struct claim *claim, uint32_t *ha
 /* What VFs of a GPU would have at the VM's start: those in GIVEN what the VM claims. */
 struct start {
 	struct policy_values values;
-	uint32_t given;
+	vgpu_vf_set given;
 };
 
 static void begin_start(const struct gpu *gpu, struct start *s)
@@ -93,7 +93,7 @@ static int check_free(const struct gpu *gpu, struct start *s, const struct claim
 	if (r < 0)
 		memcpy(params, usual, sizeof(usual));
 	else
-		s->given |= 1u << vf;
+		s->given |= VGPU_VF_BIT(vf);
 	return r;
 }
 
@@ -137,7 +137,8 @@ int vm_check_begin(struct control *control, struct call *call, struct vgpu_error
 	struct start *starts = calloc(control->n_gpus, sizeof(*starts));
 	int r = starts ? read_claim(call, &claim, err)
 		       : vgpu_error_set(err, -ENOMEM, "out of memory");
-	uint32_t i, has = 0;
+	vgpu_vf_set has = 0;
+	uint32_t i;
 
 	for (i = 0; i < control->n_gpus && r == 0 && !call_int(call, "next_start", 0); i++)
 		r = check_leased(&control->gpus[i], &claim, &has, err);

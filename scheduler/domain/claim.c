@@ -11,6 +11,7 @@
 
 #include "document.h"
 #include "nova.h"
+#include "vgpu/names.h"
 #include "vgpu/param.h"
 
 const char *const claim_on_hang_names[CLAIM_ON_HANG] = {"reset", "pause", "stop"};
@@ -713,6 +714,7 @@ static void read_domain(struct reader *rd, xmlNode *domain)
 
 	if (uuid)
 		content(rd, uuid, rd->out->uuid, sizeof(rd->out->uuid));
+	vgpu_uuid_normal(rd->out->uuid, rd->out->uuid);
 	if (name)
 		content(rd, name, rd->out->domain, sizeof(rd->out->domain));
 	if (metadata)

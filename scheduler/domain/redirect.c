@@ -44,10 +44,12 @@ struct work {
 
 static bool read_address(const char *text, struct address *out)
 {
-	char rest;
+	struct pci_address a;
 
-	return sscanf(text, "%4x:%2x:%2x.%1x%c", &out->parts[0], &out->parts[1], &out->parts[2],
-		      &out->parts[3], &rest) == PARTS;
+	if (pci_address_read(text, &a) < 0)
+		return false;
+	*out = (struct address){{a.domain, a.bus, a.device, a.function}};
+	return true;
 }
 
 static bool is_at(xmlNode *node, const struct address *where)

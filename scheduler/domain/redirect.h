@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "vgpu/names.h"
 #include "vgpu/types.h"
 
 #define REDIRECT_MAX 8u
@@ -16,7 +17,7 @@
 /* The <hostdev mode='subsystem' type='pci'> whose source is FROM gets the source TO; both are PCI
  * addresses, "0000:01:00.0". */
 struct redirect {
-	char from[16], to[16];
+	char from[PCI_ADDRESS_SIZE], to[PCI_ADDRESS_SIZE];
 };
 
 /*

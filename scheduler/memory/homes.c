@@ -63,7 +63,7 @@ bool homes_find(const struct vgpu_memory_state *m, uint32_t vf, uint64_t size,
 }
 
 /* The VF with the largest partition of those not in PLACED, or n_vfs. */
-static uint32_t largest_of(const struct vgpu_memory_state *m, uint32_t placed)
+static uint32_t largest_of(const struct vgpu_memory_state *m, vgpu_vf_set placed)
 {
 	uint32_t i, best = m->n_vfs;
 
@@ -77,7 +77,8 @@ static uint32_t largest_of(const struct vgpu_memory_state *m, uint32_t placed)
 void homes_find_all(struct vgpu_memory_state *m)
 {
 	struct vgpu_partition *p = &m->partition;
-	uint32_t i, placed = 0;
+	vgpu_vf_set placed = 0;
+	uint32_t i;
 	uint64_t largest;
 
 	for (i = 0; i < m->n_vfs; i++) {
@@ -85,10 +86,10 @@ void homes_find_all(struct vgpu_memory_state *m)
 		if (vgpu_memory_is_here(m, i))
 			continue;
 		p->homes[i] = p->vfs[i];
-		placed |= 1u << i;
+		placed |= VGPU_VF_BIT(i);
 	}
 	while ((i = largest_of(m, placed)) < m->n_vfs) {
-		placed |= 1u << i;
+		placed |= VGPU_VF_BIT(i);
 		if (!(m->pinned >> i & 1) &&
 		    !homes_find(m, i, p->vfs[i].size, &p->homes[i], &largest))
 			p->homes[i] =

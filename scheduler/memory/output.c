@@ -17,7 +17,7 @@ void memory_act_on_vf(struct vgpu_memory_state *m, enum vgpu_memory_action_type 
 		      uint32_t code)
 {
 	memory_act(m, type, vf, code);
-	m->telling |= 1u << vf;
+	m->telling |= VGPU_VF_BIT(vf);
 }
 
 void memory_wake_by(struct vgpu_memory_state *m, vgpu_nsec t)

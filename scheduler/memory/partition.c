@@ -41,7 +41,7 @@ static bool is_pinned(const struct vgpu_partition_request *r, uint32_t vf)
 /* The VF to place next: pinned VFs before others, and with profiles the largest first, so that each
  * partition is at a multiple of its size. */
 static uint32_t next_of(const struct vgpu_partition_request *r, const uint64_t *sizes,
-			uint32_t placed)
+			vgpu_vf_set placed)
 {
 	uint32_t i, best = r->n_vfs;
 
@@ -122,7 +122,8 @@ int vgpu_partition_plan(const struct vgpu_partition_request *request, struct vgp
 	struct vgpu_memory_request one = {.placement = request->placement};
 	struct vgpu_partition plan = {0};
 	struct vgpu_memory table;
-	uint32_t i, k, placed = 0;
+	vgpu_vf_set placed = 0;
+	uint32_t i, k;
 	int r;
 
 	if (request->n_vfs == 0 || request->n_vfs > VGPU_GPU_MAX_VFS)
@@ -146,7 +147,7 @@ int vgpu_partition_plan(const struct vgpu_partition_request *request, struct vgp
 		vgpu_memory_reserve(&table, VGPU_GPU_MAX_VFS, 0, pf);
 	one.base = pf;
 	one.span = total - pf;
-	for (k = 0; k < request->n_vfs; k++, placed |= 1u << i) {
+	for (k = 0; k < request->n_vfs; k++, placed |= VGPU_VF_BIT(i)) {
 		i = next_of(request, sizes, placed);
 		one.size = sizes[i];
 		if (one.size == 0)

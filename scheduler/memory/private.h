@@ -104,9 +104,9 @@ struct vgpu_memory_state {
 	struct vgpu_memory_extent extents[VGPU_MEMORY_EXTENTS];
 
 	struct vgpu_memory_vf vfs[VGPU_GPU_MAX_VFS];
-	uint32_t telling; /* bitmap: VFs with a HOLD, RELEASE or RESET that the core has not applied
+	vgpu_vf_set telling; /* VFs with a HOLD, RELEASE or RESET that the core has not applied
 			     yet */
-	bool engine_works; /* a VF is on the engine, or on its way there */
+	bool engine_works;   /* a VF is on the engine, or on its way there */
 
 	struct piece piece;
 	uint64_t step; /* bytes of the next piece */
@@ -115,8 +115,8 @@ struct vgpu_memory_state {
 	uint32_t free_tries; /* of the next piece of memory without an owner */
 	vgpu_nsec background_at, retry_at; /* earliest next piece of memory without an owner */
 
-	uint64_t host;		    /* bytes of host memory; 0: no VF is swapped */
-	uint32_t pinned, swappable; /* as configured; see struct vgpu_memory_config */
+	uint64_t host;		       /* bytes of host memory; 0: no VF is swapped */
+	vgpu_vf_set pinned, swappable; /* as configured; see struct vgpu_memory_config */
 	struct vgpu_residency residency;
 	vgpu_nsec swap_at;    /* no swap before that */
 	vgpu_nsec observe_at; /* when the VFs are next looked at for swaps */

@@ -180,7 +180,7 @@ static int plan_all(const struct planner *p, struct vgpu_memory_plan *plan)
 			break;
 		e = vgpu_memory_at(&table, from);
 		plan->move += e->size;
-		plan->movers |= 1u << e->owner;
+		plan->movers |= VGPU_VF_BIT(e->owner);
 		vgpu_memory_move_end(&table, from, to);
 	}
 	if (r == -ENOSPC && old->size)

@@ -79,7 +79,7 @@ static void on_vf(struct vgpu_memory_state *m, const struct vgpu_memory_event *e
 {
 	m->vfs[event->vf] = event->is;
 	if (event->code)
-		m->telling &= ~(1u << event->vf);
+		m->telling &= ~VGPU_VF_BIT(event->vf);
 }
 
 static void on_engine(struct vgpu_memory_state *m, const struct vgpu_memory_event *event)
@@ -191,5 +191,5 @@ void vgpu_memory_view(const struct vgpu_memory_state *m, struct vgpu_memory_view
 	memcpy(out->extents, m->extents, sizeof(out->extents));
 	out->partition.free = vgpu_memory_in(&local, VGPU_EXTENT_FREE);
 	for (i = 0; i < m->n_vfs; i++)
-		out->pinned |= (uint32_t)homes_is_pinned(m, i) << i;
+		out->pinned |= (vgpu_vf_set)homes_is_pinned(m, i) << i;
 }

@@ -52,7 +52,7 @@ static struct vgpu_memory_request place_for(const struct vgpu_memory_state *m, u
 }
 
 /* Bytes on the GPU that would have no owner if the VFs in OUT had left. */
-static uint64_t free_without(const struct vgpu_memory_state *m, uint32_t out)
+static uint64_t free_without(const struct vgpu_memory_state *m, vgpu_vf_set out)
 {
 	struct vgpu_memory local = vgpu_memory_local(&m->table);
 	uint64_t sum = vgpu_memory_in(&local, VGPU_EXTENT_FREE) +
@@ -65,7 +65,7 @@ static uint64_t free_without(const struct vgpu_memory_state *m, uint32_t out)
 }
 
 /* Whether VF would fit if everything being scrubbed were free and the VFs in OUT had left. */
-static bool fits_without(const struct vgpu_memory_state *m, uint32_t vf, uint32_t out)
+static bool fits_without(const struct vgpu_memory_state *m, uint32_t vf, vgpu_vf_set out)
 {
 	struct vgpu_memory_request request = place_for(m, vf);
 	struct vgpu_memory_extent storage[VGPU_MEMORY_EXTENTS];
@@ -85,19 +85,20 @@ static bool fits_without(const struct vgpu_memory_state *m, uint32_t vf, uint32_
 /* The VF to swap out next so that VF can come in; VGPU_NO_VF: none can leave, or none needs to. */
 static uint32_t next_leaver(const struct vgpu_memory_state *m, uint32_t vf)
 {
-	uint32_t order[VGPU_GPU_MAX_VFS], n, i, out = 0;
+	uint32_t order[VGPU_GPU_MAX_VFS], n, i;
+	vgpu_vf_set out = 0;
 
 	n = vgpu_residency_candidates(&m->residency, vf, m->now, order);
 	for (i = 0; i < n && !fits_without(m, vf, out); i++)
-		out |= 1u << order[i];
+		out |= VGPU_VF_BIT(order[i]);
 	/* Evict one at a time, until moves can join the free memory into one hole. */
 	if (!fits_without(m, vf, out))
 		return n && free_without(m, out) >= m->partition.vfs[vf].size ? order[0]
 									      : VGPU_NO_VF;
 	/* Keep those whose leaving does not help. */
 	for (i = 0; i < n; i++)
-		if (out >> order[i] & 1 && fits_without(m, vf, out & ~(1u << order[i])))
-			out &= ~(1u << order[i]);
+		if (out >> order[i] & 1 && fits_without(m, vf, out & ~VGPU_VF_BIT(order[i])))
+			out &= ~VGPU_VF_BIT(order[i]);
 	for (i = 0; i < n; i++)
 		if (out >> order[i] & 1)
 			return order[i];

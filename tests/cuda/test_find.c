@@ -71,6 +71,7 @@ static void finds(void)
 		{"vf0.sock", "vfio-user:vf0.sock"},
 		{"vfio-user:/run/vf0.sock", "vfio-user:/run/vf0.sock"},
 		{"0000:00:07.0", "shared:0000:00:07.0"},
+		{"00000000:0A:07.0", "shared:0000:0a:07.0"},
 		{"shared:0000:00:07.0", "shared:0000:00:07.0"},
 		{"resource:0000:00:07.0", "resource:0000:00:07.0"},
 		{"vfio:0000:00:07.0", "vfio:0000:00:07.0"},
@@ -259,7 +260,7 @@ static void refuses(void)
 	point("../../drivers/vfio-pci", PCI_DEVICES "/" VF "/driver");
 	CU_ASSERT_EQUAL(vfio_device_open(&d, NAME, &err), -EBUSY);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "driver vfio-pci has it"));
-	CU_ASSERT_EQUAL(vfio_device_open(&d, "resource:00:05.0", &err), -EINVAL);
+	CU_ASSERT_EQUAL(vfio_device_open(&d, "resource:00:05", &err), -EINVAL);
 	CU_ASSERT_EQUAL(vfio_device_open(&d, "resource:0000:00:06.0", &err), -ENODEV);
 	remove_machine();
 	CU_ASSERT_EQUAL(descriptors(), before);
@@ -287,6 +288,57 @@ static void any_call_fails(void)
 	CU_ASSERT(opened > 0);
 	CU_ASSERT(denied > 0);
 	CU_ASSERT_EQUAL(descriptors(), before);
+}
+
+/* CUDA_VISIBLE_DEVICES, as NVIDIA's Programming Guide has it, where VF 0 is the only device. */
+static void visible(void)
+{
+	char uuid[FIND_UUID_TEXT], of_uuid[60];
+	const struct {
+		const char *list;
+		bool seen;
+	} cases[] = {
+		{NULL, true},
+		{"0", true},
+		{"00", true},
+		{" 0 ", true},
+		{"0,1", true},
+		{"0,-1", true},
+		{"0,junk", true},
+		{"", false},
+		{" ", false},
+		{"-1", false},
+		{"1", false},
+		{"5", false},
+		{"-1,0", false},
+		{"1,0", false},
+		{",0", false},
+		{"0x0", false},
+		{"+0", false},
+		{"NoDevice", false},
+		{"GPU", false},
+		{"GPU-", false},
+		{"GPU-nonsense", false},
+		{"MIG-GPU-8932f937-d72c-4106-c12f-20bd9faed9f6/1/0", false},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (find_is_visible(SHARED, cases[i].list) != cases[i].seen) {
+			puts(cases[i].list ? cases[i].list : "unset");
+			CU_FAIL("the list shows another device than it says");
+		}
+	find_uuid_text(SHARED, uuid);
+	CU_ASSERT(find_is_visible(SHARED, uuid));
+	CU_ASSERT(!find_is_visible("shared:0000:00:06.0", uuid));
+	snprintf(of_uuid, sizeof(of_uuid), "%.9s", uuid); /* shortened */
+	CU_ASSERT(find_is_visible(SHARED, of_uuid));
+	snprintf(of_uuid, sizeof(of_uuid), "%s,1", uuid);
+	CU_ASSERT(find_is_visible(SHARED, of_uuid));
+	snprintf(of_uuid, sizeof(of_uuid), "1,%s", uuid);
+	CU_ASSERT(!find_is_visible(SHARED, of_uuid));
+	snprintf(of_uuid, sizeof(of_uuid), "%s0", uuid);
+	CU_ASSERT(!find_is_visible(SHARED, of_uuid));
 }
 
 /* Where a VF is, by its name; and what may be the text of such a place. */
@@ -332,6 +384,7 @@ static const struct test tests[] = {
 	{"the VF that is named, or the first one", finds},
 	{"a VF is opened as it is, by one at a time", opens},
 	{"several share a VF", shares},
+	{"the devices that a program wants to see", visible},
 	{"places on the PCI bus", places},
 	{"marks last as long as their descriptors", marks},
 	{"what is wrong is said, with the cure", refuses},

@@ -47,6 +47,15 @@ says none CUDA_ERROR_NO_DEVICE && grep -q 'set VGPU_CUDA_VF' "$run/none.err" || 
 VGPU_CUDA_LOG=1 VGPU_CUDA_VF="$run/gpu/vf9.sock" "$sample" >"$run/none.txt" 2>"$run/none.err" && fail "a program without a VF succeeded"
 says none CUDA_ERROR_NO_DEVICE && grep -q 'cannot connect' "$run/none.err" || fail "$(cat "$run/none.txt" "$run/none.err")"
 
+# A program that wants no device sees none, says why, and takes no slot; vgpu-cuda-check says so, too.
+for list in "" -1 5 GPU-nonsense MIG-1; do
+	CUDA_VISIBLE_DEVICES=$list VGPU_CUDA_LOG=1 VGPU_CUDA_VF="$run/gpu/vf1.sock" "$sample" >"$run/none.txt" 2>"$run/none.err" && fail "a program saw a device: '$list'"
+	says none CUDA_ERROR_NO_DEVICE && grep -qF "CUDA_VISIBLE_DEVICES=$list: this program sees no device" "$run/none.err" || fail "'$list': $(cat "$run/none.txt" "$run/none.err")"
+	CUDA_VISIBLE_DEVICES=$list VGPU_CUDA_VF="$run/gpu/vf1.sock" LD_LIBRARY_PATH="${library%/*}:$VGPU_BUILD/tools/nvml" "$VGPU_BUILD/tools/cuda/vgpu-cuda-check" >"$run/none.txt" 2>"$run/none.err" &&
+		fail "vgpu-cuda-check finds nothing wrong with CUDA_VISIBLE_DEVICES='$list'"
+	grep -qF "CUDA_VISIBLE_DEVICES=$list: programs see no device; unset it, or set it to 0 or GPU-" "$run/none.err" || fail "$(cat "$run/none.err")"
+done
+
 # All checks, in two programs at a time on two VFs, which they give back.
 program a 0; a=$program_pid
 program b 1; b=$program_pid

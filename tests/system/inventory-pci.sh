@@ -15,7 +15,20 @@ conf() { # GPUS...
 	done
 }
 conf 41 3
+# The address as nvidia-smi prints it; vgpud and vgpuctl have one form of it, and take every form that tools print.
+sed -i 's/xe:0000:41:00.0/xe:00000000:41:00.0/' "$run/vgpud.conf"
+"$vgpud" --config "$run/vgpud.conf" --check-config || fail "the address is refused"
 start_vgpud
+[ "$(json gpu list | jq -r '.gpus[0].device')" = xe:0000:41:00.0 ] || fail "$(ctl gpu list)"
+for address in 0000:41:00.1 41:00.1 00000000:41:00.1 pci_0000_41_00_1; do
+	[ "$(json vf show $address | jq .vf)" = 0 ] || fail "no VF at $address"
+done
+for address in 0000:41:00.0 41:00.0 00000000:41:00.0 pci_0000_41_00_0; do
+	ctl --gpu $address gpu show >/dev/null || fail "no GPU at $address"
+done
+sed 's/xe:00000000:41:00.0/xe:0000:4x:00.0/' "$run/vgpud.conf" >"$run/wrong.conf"
+"$vgpud" --config "$run/wrong.conf" --check-config 2>"$run/said" && fail "0000:4x:00.0 is no address"
+grep -q "not a PCI address; want one like 0000:01:00.0" "$run/said" || fail "$(cat "$run/said")"
 ctl inventory --format nova-pci --output "$run/pci.yaml" 2>"$run/said" || fail "$(cat "$run/said")"
 ctl inventory --format json >"$run/inventory.json"
 /usr/bin/python3 - "$run/pci.yaml" "$run/inventory.json" "$(hostname)" <<'PY' || fail "$(cat "$run/pci.yaml")"

@@ -63,6 +63,14 @@ explains vm3 "^vm3 claims no VF and has none$"
 virsh -q start vm1 || fail "vm1 does not start"
 leases_are '["vm1 running"]' || fail "leases: $(leases)"
 explains vm1 "^vm1/a: running: VF 0 of gpu0, at $run/gpu/vf0.sock$"
+for words in "vm explain vm99" "vm set vm99 weight=1" "validate vm99"; do
+	PATH=$PATH:${agent%/*} "$vgpuctl" $words 2>"$run/said"; r=$?
+	[ $r = 5 ] || fail "$words, which does not exist: exit code $r, not 5: $(cat "$run/said")"
+done
+# A UUID names a VM in any case, as for virsh.
+upper=$(virsh -q domuuid vm1 | head -1 | tr a-f A-F)
+PATH=$PATH:${agent%/*} ctl vm explain "$upper" >/dev/null || fail "vm explain does not know $upper"
+ctl vm show "$upper" >/dev/null || fail "vm show does not know $upper"
 PATH=$PATH:${agent%/*} ctl vm explain vm99 2>"$run/said" && fail "vm explain accepted vm99, which does not exist"
 grep -q "vm99: Domain not found" "$run/said" || fail "vm99: $(cat "$run/said")"
 virsh -q start vm2 2>"$run/said" && fail "vm2 has started although its claim does not fit"
@@ -199,7 +207,7 @@ vm_set() { PATH=$PATH:${agent%/*} ctl vm set "$@" >"$run/set.txt" 2>"$run/said";
 claims() { for of in --config --live; do virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 $of; done; }
 vm_set vm1 weight=600 latency_slice_us=3000 || fail "vgpuctl vm set failed: $(cat "$run/said")"
 await 20 weight_is 600
-[ "$(claims | grep -c 'name="weight" value="600"')" = 2 ] || fail "vm set did not change both claims of vm1: $(claims)"
+[ "$(claims | grep -c '<weight>600</weight>')" = 2 ] && ! claims | grep -q '<param name="weight"' || fail "vm set did not change both claims of vm1: $(claims)"
 grep -q "^vm1/a, the definition: weight 700 -> 600$" "$run/set.txt" && grep -q "^vm1/a, the running VM: weight 500 -> 600$" "$run/set.txt" ||
 	fail "vm set says: $(cat "$run/set.txt")"
 # What vgpud refuses, the hook would refuse at the next start: vm set changes neither claim.

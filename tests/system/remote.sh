@@ -22,6 +22,8 @@ cat >"$run/bin/ssh" <<-SSH
 	user@there | ssh://user@there:2222) ;;
 	dies) exit 0 ;;
 	talks) echo "Welcome to this host"; exit 0 ;;
+	banner) printf '\\nWelcome to node7 (Ubuntu)\\n\\nLast login: never\\n' ;;
+	prompt) printf 'node7> ' ;;
 	*) echo "ssh: connect to host \$3 port 22: No route to host" >&2; exit 255 ;;
 	esac
 	exec env -i PATH="$run/there:${vgpuctl%/*}:/usr/bin:/bin" VGPUD_SOCKET="$run/control.sock" /bin/sh -c "\$4"
@@ -71,6 +73,18 @@ for host in dies talks; do
 	PATH=$run/bin:$PATH "$vgpuctl" --host $host gpu list >"$run/a" 2>"$run/said"; r=$?
 	[ $r != 0 ] && [ ! -s "$run/a" ] && grep -q "$host" "$run/said" || fail "--host $host: $r $(cat "$run/a" "$run/said")"
 done
+# A shell that prints before it runs the program: what it prints is skipped and named, and no answer is lost.
+for host in banner prompt; do
+	printed() { PATH=$run/bin:$PATH VGPUD_SOCKET=/nonexistent "$vgpuctl" --host $host "$@" 2>"$run/said"; }
+	printed gpu list >"$run/a" || fail "--host $host: $(cat "$run/said")"
+	ctl gpu list | cmp - "$run/a" || fail "--host $host: $(cat "$run/a")"
+	grep -q "$host: skipped what the remote shell prints, beginning with \"\(Welcome to node7 (Ubuntu)\|node7> \)\"" "$run/said" &&
+		[ "$(wc -l <"$run/said")" = 1 ] || fail "--host $host: $(cat "$run/said")"
+	printed -w --interval 0.05 --count 3 gpu show >/dev/null || fail "--host $host: $(cat "$run/said")"
+	printed doctor -o json >"$run/doctor.json"
+	[ $host = prompt ] || jq -e 'length > 0' "$run/doctor.json" >/dev/null || fail "--host $host, doctor: $(cat "$run/doctor.json")"
+done
+PATH=$run/bin:$PATH "$vgpuctl" --host talks gpu list 2>"$run/said"; [ $? = 3 ] && grep -q 'talks: the remote shell prints "Welcome to this host", and no vgpud answers' "$run/said" || fail "$(cat "$run/said")"
 # doctor runs there.
 there doctor -o json >"$run/doctor.json" # its findings, and so its exit code, are this machine's
 jq -e 'length > 0' "$run/doctor.json" >/dev/null || fail "$(cat "$run/said")"

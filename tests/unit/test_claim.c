@@ -162,7 +162,7 @@ static const struct {
 	{VF("<memory>9000000000000000000</memory>"), "not a whole number above 0", true},
 	{VF("<memory unit='MB'>5</memory>"), "unit 'MB' is not known", false},
 	{VF("<device gpu='a' pool='b'/>"), "gpu or pool, not both", false},
-	{VF("<device gpu='a' vf='31'/>"), "want 0 to 30", false},
+	{VF("<device gpu='a' vf='64'/>"), "want 0 to 63", false},
 	{VF("<device vf='1'/>"), "name that GPU with gpu", false},
 	{VF("<profile/>"), "<profile>: want a name", false},
 	{VF("<profile>a b</profile>"), "profile = 'a b': want letters", false},
@@ -281,7 +281,7 @@ static void schema_agrees(void)
 {
 	static const char *const good[] = {
 		"<vgpu " NS " version='1'><vf name='a'/></vgpu>",
-		VF("<device gpu='a' vf='30'/><memory unit='GiB'>1</memory>"),
+		VF("<device gpu='a' vf='63'/><memory unit='GiB'>1</memory>"),
 		VF("<device pool='a'/>"),
 		VF("<profile>a</profile><lifecycle on-hang='pause' binding='auto'/>"),
 		VF("<lifecycle on-release='scrub'/>"),

@@ -50,7 +50,7 @@ static void names(void)
 		{"vfio-user:/run/softgpu/pf.sock", &vgpu_gpuiov_driver, ""},
 		{"null:", &vgpu_null_driver, ""},
 		{"null:max_vfs=8,command_us=20,busy=3,hang=1", &vgpu_null_driver, ""},
-		{"null:max_vfs=99", NULL, "max_vfs = 99: want 1 to 31"},
+		{"null:max_vfs=99", NULL, "max_vfs = 99: want 1 to 64"},
 		{"null:colour=red", NULL, "no such parameter"},
 		{"null:busy", NULL, "busy: want NAME=VALUE"},
 		{"null-firmware:", &vgpu_null_firmware_driver, ""},

@@ -27,7 +27,7 @@ static bool doctor_says(const char *what)
 {
 	text[0] = '\0';
 	bad = 0;
-	vfio_doctor(finding, NULL);
+	vfio_doctor(finding, NULL, DOCTOR_NEEDS_ALL);
 	return strstr(text, what) != NULL;
 }
 

@@ -276,7 +276,9 @@ static void files_that_are_not_replaced(void)
 
 	snprintf(path, sizeof(path), "%s", in_dir("target"));
 	snprintf(below, sizeof(below), "%s/below", path);
-	vgpu_make_parent(below);
+	CU_ASSERT_EQUAL(vgpu_make_parent(below), 0);
+	CU_ASSERT_EQUAL(vgpu_make_parent(below), 0);
+	CU_ASSERT_EQUAL(vgpu_make_parent(in_dir("nowhere/below/file")), -ENOENT);
 	CU_ASSERT_EQUAL(vgpu_file_replace(below, 0600, "x", 1), 0);
 	CU_ASSERT_EQUAL(vgpu_file_replace(path, 0600, "x", 1), -EISDIR);
 	CU_ASSERT_EQUAL(access(in_dir("target.new"), F_OK), -1);

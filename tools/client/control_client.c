@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,13 +143,11 @@ static char *exchange(int fd, const char *request)
 	return read_line(fd);
 }
 
-int client_call(int fd, const char *method, struct json_object *args, struct json_object **result,
-		struct vgpu_error *err)
+/* Reads the refusal or the result from ANSWER, which it frees; NULL: none came. */
+static int take_answer(char *answer, struct json_object **result, struct vgpu_error *err)
 {
-	char *request = client_request(method, args), *answer = exchange(fd, request);
 	int refusal = 0, r;
 
-	free(request);
 	if (!answer)
 		return vgpu_error_set(err, -ECONNRESET,
 				      "vgpud closed the connection without an answer: it has "
@@ -156,4 +155,47 @@ int client_call(int fd, const char *method, struct json_object *args, struct jso
 	r = client_answer(answer, result, &refusal, err);
 	free(answer);
 	return r > 0 ? refusal : r;
+}
+
+int client_call(int fd, const char *method, struct json_object *args, struct json_object **result,
+		struct vgpu_error *err)
+{
+	char *request = client_request(method, args), *answer = exchange(fd, request);
+
+	free(request);
+	return take_answer(answer, result, err);
+}
+
+/* Removes what comes before an object, and copies the first line of it that is not empty to
+ * SKIPPED. Returns whether any of TEXT is left. */
+static bool skip_lines(char *text, char *skipped, size_t size)
+{
+	char *object = strchrnul(text, '{'), *line = text + strspn(text, "\r\n");
+
+	if (line < object && !skipped[0])
+		snprintf(skipped, size, "%.*s", (int)strcspn(line, "\r\n{"), line);
+	memmove(text, object, strlen(object) + 1);
+	return *text;
+}
+
+int client_call_beyond(int fd, const char *method, struct json_object *args,
+		       struct json_object **result, char *skipped, size_t size,
+		       struct vgpu_error *err)
+{
+	char *request = client_request(method, args), *answer = exchange(fd, request);
+	struct vgpu_error why;
+	int r;
+
+	free(request);
+	skipped[0] = '\0';
+	while (answer && !skip_lines(answer, skipped, size)) {
+		free(answer);
+		answer = read_line(fd);
+	}
+	r = take_answer(answer, result, &why);
+	if (r == -ECONNRESET && skipped[0])
+		return vgpu_error_set(err, r,
+				      "the remote shell prints \"%.80s\", and no vgpud answers",
+				      skipped);
+	return r < 0 ? vgpu_error_set(err, r, "%s", why.text) : r;
 }

@@ -22,6 +22,16 @@ int client_connect(const char *path, struct vgpu_error *err);
 int client_call(int fd, const char *method, struct json_object *args, struct json_object **result,
 		struct vgpu_error *err);
 
+/*
+ * The same over a connection through a program that may print lines of its own before it passes on
+ * what vgpud answers, such as another host's shell: what comes before a JSON object is skipped.
+ * Copies its first line to SKIPPED of SIZE bytes, "" if there was none; the reason in ERR quotes it
+ * if no answer comes.
+ */
+int client_call_beyond(int fd, const char *method, struct json_object *args,
+		       struct json_object **result, char *skipped, size_t size,
+		       struct vgpu_error *err);
+
 /* The two halves of a call, for a program that waits for the socket itself. */
 
 /* Returns the line that calls METHOD with ARGS (the call frees them; NULL: none), newline included;

@@ -117,6 +117,11 @@ CUresult call_start(void)
 		call_log("%s", err.text);
 		return CUDA_ERROR_NO_DEVICE;
 	}
+	/* Before the VF is opened: it has room for few programs. */
+	if (!find_is_visible(name, getenv(FIND_VISIBLE))) {
+		call_log(FIND_VISIBLE "=%s: this program sees no device", getenv(FIND_VISIBLE));
+		return CUDA_ERROR_NO_DEVICE;
+	}
 	record_begin(name);
 	if (!forks)
 		forks = pthread_atfork(NULL, NULL, in_child) == 0;

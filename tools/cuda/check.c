@@ -23,7 +23,7 @@
 
 #define LIBRARY "libcuda.so.1"
 #define NVML "libnvidia-ml.so.1"
-#define VFS_MOST 32
+#define VFS_MOST 64
 #define MANAGED_MEMORY 83 /* CUdevice_attribute */
 #define MAJOR 75	  /* CUdevice_attribute: compute capability */
 #define MINOR 76
@@ -93,7 +93,7 @@ static bool check_library(const char *what, const char *name, void **library)
  * program has it alone. */
 static bool check_vf(bool *busy)
 {
-	char name[FIND_NAME_SIZE], all[VFS_MOST][PCI_ADDRESS_SIZE];
+	char name[FIND_NAME_SIZE], all[VFS_MOST][PCI_ADDRESS_SIZE], uuid[FIND_UUID_TEXT];
 	struct vfio_device *device;
 	struct vgpu_error err = {""};
 	int i, n = find_all(all, VFS_MOST), r;
@@ -103,6 +103,12 @@ static bool check_vf(bool *busy)
 	if (find_vf(name, &err) < 0)
 		return complain("%s", err.text);
 	say("VF", "%s%s", name, getenv(FIND_VARIABLE) ? ", by " FIND_VARIABLE : "");
+	if (!find_is_visible(name, getenv(FIND_VISIBLE))) {
+		find_uuid_text(name, uuid);
+		return complain(FIND_VISIBLE
+				"=%s: programs see no device; unset it, or set it to 0 or %s",
+				getenv(FIND_VISIBLE), uuid);
+	}
 	if (strncmp(name, "resource:", strlen("resource:")) != 0 &&
 	    strncmp(name, "shared:", strlen("shared:")) != 0)
 		return true; /* opening it would reset it */

@@ -48,7 +48,7 @@ int find_vf(char out[FIND_NAME_SIZE], struct vgpu_error *err)
 {
 	static const char *const prefixes[] = {"shared:", "resource:", "vfio:", "vfio-user:"};
 	const char *wanted = getenv(FIND_VARIABLE), *prefix = "vfio-user:";
-	char first[1][PCI_ADDRESS_SIZE];
+	char first[1][PCI_ADDRESS_SIZE], address[PCI_ADDRESS_SIZE];
 	size_t i;
 
 	if (!wanted || !*wanted) {
@@ -59,8 +59,10 @@ int find_vf(char out[FIND_NAME_SIZE], struct vgpu_error *err)
 				"VM, or set " FIND_VARIABLE " to the socket of one, DIR/vfN.sock");
 		wanted = first[0];
 	}
-	if (pci_is_address(wanted))
+	if (pci_address_normal(wanted, address) == 0) {
+		wanted = address;
 		prefix = "shared:";
+	}
 	for (i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
 		if (strncmp(wanted, prefixes[i], strlen(prefixes[i])) == 0)
 			prefix = "";
@@ -74,27 +76,24 @@ void find_pci(const char *name, struct find_pci *out)
 {
 	const char *place = strchr(name, ':') + 1; /* each name has a prefix */
 
-	*out = (struct find_pci){.domain = FIND_NO_DOMAIN};
-	if (pci_is_address(place))
-		sscanf(place, "%x:%x:%x.%x", &out->domain, &out->bus, &out->device, &out->function);
+	if (!find_parse(place, out))
+		*out = (struct find_pci){.domain = FIND_NO_DOMAIN};
 }
 
 bool find_parse(const char *text, struct find_pci *out)
 {
-	struct find_pci p = {0};
-	int end = 0;
+	const char *bus = strchr(text, ':');
+	struct pci_address a;
+	char function[PCI_ADDRESS_SIZE];
 
-	/* sscanf() takes signs and "0x". */
-	if (text[strspn(text, "0123456789abcdefABCDEF:.")])
+	/* CUDA and NVML also take an address without its function. */
+	if (bus && strchr(bus + 1, ':') && !strchr(text, '.') &&
+	    snprintf(function, sizeof(function), "%s.0", text) < (int)sizeof(function))
+		text = function;
+	if (pci_address_read(text, &a) < 0)
 		return false;
-	if (sscanf(text, "%x:%x:%x%n.%x%n", &p.domain, &p.bus, &p.device, &end, &p.function, &end) <
-	    3) {
-		p.domain = 0;
-		if (sscanf(text, "%x:%x.%x%n", &p.bus, &p.device, &p.function, &end) < 3)
-			return false;
-	}
-	*out = p;
-	return !text[end];
+	*out = (struct find_pci){a.domain, a.bus, a.device, a.function};
+	return true;
 }
 
 /* FNV-1a, 64 bit, twice. */
@@ -107,6 +106,40 @@ void find_uuid(const char *name, uint8_t uuid[16])
 		h[1] = (h[1] ^ (uint8_t)*name) * UINT64_C(0x100000001b3);
 	}
 	memcpy(uuid, h, sizeof(h));
+}
+
+void find_uuid_text(const char *name, char out[FIND_UUID_TEXT])
+{
+	uint8_t u[16];
+	int i, n = snprintf(out, FIND_UUID_TEXT, "GPU-");
+
+	find_uuid(name, u);
+	for (i = 0; i < 16; i++)
+		n += snprintf(out + n, FIND_UUID_TEXT - (size_t)n, "%s%02x",
+			      i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
+}
+
+bool find_is_visible(const char *name, const char *list)
+{
+	static const char kind[] = "GPU-", space[] = " \t";
+	char uuid[FIND_UUID_TEXT];
+	const char *digits;
+	size_t length;
+
+	if (!list)
+		return true;
+	/* There is one device: if the list begins with another one, all that follows is not seen.
+	 */
+	list += strspn(list, space);
+	length = strcspn(list, ",");
+	while (length > 0 && strchr(space, list[length - 1]))
+		length--;
+	digits = list + strspn(list, "0");
+	if (length > 0 && digits == list + length)
+		return true;
+	find_uuid_text(name, uuid);
+	return length > strlen(kind) && length < sizeof(uuid) &&
+	       strncasecmp(list, uuid, length) == 0;
 }
 
 void find_key(const char *name, char out[FIND_NAME_SIZE])

@@ -28,6 +28,16 @@ bool find_parse(const char *text, struct find_pci *out);
 
 /* Writes 16 bytes to UUID, which tell VFs of one machine apart, by their names. */
 void find_uuid(const char *name, uint8_t uuid[16]);
+/* The same as text, "GPU-" and a UUID. */
+#define FIND_UUID_TEXT 41
+void find_uuid_text(const char *name, char out[FIND_UUID_TEXT]);
+
+/* Which devices a program wants to see: NVIDIA's variable, a list of numbers and UUIDs, which may
+ * be shortened. Those before the first one that is no device are seen; an empty list has none. */
+#define FIND_VISIBLE "CUDA_VISIBLE_DEVICES"
+/* Whether a program sees the VF called NAME with LIST in that variable; NULL: it is not set. */
+bool find_is_visible(const char *name, const char *list);
+
 /* Writes what all programs of this machine find the same VF by: its name, and of a socket its file,
  * whatever path leads there. */
 void find_key(const char *name, char out[FIND_NAME_SIZE]);

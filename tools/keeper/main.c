@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "vgpu/about.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
@@ -243,6 +244,13 @@ static void pause_ms(int signals, int ms)
 		ended = s.ssi_signo != SIGHUP && s.ssi_signo != SIGCHLD;
 }
 
+static const char help[] =
+	"usage: vgpud-keeper COMMAND [ARGUMENT...]\n"
+	"       vgpud-keeper --help | --version\n"
+	"Runs vgpud, restarts it when it dies, and holds the descriptors of GPUs meanwhile.\n"
+	"SIGHUP restarts the command; SIGTERM and SIGINT end it.\n"
+	"Not needed where systemd runs vgpud (FileDescriptorStoreMax=).\n";
+
 int main(int argc, char **argv)
 {
 	int socket, signals, status, wait_ms = FIRST_WAIT_MS;
@@ -250,14 +258,11 @@ int main(int argc, char **argv)
 	long long started;
 	char name[64];
 
+	if (vgpu_about(argc, argv, "vgpud-keeper", help))
+		return 0;
 	if (argc < 2 || argv[1][0] == '-') {
-		fputs("usage: vgpud-keeper COMMAND [ARGUMENT...]\n"
-		      "Runs vgpud, restarts it when it dies, and holds the descriptors of GPUs "
-		      "meanwhile.\n"
-		      "SIGHUP restarts the command; SIGTERM and SIGINT end it.\n"
-		      "Not needed where systemd runs vgpud (FileDescriptorStoreMax=).\n",
-		      argc < 2 || strcmp(argv[1], "--help") ? stderr : stdout);
-		return argc < 2 || strcmp(argv[1], "--help") ? 2 : 0;
+		fputs(help, stderr);
+		return 2;
 	}
 	socket = make_socket(name);
 	sigemptyset(&mask);

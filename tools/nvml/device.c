@@ -7,8 +7,6 @@
 
 #include "library.h"
 
-#define UUID_TEXT 41
-
 /* CUdevice_attribute */
 enum { MAJOR = 75, MINOR = 76 };
 
@@ -35,17 +33,6 @@ static nvmlReturn_t get_about(const struct vf *vf, struct about *out)
 	out->major = sum.about.attributes[MAJOR];
 	out->minor = sum.about.attributes[MINOR];
 	return NVML_SUCCESS;
-}
-
-static void uuid_text(const struct vf *vf, char out[UUID_TEXT])
-{
-	uint8_t u[16];
-	int i, n = snprintf(out, UUID_TEXT, "GPU-");
-
-	vf_uuid(vf, u);
-	for (i = 0; i < 16; i++)
-		n += snprintf(out + n, UUID_TEXT - (size_t)n, "%s%02x",
-			      i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
 }
 
 nvmlReturn_t nvmlDeviceGetCount_v2(uint32_t *n)
@@ -84,10 +71,10 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *out)
 {
 	const struct vf *vf;
 	nvmlReturn_t e = call_begin_system(uuid && out, &vf);
-	char text[UUID_TEXT] = "";
+	char text[VF_UUID_SIZE] = "";
 
 	if (e == NVML_SUCCESS && vf)
-		uuid_text(vf, text);
+		vf_uuid(vf, text);
 	if (e == NVML_SUCCESS && (!vf || strcasecmp(uuid, text) != 0))
 		e = NVML_ERROR_NOT_FOUND;
 	if (e == NVML_SUCCESS)
@@ -139,10 +126,10 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, uint32_t size)
 {
 	const struct vf *vf;
 	nvmlReturn_t e = call_begin(device, uuid, &vf);
-	char text[UUID_TEXT];
+	char text[VF_UUID_SIZE];
 
 	if (e == NVML_SUCCESS) {
-		uuid_text(vf, text);
+		vf_uuid(vf, text);
 		e = call_text(uuid, size, text);
 	}
 	return CALL_END(e);

@@ -69,7 +69,9 @@ void vf_close(struct vf *vf);
 /* 0; -EOPNOTSUPP: only a program that uses the VF can know; -EIO: it does not answer. */
 int vf_facts(const struct vf *vf, struct vf_facts *out);
 const char *vf_key(const struct vf *vf);
-void vf_uuid(const struct vf *vf, uint8_t uuid[16]);
+/* "GPU-" and a UUID */
+#define VF_UUID_SIZE 41
+void vf_uuid(const struct vf *vf, char out[VF_UUID_SIZE]);
 /* The VF's place. One that is a socket has none here, and a domain that no function can have. */
 void vf_pci(const struct vf *vf, struct nvml_pci *out);
 /* Whether TEXT is that place, as of find_parse(). */

@@ -67,9 +67,9 @@ const char *vf_key(const struct vf *vf)
 	return vf->key;
 }
 
-void vf_uuid(const struct vf *vf, uint8_t uuid[16])
+void vf_uuid(const struct vf *vf, char out[VF_UUID_SIZE])
 {
-	find_uuid(vf->name, uuid);
+	find_uuid_text(vf->name, out);
 }
 
 static int read_register(const struct vf *vf, uint32_t at, void *out, uint32_t size)

@@ -744,7 +744,8 @@ int main(int argc, char **argv)
 		VARY,
 		BACKGROUND,
 		COVER,
-		HELP
+		HELP,
+		VERSION
 	};
 	static const struct option options[] = {
 		{"policy", required_argument, NULL, POLICY},
@@ -773,6 +774,7 @@ int main(int argc, char **argv)
 		{"background", required_argument, NULL, BACKGROUND},
 		{"cover", required_argument, NULL, COVER},
 		{"help", no_argument, NULL, HELP},
+		{"version", no_argument, NULL, VERSION},
 		{NULL, 0, NULL, 0},
 	};
 	struct options o = {.decisions = 1000000,
@@ -881,6 +883,9 @@ int main(int argc, char **argv)
 			break;
 		case HELP:
 			usage(stdout);
+			return 0;
+		case VERSION:
+			puts("vgpu-sim " VGPU_VERSION);
 			return 0;
 		default:
 			return 2;

@@ -50,7 +50,7 @@ struct vhost_memory {
 	} piece;
 	struct tell tells[TELLS];
 	uint32_t head, tail;
-	uint32_t told; /* bitmap: VFs of which the core got a message since the reducer was told
+	vgpu_vf_set told; /* VFs of which the core got a message since the reducer was told
 			  about them */
 	uint32_t
 		scrubs[VGPU_GPU_MAX_VFS]; /* requested by the core, not yet passed to the reducer */
@@ -303,7 +303,8 @@ static void observe(struct vhost *h)
 	struct vhost_memory *m = h->gpu_memory;
 	struct vgpu_core_view core;
 	struct vgpu_vf_view view;
-	uint32_t i, told = m->told;
+	vgpu_vf_set told = m->told;
+	uint32_t i;
 
 	m->told = 0;
 	m->late = false;
@@ -350,7 +351,7 @@ static void deliver(struct vhost *h)
 		    m->tells[i % TELLS].event.type != VGPU_EV_SCRUBBED)
 			return;
 	if (e.type != VGPU_EV_SCRUBBED)
-		m->told |= 1u << e.vf;
+		m->told |= VGPU_VF_BIT(e.vf);
 }
 
 static void finish_piece(struct vhost *h)

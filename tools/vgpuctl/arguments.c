@@ -57,6 +57,7 @@ static int read_domain(struct reading *in)
 {
 	size_t size;
 	char *xml;
+	int r;
 
 	if (!*in->word)
 		return want(in, "the name of a VM");
@@ -64,9 +65,9 @@ static int read_domain(struct reading *in)
 		in->word++;
 		return EXIT_OK;
 	}
-	xml = domain_xml(*in->word++, &size);
-	if (!xml)
-		return EXIT_FAILED;
+	r = domain_xml(*in->word++, &xml, &size);
+	if (r != EXIT_OK)
+		return r;
 	json_object_object_add(in->args, "xml", json_object_new_string(xml));
 	free(xml);
 	return EXIT_OK;

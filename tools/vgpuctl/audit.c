@@ -15,6 +15,7 @@
 #include "domain.h"
 #include "placement.h"
 #include "table.h"
+#include "vgpu/names.h"
 #include "vm.h"
 
 /* What can be wrong; those after WRONG are only told. */
@@ -149,14 +150,16 @@ static void ask_libvirt(struct domains *out)
 	char unused[] = "", verb[] = "list", *argv[] = {unused, verb, NULL}, *text, *line, *rest;
 	char uuid[64], state[16];
 	size_t size = 0;
-	int status, name;
+	int code, name;
 
-	text = domain_output(argv, &size, &status);
-	if (text && status == 0) {
+	text = domain_output(argv, &size, &code);
+	if (text && code == 0) {
 		out->names = json_object_new_object();
 		out->running = json_object_new_object();
 		for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-			if (sscanf(line, "%63s %15s %n", uuid, state, &name) != 2)
+			/* Another host's shell may print lines of its own. */
+			if (sscanf(line, "%63s %15s %n", uuid, state, &name) != 2 ||
+			    strlen(uuid) >= VGPU_UUID_SIZE || vgpu_uuid_normal(uuid, uuid) < 0)
 				continue;
 			json_object_object_add(out->names, uuid,
 					       json_object_new_string(line + name));

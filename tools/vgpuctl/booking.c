@@ -6,7 +6,6 @@
  */
 #include "booking.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,31 +17,19 @@
 #include "session.h"
 #include "tree.h"
 #include "vgpu/clock.h"
+#include "vgpu/names.h"
 
 /* Longer than vgpud waits, so that it knows of an answer that is late. */
 #define LONGEST_S 6
-#define UUID_SIZE 37
 
-/* It becomes a part of a URL. */
-static bool is_uuid(const char *text)
+/* A UUID, which becomes a part of a URL. */
+static bool read_uuid(char out[VGPU_UUID_SIZE])
 {
-	size_t i;
+	char line[VGPU_UUID_SIZE + 1] = "";
 
-	for (i = 0; i < UUID_SIZE - 1; i++) {
-		bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-
-		if (dash ? text[i] != '-' : !isxdigit((unsigned char)text[i]))
-			return false;
-	}
-	return text[i] == '\0';
-}
-
-static bool read_uuid(char out[UUID_SIZE + 1])
-{
-	if (!fgets(out, UUID_SIZE + 1, stdin))
-		out[0] = '\0';
-	out[strcspn(out, "\n")] = '\0';
-	if (is_uuid(out))
+	if (fgets(line, sizeof(line), stdin))
+		line[strcspn(line, "\n")] = '\0';
+	if (vgpu_uuid_normal(line, out) == 0)
 		return true;
 	fputs("vgpuctl: booking: want a server's UUID on stdin\n", stderr);
 	return false;
@@ -110,7 +97,7 @@ static int read_allocations(const struct options *o, const char *uuid, struct js
 int booking(const struct options *o)
 {
 	struct json_object *amounts, *answer, *gpus;
-	char uuid[UUID_SIZE + 1], here[256] = "";
+	char uuid[VGPU_UUID_SIZE], here[256] = "";
 	int code;
 
 	if (!o->placement) {

@@ -159,8 +159,8 @@ static void offer_values(const struct line *line, const char *value)
 		offer_asked(line, "vf.list", "vfs", "vf");
 	else if (strcmp(value, "VFS") == 0)
 		puts("all");
-	else if (strcmp(value, "json") == 0)
-		puts("json\ntext");
+	else if (strcmp(value, "json|csv") == 0)
+		puts("json\ncsv\ntext");
 	else if (strcmp(value, "COLUMN") == 0)
 		puts("vf\nvm\nnow\nreceived\nwait\nturns\noverrun");
 }

@@ -5,64 +5,41 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "claim.h"
+#include "exit_code.h"
 #include "remote.h"
-#include "vgpu/file.h"
 
-void domain_run(char **argv)
+static char program[] = "vgpud-libvirt";
+static const char cure[] = "install the package vgpud-libvirt";
+
+int domain_run(char **argv)
 {
-	static char program[] = "vgpud-libvirt";
-
-	int r;
-
 	argv[0] = program;
-	r = remote_run(argv);
-	fprintf(stderr, "vgpuctl: cannot run %s: %s; install the package vgpud-libvirt\n", program,
-		strerror(-r));
+	return remote_wait(argv, cure);
 }
 
-char *domain_output(char **argv, size_t *size, int *status)
+char *domain_output(char **argv, size_t *size, int *code)
 {
-	char *text = NULL;
-	int ends[2], r;
-	pid_t child;
-
-	*status = -1;
-	if (pipe(ends) < 0)
-		return NULL;
-	child = fork();
-	if (child == 0) {
-		dup2(ends[1], STDOUT_FILENO);
-		close(ends[0]);
-		close(ends[1]);
-		domain_run(argv);
-		_exit(127);
-	}
-	close(ends[1]);
-	r = child < 0 ? -errno : vgpu_read_all(ends[0], CLAIM_MAX_BYTES, &text, size);
-	close(ends[0]);
-	if (child > 0 && waitpid(child, status, 0) == child)
-		*status = WIFEXITED(*status) ? WEXITSTATUS(*status) : -1;
-	errno = -r;
-	return r < 0 ? NULL : text;
+	argv[0] = program;
+	return remote_output(argv, cure, size, code);
 }
 
-char *domain_xml(const char *name, size_t *size)
+int domain_xml(const char *name, char **out, size_t *size)
 {
 	char unused[] = "", verb[] = "xml";
 	char *argv[] = {unused, verb, strdup(name), NULL}, *text = NULL;
-	int status;
+	int code = -1;
 
 	if (argv[2])
-		text = domain_output(argv, size, &status);
+		text = domain_output(argv, size, &code);
 	if (!text)
 		fprintf(stderr, "vgpuctl: %s: its XML: %s\n", name, strerror(errno));
 	free(argv[2]);
-	if (text && status == 0)
-		return text;
+	if (text && code == EXIT_OK) {
+		*size = remote_skip(text, '<');
+		*out = text;
+		return EXIT_OK;
+	}
 	free(text);
-	return NULL;
+	return code == EXIT_OK ? EXIT_FAILED : remote_code(code);
 }

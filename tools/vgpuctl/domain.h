@@ -4,18 +4,19 @@
 
 #include <stddef.h>
 
-/* Returns the XML of the libvirt domain NAME: SIZE bytes and a terminating zero, which the caller
- * frees. Runs vgpud-libvirt for it, the only program that links libvirt's client. NULL on failure,
- * with the reason on stderr. */
-char *domain_xml(const char *name, size_t *size);
+/* Gets the XML of the libvirt domain NAME: SIZE bytes and a terminating zero, which the caller
+ * frees. Runs vgpud-libvirt for it, the only program that links libvirt's client. Returns an exit
+ * code (exit_code.h), with the reason of a failure on stderr; OUT is written on success only. */
+int domain_xml(const char *name, char **out, size_t *size);
 
 /* Runs vgpud-libvirt with the arguments ARGV, as domain_run does, and returns what it prints: SIZE
- * bytes and a terminating zero, which the caller frees. STATUS is its exit code, -1: it had none.
+ * bytes and a terminating zero, which the caller frees. CODE is its exit code, -1: it had none.
  * NULL: an error, in errno. */
-char *domain_output(char **argv, size_t *size, int *status);
+char *domain_output(char **argv, size_t *size, int *code);
 
-/* Replaces this program by vgpud-libvirt with the arguments ARGV; overwrites ARGV[0] with its name.
- * Returns only if vgpud-libvirt cannot be run, with the reason on stderr. */
-void domain_run(char **argv);
+/* Runs vgpud-libvirt with the arguments ARGV, here or on the host of remote_set(), with this
+ * program's stdin, stdout and stderr; overwrites ARGV[0] with its name. Returns its exit code, or
+ * one of exit_code.h if it cannot be run, with the reason on stderr. */
+int domain_run(char **argv);
 
 #endif

@@ -20,7 +20,6 @@
 #define MIB (1 << 20)
 #define LONGEST_FILE MIB
 /* Where vgpud serves metrics in its documents and its example of a configuration. */
-#define METRICS_PORT 9475
 
 /* What is written, and about what. */
 struct report {
@@ -185,10 +184,22 @@ static int as_prometheus(struct report *r)
 {
 	struct json_object *list = json_object_new_array(), *o = json_object_new_object();
 	struct json_object *targets = json_object_new_array(), *labels = json_object_new_object();
+	const char *metrics = get_text(gpu_at(r, 0), "metrics"), *port = strrchr(metrics, ':');
 	char target[300], pools[512] = ",";
 	size_t i;
 
-	snprintf(target, sizeof(target), "%s:%d", host_of(r), METRICS_PORT);
+	if (!port || strncmp(metrics, "unix:", 5) == 0) {
+		fprintf(stderr,
+			"vgpuctl: inventory: Prometheus cannot reach vgpud's metrics at '%s': set "
+			"[daemon] metrics to an address with a port ('man vgpud.conf')\n",
+			metrics);
+		json_object_put(list);
+		json_object_put(o);
+		json_object_put(targets);
+		json_object_put(labels);
+		return EXIT_FAILED;
+	}
+	snprintf(target, sizeof(target), "%s%s", host_of(r), port);
 	for (i = 0; i < count(r->gpus); i++) {
 		const char *pool = get_text(gpu_at(r, i), "pool");
 		char word[40];

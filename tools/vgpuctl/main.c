@@ -17,6 +17,7 @@
 #include "inventory.h"
 #include "remote.h"
 #include "screen.h"
+#include "table.h"
 #include "top.h"
 #include "validate.h"
 #include "verify.h"
@@ -102,7 +103,8 @@ static int show_each(struct session *s, const struct command *c, struct json_obj
 		json_object_deep_copy(args, &copy, NULL);
 		r = session_call_gpu(s, i, c->method, copy, &answer);
 		if (r == EXIT_OK) {
-			if (i > 0 && !o->json)
+			table_csv_first("GPU", get_text(at(s->gpus, i), "gpu"));
+			if (i > 0 && !o->json && !o->csv)
 				putchar('\n');
 			r = show(o, c, answer);
 			json_object_put(answer);
@@ -167,6 +169,11 @@ static bool is_top(const struct command *c)
 	return strcmp(c->verb ? c->verb : c->noun, "top") == 0;
 }
 
+static bool is_log(const struct command *c)
+{
+	return strcmp(c->noun, "dmon") == 0;
+}
+
 static int with_vgpud(const struct options *o, const struct command *c, char *const *words)
 {
 	struct json_object *args = NULL;
@@ -179,6 +186,8 @@ static int with_vgpud(const struct options *o, const struct command *c, char *co
 		;
 	else if (is_top(c))
 		r = top(&s, strcmp(c->noun, "vm") == 0);
+	else if (is_log(c))
+		r = dmon(&s);
 	else if (strcmp(c->noun, "events") == 0)
 		r = events(&s);
 	else if (strcmp(c->noun, "audit") == 0)
@@ -201,10 +210,21 @@ static int doctor_there(const struct options *o)
 	char text[] = "text", option[] = "--socket", *socket = o->socket ? strdup(o->socket) : NULL;
 	char *argv[] = {program, verb, format, o->json ? json : text, socket ? option : NULL,
 			socket,	 NULL};
+	char *said;
+	size_t size;
+	int code;
 
-	fprintf(stderr, "vgpuctl: cannot run ssh: %s\n", strerror(-remote_run(argv)));
+	if (!o->json) {
+		code = remote_wait(argv, "");
+	} else {
+		said = remote_output(argv, "", &size, &code);
+		code = remote_code(code);
+		if (said && remote_skip(said, '[') > 0)
+			fputs(said, stdout);
+		free(said);
+	}
 	free(socket);
-	return EXIT_FAILED;
+	return code;
 }
 
 /* The commands that work while vgpud is down. */
@@ -217,11 +237,9 @@ static int without_vgpud(const struct options *o, const struct command *c, char 
 	if (strcmp(c->noun, "doctor") == 0 && !words[0])
 		return doctor(o, view_colour) ? EXIT_OK : EXIT_FAILED;
 	if (strcmp(c->noun, "validate") == 0 && words[0] && !words[1])
-		return validate(words[0], o->host, o->json) ? EXIT_OK : EXIT_FAILED;
-	if (strcmp(c->noun, "vm") == 0 && words[0] && words[1]) {
-		domain_run(o->words); /* the program's name takes the place of the noun */
-		return EXIT_FAILED;
-	}
+		return validate(words[0], o->host, o->json);
+	if (strcmp(c->noun, "vm") == 0 && words[0] && words[1])
+		return domain_run(o->words); /* the program's name takes the place of the noun */
 	if (strcmp(c->noun, "booking") == 0 && !words[0])
 		return booking(o);
 	if (strcmp(c->noun, "complete") == 0)
@@ -264,7 +282,7 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	/* Only top shows views again and again without being told to. */
-	if (o.given & TAKES_TIMES && !o.watch && !o.follow && !is_top(c)) {
+	if (o.given & TAKES_TIMES && !o.watch && !o.follow && !is_top(c) && !is_log(c)) {
 		fprintf(stderr, "vgpuctl: --interval and --count need %s\n",
 			c->takes & TAKES_FOLLOW ? "--follow" : "--watch");
 		return EXIT_USAGE;
@@ -275,6 +293,13 @@ int main(int argc, char **argv)
 		remote_set(o.host);
 		if (o.socket == getenv("VGPUD_SOCKET")) /* which names a socket here */
 			o.socket = NULL;
+	}
+	table_csv = o.csv;
+	if (o.csv && !(c->takes & TAKES_CSV)) {
+		fputs("vgpuctl: -o csv is for gpu list, vf list, vm list, dmon, inventory and "
+		      "audit\n",
+		      stderr);
+		return EXIT_USAGE;
 	}
 	view_colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 	return c->method ? with_vgpud(&o, c, o.words + used) : without_vgpud(&o, c, o.words + used);

@@ -28,8 +28,9 @@ static const struct row {
 #define AT(member) offsetof(struct options, member)
 	{"gpu", 0, "NAME", TEXT, AT(gpu), 0, 0, TAKES_GPU,
 	 "the GPU, by its name or PCI address; without it, all GPUs are shown"},
-	{NULL, 'o', "json", FORMAT, AT(json), 0, 0, TAKES_FORMAT,
-	 "print vgpud's answer as JSON, one object for each GPU; events -f: for each event"},
+	{NULL, 'o', "json|csv", FORMAT, AT(json), 0, 0, TAKES_FORMAT,
+	 "json: vgpud's answer, one object for each GPU (events -f: for each event); csv: lists as "
+	 "comma-separated values; or text"},
 	{"watch", 'w', NULL, FLAG, AT(watch), 0, 0, TAKES_WATCH,
 	 "show it again and again, until q or ^C"},
 	{"interval", 0, "S", REAL, AT(interval), 0, 0, TAKES_TIMES,
@@ -130,9 +131,10 @@ static int store(const struct row *row, const char *value, struct options *o)
 			return wrong("%s %s: want 0.05 to 3600", name, value);
 		return 0;
 	case FORMAT:
-		*(bool *)to = strcmp(value, "json") == 0;
-		if (!*(bool *)to && strcmp(value, "text") != 0)
-			return wrong("%s %s: want json or text", name, value);
+		o->json = strcmp(value, "json") == 0;
+		o->csv = strcmp(value, "csv") == 0;
+		if (!o->json && !o->csv && strcmp(value, "text") != 0)
+			return wrong("%s %s: want json, csv or text", name, value);
 		return 0;
 	}
 	return 0;

@@ -29,12 +29,13 @@ enum {
 	TAKES_HOST = 1 << 17,
 	TAKES_SOCKET = 1 << 18,
 	TAKES_PROVIDER = 1 << 19,
+	TAKES_CSV = 1 << 20, /* -o csv */
 };
 
 struct options {
 	const char *socket, *gpu, *svg, *html, *output, *since, *sort, *reason, *format, *placement,
 		*provider, *busy, *change, *host;
-	bool json, force, save, check, watch, follow, help, version;
+	bool json, csv, force, save, check, watch, follow, help, version;
 	int64_t ms, limit, count, seconds;
 	double interval;
 	unsigned given; /* of the bits above */

@@ -9,10 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "control_client.h"
 #include "session.h"
+#include "vgpu/file.h"
+
+#define SSH_FAILED 255	 /* ssh's own exit code: no connection */
+#define SHELL_FAILED 126 /* of a shell that cannot run the command, or whose command was killed */
+
+#define MOST_OUTPUT (1u << 24)
 
 static const char *other;
 
@@ -59,12 +66,90 @@ static int run_there(const char *host, char *const *argv)
 	return -errno;
 }
 
-int remote_run(char *const *argv)
+/* Returns only if ARGV cannot be run: -errno. */
+static int remote_run(char *const *argv)
 {
 	if (other)
 		return run_there(other, argv);
 	execvp(argv[0], argv);
 	return -errno;
+}
+
+/* Waits for CHILD. Returns its exit code; -1: it had none. */
+static int code_of(pid_t child)
+{
+	int status;
+
+	return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int remote_code(int code)
+{
+	if (other && code == SSH_FAILED)
+		return EXIT_NO_DAEMON;
+	return code < 0 || code >= SHELL_FAILED ? EXIT_FAILED : code;
+}
+
+/* In a child: becomes ARGV. */
+_Noreturn static void become(char *const *argv, const char *cure)
+{
+	int r = remote_run(argv);
+
+	fprintf(stderr, "vgpuctl: cannot run %s: %s%s%s\n", other ? "ssh" : argv[0], strerror(-r),
+		other ? "" : "; ", other ? "" : cure);
+	_exit(SHELL_FAILED);
+}
+
+int remote_wait(char *const *argv, const char *cure)
+{
+	pid_t child;
+
+	fflush(stdout);
+	child = fork();
+	if (child == 0)
+		become(argv, cure);
+	if (child > 0)
+		return remote_code(code_of(child));
+	fprintf(stderr, "vgpuctl: cannot run %s: %s\n", argv[0], strerror(errno));
+	return EXIT_FAILED;
+}
+
+char *remote_output(char *const *argv, const char *cure, size_t *size, int *code)
+{
+	char *text = NULL;
+	int ends[2], r;
+	pid_t child;
+
+	*code = -1;
+	if (pipe(ends) < 0)
+		return NULL;
+	child = fork();
+	if (child == 0) {
+		dup2(ends[1], STDOUT_FILENO);
+		close(ends[0]);
+		close(ends[1]);
+		become(argv, cure);
+	}
+	close(ends[1]);
+	r = child < 0 ? -errno : vgpu_read_all(ends[0], MOST_OUTPUT, &text, size);
+	close(ends[0]);
+	if (child > 0)
+		*code = code_of(child);
+	errno = -r;
+	return r < 0 ? NULL : text;
+}
+
+size_t remote_skip(char *text, char first)
+{
+	char *line = text;
+
+	while (line && *line != first) {
+		line = strchr(line, '\n');
+		line += line != NULL;
+	}
+	if (line)
+		memmove(text, line, strlen(line) + 1);
+	return strlen(text);
 }
 
 int remote_connect(const char *host, const char *path, pid_t *ssh)

@@ -7,16 +7,27 @@
 #ifndef VGPUCTL_REMOTE_H
 #define VGPUCTL_REMOTE_H
 
+#include <stddef.h>
 #include <sys/types.h>
 
 /* Checks the name of a host: [USER@]HOST or ssh://[USER@]HOST[:PORT]. Returns 0; -EINVAL, with the
  * reason on stderr: it would be an option of ssh. */
 int remote_check(const char *host);
-/* Runs from now on on HOST, which must stay: remote_run, and with it vgpud-libvirt. NULL: here. */
+/* Runs from now on on HOST, which must stay: remote_wait, remote_output, and with them
+ * vgpud-libvirt. NULL: here. */
 void remote_set(const char *host);
-/* Replaces this program by ARGV, here or by ssh on the host; each argument arrives as it is.
- * Returns only if that cannot be run: -errno. */
-int remote_run(char *const *argv);
+/* Runs ARGV, here or by ssh on the host, with this program's stdin, stdout and stderr, and waits
+ * for it; each argument arrives as it is. Returns its exit code; if it cannot be run EXIT_FAILED,
+ * and if the host cannot be reached EXIT_NO_DAEMON, with the reason and, here, CURE on stderr. */
+int remote_wait(char *const *argv, const char *cure);
+/* The same, and returns what it prints: SIZE bytes and a terminating zero, which the caller frees;
+ * the exit code goes to CODE, -1 if there was none. NULL: an error, in errno. */
+char *remote_output(char *const *argv, const char *cure, size_t *size, int *code);
+/* Returns the exit code of this program for that of one that remote_output has run. */
+int remote_code(int code);
+/* Removes from TEXT the lines before the first one that begins with FIRST, as the other host's
+ * shell may print before the program does. Without such a line, TEXT stays. Returns its length. */
+size_t remote_skip(char *text, char first);
 /* Connects to the vgpud of HOST, at the socket PATH there (NULL: as vgpuctl there chooses). Returns
  * a descriptor and in *SSH the process, which the caller waits for once it has closed it; or
  * -errno. What fails later, ssh says on stderr, and the connection ends. */

@@ -11,17 +11,10 @@
 #include "control_client.h"
 #include "remote.h"
 #include "screen.h"
+#include "vgpu/names.h"
 #include "vgpu/number.h"
 
 #define DEFAULT_SOCKET "/run/vgpud/control.sock"
-
-static int exit_code(int r)
-{
-	return r == -EACCES	  ? EXIT_DENIED
-	       : r == -ENOENT	  ? EXIT_NOT_FOUND
-	       : r == -ECONNRESET ? EXIT_NO_DAEMON
-				  : EXIT_FAILED;
-}
 
 void print_json(struct json_object *o)
 {
@@ -32,8 +25,16 @@ int session_call(struct session *s, const char *method, struct json_object *args
 		 struct json_object **result)
 {
 	struct vgpu_error err = {""};
-	int r = client_call(s->fd, method, args, result, &err);
+	char skipped[100] = "";
+	int r = s->ssh ? client_call_beyond(s->fd, method, args, result, skipped, sizeof(skipped),
+					    &err)
+		       : client_call(s->fd, method, args, result, &err);
 
+	if (r == 0 && skipped[0])
+		fprintf(stderr,
+			"vgpuctl: %s: skipped what the remote shell prints, beginning with "
+			"\"%s\"\n",
+			s->options->host, skipped);
 	if (r == 0)
 		return EXIT_OK;
 	screen_end();
@@ -41,7 +42,7 @@ int session_call(struct session *s, const char *method, struct json_object *args
 		fprintf(stderr, "vgpuctl: %s: %s\n", s->options->host, err.text);
 	else
 		fprintf(stderr, "vgpuctl: %s\n", err.text);
-	return exit_code(r);
+	return exit_code_of(r);
 }
 
 int session_call_gpu(struct session *s, size_t i, const char *method, struct json_object *args,
@@ -59,11 +60,12 @@ int session_call_gpu(struct session *s, size_t i, const char *method, struct jso
 	return r;
 }
 
-/* Whether WORD is the address, in full or without the PCI domain 0000. */
+/* Whether WORD names the place ADDRESS: a PCI address in any form of vgpu/names.h, or a path. */
 static bool is_address(const char *address, const char *word)
 {
-	return strcmp(address, word) == 0 ||
-	       (strncmp(address, "0000:", 5) == 0 && strcmp(address + 5, word) == 0);
+	char normal[PCI_ADDRESS_SIZE];
+
+	return strcmp(address, pci_address_normal(word, normal) == 0 ? normal : word) == 0;
 }
 
 /* Whether WORD is the name of the GPU, or its PCI address: "sysfs:ADDRESS", "vfio:ADDRESS,...". */
@@ -162,6 +164,7 @@ int session_find_vf(struct session *s, const char *word, struct json_object *arg
 {
 	struct json_object *answer, *vf;
 	int64_t number;
+	struct pci_address address;
 	size_t g, i;
 	int r;
 
@@ -169,7 +172,7 @@ int session_find_vf(struct session *s, const char *word, struct json_object *arg
 		json_object_object_add(args, "vf", json_object_new_int64(number));
 		return EXIT_OK;
 	}
-	if (!strpbrk(word, ":/")) {
+	if (pci_address_read(word, &address) < 0 && !strchr(word, '/')) {
 		fprintf(stderr,
 			"vgpuctl: %s: want the number or the address of a VF, as in 'vgpuctl vf "
 			"list'\n",

@@ -8,19 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "exit_code.h"
 #include "options.h"
-
-/* Exit codes: scripts rely on them, and vgpuctl(8) lists them. */
-enum {
-	EXIT_OK = 0,
-	EXIT_FAILED = 1,
-	EXIT_USAGE = 2,
-	EXIT_NO_DAEMON = 3,
-	EXIT_DENIED = 4,
-	EXIT_NOT_FOUND = 5,
-	EXIT_BROKEN = 6,     /* verify: a bound was broken */
-	EXIT_NOT_JUDGED = 7, /* verify: nothing could be judged */
-};
 
 struct session {
 	const struct options *options;

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MAX_VFS 32
+#define MAX_VFS 64
 
 /* SERVED: an epoch of a GPU whose firmware schedules, in which the VF had turns. */
 enum kind { RUN, OVERRUN, WINDOW, RESET, SERVED, KINDS };

@@ -128,15 +128,77 @@ static void fit(struct table *t, bool *shown)
 		wrap(t->cells[i], most > all + NARROWEST ? most - all : NARROWEST);
 }
 
+bool table_csv;
+static const char *first_head, *first_value;
+
+void table_csv_first(const char *name, const char *value)
+{
+	first_head = name;
+	first_value = value;
+}
+
+void table_say(const char *format, ...)
+{
+	va_list args;
+
+	if (table_csv)
+		return;
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+}
+
+static void put_csv(const char *text, bool more)
+{
+	const char *c;
+
+	if (!text[strcspn(text, ",\"\r\n")]) {
+		fputs(text, stdout);
+	} else {
+		putchar('"');
+		for (c = text; *c; c++)
+			fputs(*c == '"' ? "\"\"" : (char[]){*c, '\0'}, stdout);
+		putchar('"');
+	}
+	putchar(more ? ',' : '\n');
+}
+
+/* The heads come once, before the first of the tables that have them. */
+static void print_csv(struct table *t)
+{
+	static const char *const *printed;
+	size_t i;
+
+	if (printed != t->heads && first_head)
+		put_csv(first_head, true);
+	for (i = 0; printed != t->heads && i < t->columns; i++)
+		put_csv(head(t->heads[i]), i + 1 < t->columns);
+	printed = t->heads;
+	for (i = 0; i < t->n; i++) {
+		if (i % t->columns == 0 && first_head)
+			put_csv(first_value, true);
+		put_csv(t->cells[i], (i + 1) % t->columns != 0);
+		free(t->cells[i]);
+	}
+	free(t->cells);
+	free(t);
+}
+
 void table_print(struct table *t)
 {
-	struct libscols_table *out = must(scols_new_table());
+	struct libscols_table *out;
 	struct libscols_column *column[COLUMNS] = {NULL};
 	struct libscols_line *line = NULL;
 	bool shown[COLUMNS] = {false};
 	unsigned c, at = 0;
 	size_t i;
 
+	if (table_csv) {
+		print_csv(t);
+		return;
+	}
+	out = must(scols_new_table());
 	fit(t, shown);
 	scols_table_set_stream(out, stdout);
 	scols_table_set_column_separator(out, "  ");

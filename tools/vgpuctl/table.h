@@ -4,6 +4,8 @@
 #ifndef VGPUCTL_TABLE_H
 #define VGPUCTL_TABLE_H
 
+#include <stdbool.h>
+
 /* Begins a table, which table_print frees. HEADS ends at NULL; '>' before a head aligns the column
  * right, '?' (first) lets it be left out of a terminal that is too narrow, the last such column
  * first. On a terminal the last column is wrapped between words. Never NULL: the program ends if
@@ -15,5 +17,14 @@ void cell(struct table *t, const char *format, ...) __attribute__((format(printf
 void cell_part(struct table *t, double part);
 /* Prints the table to stdout and frees it. */
 void table_print(struct table *t);
+
+/* Whether tables are printed as comma-separated values (RFC 4180, lines end with LF): a line of
+ * heads before the first, all columns, and nothing but tables. */
+extern bool table_csv;
+/* Gives tables a first column HEAD with VALUE in all rows, as comma-separated values; both must
+ * stay. NULL: none. */
+void table_csv_first(const char *head, const char *value);
+/* Prints a line beside a table, but for programs. */
+void table_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -9,13 +9,16 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "answer.h"
 #include "screen.h"
+#include "table.h"
 #include "text.h"
 #include "vgpu/clock.h"
 
-#define MAX_ROWS 64u
+#define MAX_ROWS (2 + VGPU_GPU_MAX_VFS)
+#define HEADS_EVERY 20 /* intervals of dmon */
 #define VM_LEAST 12u
 #define VM_MOST 40u
 #define BAR_LEAST 10u
@@ -371,6 +374,102 @@ static void draw(struct session *s, struct json_object *now, struct json_object 
 	if (!s->options->json)
 		print_view(now, before, count(now), by_vm);
 	screen_draw(2);
+}
+
+/* The columns of dmon, with their units, and their width as text. */
+static const char *const log_heads[] = {"TIME",	       "GPU",	      ">VF",	  "VM",
+					">NOW %",      ">RECEIVED %", ">WAIT ms", ">TURNS /s",
+					">OVERRUN ms", ">MEMORY MiB", "STATE",	  NULL};
+static const unsigned log_widths[] = {19, 8, 3, 16, 7, 10, 9, 8, 10, 10, 12};
+#define LOG_COLUMNS (sizeof(log_widths) / sizeof(log_widths[0]))
+
+/* Puts one cell of a line, into T or, without one, to stdout. */
+static void put_log(struct table *t, size_t column, const char *text)
+{
+	bool right = log_heads[column][0] == '>';
+
+	if (t) {
+		cell(t, "%s", text);
+		return;
+	}
+	text_put_cell(stdout, text, log_widths[column], right);
+	putchar(column + 1 < LOG_COLUMNS ? ' ' : '\n');
+}
+
+static void log_vf(struct table *t, const char *when, const char *gpu, const struct row *r)
+{
+	char text[LOG_COLUMNS][32];
+	size_t i;
+
+	snprintf(text[2], sizeof(text[2]), "%" PRId64, get_int(r->vf, "vf"));
+	snprintf(text[4], sizeof(text[4]), r->now < 0 ? "-" : "%.2f", 100 * r->now);
+	snprintf(text[5], sizeof(text[5]), r->received < 0 ? "-" : "%.2f", 100 * r->received);
+	snprintf(text[6], sizeof(text[6]), "%.2f", r->wait_ms);
+	snprintf(text[7], sizeof(text[7]), "%.0f", r->turns);
+	snprintf(text[8], sizeof(text[8]), "%.2f", r->overrun_ms);
+	snprintf(text[9], sizeof(text[9]), "%" PRId64, get_int(r->vf, "memory_bytes") >> 20);
+	for (i = 0; i < LOG_COLUMNS; i++)
+		put_log(t, i,
+			i == 0	  ? when
+			: i == 1  ? gpu
+			: i == 3  ? (r->name[0] ? r->name : "-")
+			: i == 10 ? get_text(r->vf, "state")
+				  : text[i]);
+}
+
+/* Prints a line for each VF: what it had since the answer before. */
+static void print_log(struct json_object *now, struct json_object *before, bool heads)
+{
+	struct table *t = table_csv ? table_new(log_heads) : NULL;
+	struct view *v = calloc(1, sizeof(*v));
+	time_t clock = time(NULL);
+	char when[40] = "";
+	struct tm tm;
+	size_t g, i;
+
+	if (localtime_r(&clock, &tm))
+		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
+	for (i = 0; heads && !t && i < LOG_COLUMNS; i++)
+		put_log(NULL, i, log_heads[i] + strspn(log_heads[i], ">"));
+	for (g = 0; v && g < count(now); g++) {
+		make(v, at(now, g), at(before, g), false);
+		for (i = 2; i < v->n; i++) /* behind overhead and idleness */
+			log_vf(t, when, get_text(at(now, g), "gpu"), &v->rows[i]);
+	}
+	free(v);
+	if (t)
+		table_print(t);
+}
+
+int dmon(struct session *s)
+{
+	const struct options *o = s->options;
+	struct json_object *now = NULL, *before = NULL;
+	vgpu_nsec due = vgpu_now();
+	size_t i;
+	int64_t n;
+	int r = look(s, &now), key;
+
+	screen_catch();
+	for (n = 0; r == EXIT_OK && (o->count == 0 || n < o->count) && !ferror(stdout); n++) {
+		due += (vgpu_nsec)(o->interval * 1e9);
+		do
+			key = screen_wait(due);
+		while (key != KEY_END && key != KEY_NONE);
+		if (key == KEY_END)
+			break;
+		json_object_put(before);
+		before = now;
+		r = look(s, &now);
+		for (i = 0; r == EXIT_OK && o->json && i < count(now); i++)
+			puts(json_object_to_json_string_ext(at(now, i), JSON_C_TO_STRING_PLAIN));
+		if (r == EXIT_OK && !o->json)
+			print_log(now, before, n % HEADS_EVERY == 0);
+		fflush(stdout);
+	}
+	json_object_put(before);
+	json_object_put(now);
+	return r;
 }
 
 static void set_order(int key)

@@ -8,4 +8,8 @@
  * code. */
 int top(struct session *s, bool by_vm);
 
+/* Prints a line for each VF at the end of each interval, of what it had in it, until ^C or as often
+ * as the options say. Returns an exit code. */
+int dmon(struct session *s);
+
 #endif

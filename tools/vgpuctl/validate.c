@@ -11,27 +11,27 @@
 
 #include "domain.h"
 #include "claim.h"
+#include "exit_code.h"
 #include "vgpu/file.h"
 
 /* Reads FILE ("-": stdin), or, on another host or where no such file exists, the XML of the libvirt
- * domain of that name. The caller frees the text. */
-static char *slurp(const char *file, bool elsewhere, size_t *size)
+ * domain of that name. The caller frees the text. Returns an exit code. */
+static int slurp(const char *file, bool elsewhere, char **text, size_t *size)
 {
-	char *text = NULL;
 	int r;
 
 	if (elsewhere || (strcmp(file, "-") != 0 && access(file, F_OK) < 0))
-		return domain_xml(file, size);
+		return domain_xml(file, text, size);
 	if (strcmp(file, "-") == 0)
-		r = vgpu_read_all(STDIN_FILENO, CLAIM_MAX_BYTES, &text, size);
+		r = vgpu_read_all(STDIN_FILENO, CLAIM_MAX_BYTES, text, size);
 	else
-		r = vgpu_file_read(file, CLAIM_MAX_BYTES, &text, size);
+		r = vgpu_file_read(file, CLAIM_MAX_BYTES, text, size);
 	if (r == -E2BIG)
 		fprintf(stderr, "vgpuctl: %s: longer than %u bytes, the most that are read\n", file,
 			CLAIM_MAX_BYTES);
 	else if (r < 0)
 		fprintf(stderr, "vgpuctl: %s: %s\n", file, strerror(-r));
-	return text;
+	return r == 0 ? EXIT_OK : exit_code_of(r);
 }
 
 static struct json_object *vf_json(const struct claim *claim, const struct claim_vf *s)
@@ -99,23 +99,23 @@ static void print(const struct claim *claim)
 	}
 }
 
-bool validate(const char *file, const char *host, bool as_json)
+int validate(const char *file, const char *host, bool as_json)
 {
 	struct json_object *o, *list;
 	struct vgpu_error err;
 	struct claim claim;
 	size_t size = 0;
-	char *text = slurp(file, host, &size);
+	char *text = NULL;
 	uint32_t i;
-	int r;
+	int r = slurp(file, host, &text, &size);
 
-	if (!text)
-		return false;
+	if (r != EXIT_OK)
+		return r;
 	r = claim_parse(&claim, text, size, &err);
 	free(text);
 	if (r < 0) {
 		fprintf(stderr, "vgpuctl: %s: %s\n", file, err.text);
-		return false;
+		return EXIT_FAILED;
 	}
 	for (i = 0; i < claim.n_vfs; i++)
 		if (claim_check_device(&claim, &claim.vfs[i], &err) < 0) {
@@ -125,7 +125,7 @@ bool validate(const char *file, const char *host, bool as_json)
 		}
 	if (!as_json) {
 		print(&claim);
-		return true;
+		return EXIT_OK;
 	}
 	o = json_object_new_object();
 	list = json_object_new_array();
@@ -135,5 +135,5 @@ bool validate(const char *file, const char *host, bool as_json)
 	json_object_object_add(o, "vfs", list);
 	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY));
 	json_object_put(o);
-	return true;
+	return EXIT_OK;
 }

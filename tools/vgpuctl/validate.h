@@ -6,7 +6,7 @@
 
 /* Reads a domain's XML from FILE ("-": stdin; no such file: from libvirt) and prints its claim, as
  * text or JSON, or its errors on stderr. With a HOST (NULL: none), FILE is a domain of the libvirt
- * there. Returns whether the claim is valid. */
-bool validate(const char *file, const char *host, bool as_json);
+ * there. Returns an exit code: EXIT_FAILED if the claim is not valid. */
+int validate(const char *file, const char *host, bool as_json);
 
 #endif

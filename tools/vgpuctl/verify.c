@@ -28,14 +28,14 @@ static int read_busy(struct verify *v, const char *text)
 	int r = EXIT_OK;
 
 	if (strcmp(text, "all") == 0) {
-		v->busy = v->n_vfs >= 32 ? UINT32_MAX : (1u << v->n_vfs) - 1;
+		v->busy = vgpu_first_vfs((uint32_t)v->n_vfs);
 		return EXIT_OK;
 	}
 	copy = strdup(text);
 	for (word = strtok_r(copy, ",", &rest); word && r == EXIT_OK;
 	     word = strtok_r(NULL, ",", &rest)) {
 		if (vgpu_parse_between(word, 0, v->n_vfs - 1, &vf) == 0)
-			v->busy |= 1u << vf;
+			v->busy |= VGPU_VF_BIT(vf);
 		else
 			r = EXIT_USAGE;
 	}

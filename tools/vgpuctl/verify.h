@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "vgpu/types.h"
 #include "session.h"
 #include "spans.h"
 
@@ -51,7 +52,7 @@ struct verify {
 	struct session *session;
 	bool governed;
 	int n_vfs;
-	uint32_t busy; /* bitmap of VFs that always work, as the operator says */
+	vgpu_vf_set busy; /* VFs that always work, as the operator says */
 	struct verify_sample *samples;
 	uint64_t n, room;
 	struct verify_wait waits[MAX_VFS];

@@ -29,7 +29,7 @@ struct change {
 	int64_t acted;	     /* when its part had changed; 0: not seen */
 	double part_was, part_is;
 	double quantum_was; /* part of all quanta, before */
-	uint32_t others;    /* VFs that it is compared with */
+	vgpu_vf_set others; /* VFs that it is compared with */
 	size_t epochs;	    /* records of v->epochs before the change */
 };
 
@@ -256,7 +256,7 @@ static const char *prepare(struct verify *v, struct change *c)
 	for (i = 0; i < v->n_vfs; i++) {
 		if (i == c->vf || !now->vfs[i].works || now->vfs[i].share <= 0)
 			continue;
-		c->others |= 1u << i;
+		c->others |= VGPU_VF_BIT(i);
 		others += now->vfs[i].share;
 	}
 	if (!c->others || share <= 0)

@@ -45,8 +45,8 @@ static void governed_vfs(struct json_object *o)
 			cell(t, "-");
 		cell(t, "%" PRId64, get_int(vf, "hangs"));
 	}
-	printf("%s, policy %s, up %.1f s; RECEIVED of what all VFs had\n", get_text(o, "gpu"),
-	       get_text(o, "policy"), get_ms(o, "wall_ns") / 1e3);
+	table_say("%s, policy %s, up %.1f s; RECEIVED of what all VFs had", get_text(o, "gpu"),
+		  get_text(o, "policy"), get_ms(o, "wall_ns") / 1e3);
 	table_print(t);
 }
 
@@ -77,8 +77,8 @@ static void switched_vfs(struct json_object *o)
 		cell(t, "%" PRId64, get_int(vf, "dispatches"));
 		cell(t, "%" PRId64, get_int(vf, "hangs"));
 	}
-	printf("%s, policy %s, up %.1f s; RECEIVED of the time OF in which the VF had work\n",
-	       get_text(o, "gpu"), get_text(o, "policy"), get_ms(o, "wall_ns") / 1e3);
+	table_say("%s, policy %s, up %.1f s; RECEIVED of the time OF in which the VF had work",
+		  get_text(o, "gpu"), get_text(o, "policy"), get_ms(o, "wall_ns") / 1e3);
 	table_print(t);
 }
 

@@ -6,6 +6,7 @@
 
 #include "answer.h"
 #include "table.h"
+#include "vgpu/names.h"
 #include "view.h"
 
 bool vm_lacks_device(struct json_object *vm)
@@ -34,8 +35,9 @@ void view_vm_list(struct json_object *o)
 	for (i = 0; i < count(list); i++) {
 		vm = at(list, i);
 		if (get(vm, "refused"))
-			printf("%s/%s: the changed claim was refused: %s\n", get_text(vm, "domain"),
-			       get_text(vm, "vf_name"), get_text(vm, "refused"));
+			table_say("%s/%s: the changed claim was refused: %s",
+				  get_text(vm, "domain"), get_text(vm, "vf_name"),
+				  get_text(vm, "refused"));
 		if (get(vm, "not_in_force"))
 			printf("%s/%s: not in force: %s: policy %s does not have it\n",
 			       get_text(vm, "domain"), get_text(vm, "vf_name"),
@@ -43,8 +45,8 @@ void view_vm_list(struct json_object *o)
 	}
 	list = get(o, "unreadable");
 	for (i = 0; i < count(list); i++)
-		printf("%s: the claim cannot be read: %s\n", get_text(at(list, i), "domain"),
-		       get_text(at(list, i), "why"));
+		table_say("%s: the claim cannot be read: %s", get_text(at(list, i), "domain"),
+			  get_text(at(list, i), "why"));
 }
 
 void view_vm_explain(struct json_object *o)
@@ -83,17 +85,19 @@ int vm_show(struct session *s, const char *name)
 {
 	struct json_object *answer = NULL, *list, *vm, *o, *vfs;
 	int r = session_call(s, "vm.list", NULL, &answer);
+	char uuid[VGPU_UUID_SIZE] = "";
 	size_t i;
 
 	if (r != EXIT_OK)
 		return r;
+	vgpu_uuid_normal(name, uuid);
 	o = json_object_new_object();
 	vfs = json_object_new_array();
 	list = get(answer, "vms");
 	for (i = 0; i < count(list) && r == EXIT_OK; i++) {
 		vm = at(list, i);
 		if (strcmp(get_text(vm, "domain"), name) != 0 &&
-		    strcmp(get_text(vm, "uuid"), name) != 0)
+		    strcmp(get_text(vm, "uuid"), uuid) != 0)
 			continue;
 		json_object_object_add(o, "domain", json_object_get(get(vm, "domain")));
 		json_object_object_add(o, "uuid", json_object_get(get(vm, "uuid")));

@@ -56,20 +56,21 @@ static int check_config(const struct pci_info *pf, const struct vgpu_driver_conf
 }
 
 /* Returns a bitmap of the VFs without a driver. */
-static uint32_t unbound_vfs(const struct pci_info *pf)
+static vgpu_vf_set unbound_vfs(const struct pci_info *pf)
 {
 	char address[PCI_ADDRESS_SIZE];
 	struct pci_info vf;
-	uint32_t found = 0, i;
+	vgpu_vf_set found = 0;
+	uint32_t i;
 
 	for (i = 0; i < pf->vfs; i++)
 		if (pci_vf_address(pf->address, i, address) == 0 &&
 		    pci_describe(address, &vf, NULL) == 0 && !vf.driver[0])
-			found |= 1u << i;
+			found |= VGPU_VF_BIT(i);
 	return found;
 }
 
-static void unbind_vfs(const struct pci_info *pf, uint32_t vfs)
+static void unbind_vfs(const struct pci_info *pf, vgpu_vf_set vfs)
 {
 	char address[PCI_ADDRESS_SIZE];
 	uint32_t i;

@@ -17,6 +17,7 @@
 #include "vfio/recognise.h"
 #include "vgpu/descriptor.h"
 
+#define WHY_NO_MORE "GPU-IOV's registers have 32 bits, one for the PF and one for each VF"
 #define SETTLE_MS 2000 /* a chain may take 1.5 s by the core's time-outs */
 
 static int find_capabilities(struct vgpu_driver *d, const char *wanted, struct vgpu_error *err)
@@ -153,8 +154,10 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 		return vgpu_error_set(err, r, "cannot read registers: %s", strerror(-r));
 	if (d->config.n_vfs > caps->max_vfs)
 		return vgpu_error_set(err, -EINVAL,
-				      "vfs = %" PRIu32 ": the GPU has at most %" PRIu32,
-				      d->config.n_vfs, caps->max_vfs);
+				      "vfs = %" PRIu32 ": the GPU has at most %" PRIu32 "%s%s",
+				      d->config.n_vfs, caps->max_vfs,
+				      caps->max_vfs == GPUIOV_MOST_VFS ? ": " : "",
+				      caps->max_vfs == GPUIOV_MOST_VFS ? WHY_NO_MORE : "");
 	d->memory = caps->memory;
 	if ((caps->memory + caps->host) / GPUIOV_FB_UNIT > 0x10000)
 		return vgpu_error_set(err, -E2BIG,
@@ -535,6 +538,8 @@ static int driver_probe(const char *device, struct vgpu_error *err)
 }
 
 static const struct vgpu_device_face device_face = {
+	.most_vfs = GPUIOV_MOST_VFS,
+	.why_no_more = WHY_NO_MORE,
 	.probe = driver_probe,
 	.open = driver_open,
 	.close = driver_close,

@@ -27,7 +27,7 @@ struct vgpu_driver {
 	struct turns turns;
 	struct vgpu_program program; /* in force, or being programmed */
 	vgpu_nsec program_at;	     /* when it will be in force; VGPU_NEVER: it is */
-	uint32_t resets;	     /* bitmap of VFs whose reset is to be told */
+	vgpu_vf_set resets;	     /* to be told */
 	bool gpu_reset;
 	uint32_t gpu_reset_vf;
 };
@@ -154,7 +154,8 @@ static void tell_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level
 /* The drivers of guests that were reset come up again at once. */
 static int firmware_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 {
-	uint32_t resets = d->resets, i;
+	vgpu_vf_set resets = d->resets;
+	uint32_t i;
 
 	at(d, now);
 	if (now >= d->program_at) {
@@ -191,7 +192,7 @@ static int firmware_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_le
 		d->gpu_reset_vf = vf;
 		return 0;
 	}
-	d->resets |= 1u << vf;
+	d->resets |= VGPU_VF_BIT(vf);
 	return firmware_stop(d, vf, now);
 }
 

@@ -34,7 +34,7 @@ struct vgpu_driver {
 	struct vgpu_order chain[VGPU_CHAIN]; /* the commands that were issued with it */
 	uint32_t chain_n, chain_at;	     /* chain_at: the first that has not begun */
 	vgpu_nsec done_at;
-	uint32_t news[TOLD];
+	vgpu_vf_set news[TOLD];
 	bool gpu_reset; /* the end of a GPU reset is to be reported */
 	uint32_t gpu_reset_vf;
 };
@@ -123,7 +123,7 @@ static int null_open(struct vgpu_driver **out, const struct vgpu_driver_config *
 		found->contexts[i] = VGPU_CTX_SAVED;
 		found->driver_up[i] = true;
 	}
-	d->options.busy &= (1u << d->n_vfs) - 1;
+	d->options.busy &= vgpu_first_vfs(d->n_vfs);
 	d->news[TOLD_BUSY] = d->options.busy;
 	*caps = (struct vgpu_driver_caps){
 		.driver = vgpu_null_driver.name,
@@ -192,7 +192,8 @@ static int null_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 		[TOLD_RELEASE] = {VGPU_EV_RELEASE, VGPU_WINDOW_INIT},
 		[TOLD_BUSY] = {VGPU_EV_BUSY, 0},
 	};
-	uint32_t i, vf, news;
+	vgpu_vf_set news;
+	uint32_t i, vf;
 
 	while (d->active && now >= d->done_at)
 		end_command(d, now);
@@ -210,7 +211,7 @@ static int null_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 }
 
 /* Drops the pending reports and the command of VFs that are reset. */
-static void forget(struct vgpu_driver *d, uint32_t vfs)
+static void forget(struct vgpu_driver *d, vgpu_vf_set vfs)
 {
 	uint32_t i;
 
@@ -225,12 +226,12 @@ static int null_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level 
 {
 	(void)now;
 	if (level == VGPU_RESET_GPU) {
-		forget(d, UINT32_MAX);
+		forget(d, UINT64_MAX);
 		d->gpu_reset = true;
 		d->gpu_reset_vf = vf;
 	} else {
-		forget(d, 1u << vf);
-		d->news[TOLD_RESET] |= 1u << vf;
+		forget(d, VGPU_VF_BIT(vf));
+		d->news[TOLD_RESET] |= VGPU_VF_BIT(vf);
 	}
 	return 0;
 }
@@ -258,7 +259,7 @@ static int null_gates(struct vgpu_driver *d, uint32_t vf, uint32_t gates)
 /* Acts as the guest's driver: after a reset it comes up again, if it has work. */
 static int null_notice(struct vgpu_driver *d, uint32_t vf, enum vgpu_notice notice)
 {
-	uint32_t bit = d->options.busy & 1u << vf;
+	vgpu_vf_set bit = d->options.busy & VGPU_VF_BIT(vf);
 
 	if (notice == VGPU_NOTICE_RESET_DONE)
 		d->news[TOLD_REQUEST] |= bit;

@@ -12,13 +12,13 @@ struct null_options {
 	uint32_t max_vfs;
 	uint64_t memory;   /* bytes */
 	vgpu_nsec command; /* how long each command takes */
-	uint32_t busy;	   /* bitmap of VFs that have work while their driver is up */
-	uint32_t hangs;	   /* bitmap of VFs that never stop by themselves */
+	vgpu_vf_set busy;  /* they have work while their driver is up */
+	vgpu_vf_set hangs; /* they never stop by themselves */
 };
 
 struct null_firmware_options {
 	uint32_t max_vfs;
-	uint32_t busy;	  /* bitmap of VFs that have work */
+	vgpu_vf_set busy; /* they have work */
 	uint32_t late_vf; /* stops `late` after the end of each of its turns; VGPU_NO_VF: none */
 	vgpu_nsec late;
 	vgpu_nsec program; /* how long programming a schedule takes */

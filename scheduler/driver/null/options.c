@@ -43,11 +43,6 @@ static int read_options(const char *device, const char *prefix, const struct vgp
 		     : 0;
 }
 
-static uint32_t first_vfs(int64_t n)
-{
-	return (uint32_t)((UINT64_C(1) << n) - 1);
-}
-
 int null_read_options(const char *device, struct null_options *out, struct vgpu_error *err)
 {
 	int64_t v[VGPU_MAX_PARAMS];
@@ -59,8 +54,8 @@ int null_read_options(const char *device, struct null_options *out, struct vgpu_
 		.max_vfs = (uint32_t)v[MAX_VFS],
 		.memory = (uint64_t)v[MEMORY] << 20,
 		.command = (vgpu_nsec)v[COMMAND] * VGPU_USEC,
-		.busy = first_vfs(v[BUSY]),
-		.hangs = v[HANG] == NOBODY ? 0 : 1u << v[HANG],
+		.busy = vgpu_first_vfs((uint32_t)v[BUSY]),
+		.hangs = v[HANG] == NOBODY ? 0 : VGPU_VF_BIT(v[HANG]),
 	};
 	return 0;
 }
@@ -94,7 +89,7 @@ int null_read_firmware_options(const char *device, struct null_firmware_options 
 		return r;
 	*out = (struct null_firmware_options){
 		.max_vfs = (uint32_t)v[F_MAX_VFS],
-		.busy = first_vfs(v[F_BUSY]),
+		.busy = vgpu_first_vfs((uint32_t)v[F_BUSY]),
 		.late_vf = v[F_LATE_VF] == NOBODY ? VGPU_NO_VF : (uint32_t)v[F_LATE_VF],
 		.late = (vgpu_nsec)v[F_LATE] * VGPU_USEC,
 		.program = (vgpu_nsec)v[F_PROGRAM] * VGPU_USEC,

@@ -41,9 +41,9 @@ static void look_at_resets(struct vgpu_driver *d)
 		if (!d->resets[i])
 			continue;
 		if (!(d->last.up >> i & 1))
-			d->resets_done |= 1u << i;
+			d->resets_done |= VGPU_VF_BIT(i);
 		else if (--d->resets[i] == 0)
-			d->resets_failed |= 1u << i;
+			d->resets_failed |= VGPU_VF_BIT(i);
 		if ((d->resets_done | d->resets_failed) >> i & 1)
 			d->resets[i] = 0;
 	}
@@ -51,7 +51,8 @@ static void look_at_resets(struct vgpu_driver *d)
 
 static int nvidia_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 {
-	uint32_t done = d->resets_done, failed = d->resets_failed, i;
+	vgpu_vf_set done = d->resets_done, failed = d->resets_failed;
+	uint32_t i;
 
 	vgpu_eventfd_drain(d->watcher.done);
 	d->resets_done = d->resets_failed = 0;

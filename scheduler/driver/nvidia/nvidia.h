@@ -78,9 +78,9 @@ struct vgpu_driver {
 	void *data;
 	/* Observations until a VF's reset has failed; 0: none is under way. */
 	uint8_t resets[VGPU_GPU_MAX_VFS];
-	uint32_t resets_done, resets_failed; /* bitmaps of VFs: to be told */
-	uint32_t gpu_reset_vf;		     /* for which a reset of the GPU is refused; or none */
-	int lock; /* the PF's configuration space: another vgpud cannot lock it */
+	vgpu_vf_set resets_done, resets_failed; /* to be told */
+	uint32_t gpu_reset_vf; /* for which a reset of the GPU is refused; or none */
+	int lock;	       /* the PF's configuration space: another vgpud cannot lock it */
 };
 
 /* Translates a declaration, and refuses what the GPU does not have. Returns 0, or -errno with the

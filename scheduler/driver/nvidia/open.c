@@ -22,7 +22,7 @@ struct setup {
 	struct nvidia_limits limits;
 	struct nvidia_scheduler found, wanted;
 	bool policy_changed;
-	uint32_t typed; /* bitmap of VFs that have got their type here */
+	vgpu_vf_set typed; /* they have got their type here */
 };
 
 int nvidia_probe(const char *device, struct vgpu_error *err)
@@ -96,7 +96,7 @@ static int set_types(struct setup *s, struct vgpu_error *err)
 	for (i = 0; i < s->config->n_vfs && s->config->vgpu_type; i++) {
 		r = nvidia_read_type(s->pf.address, i, &type);
 		if (r == 0 && type == 0) {
-			s->typed |= 1u << i;
+			s->typed |= VGPU_VF_BIT(i);
 			r = nvidia_write_type(s->pf.address, i, s->config->vgpu_type);
 		}
 		if (r < 0)

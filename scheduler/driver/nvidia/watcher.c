@@ -109,7 +109,7 @@ static int watch_vgpus(struct nvidia_watcher *w)
 		if (w->vgpus[i].vf < 0)
 			continue;
 		w->now.unassigned--;
-		w->now.up |= 1u << w->vgpus[i].vf;
+		w->now.up |= VGPU_VF_BIT(w->vgpus[i].vf);
 	}
 	return r;
 }

@@ -28,7 +28,8 @@ static void tell(struct vgpu_driver *d, vgpu_nsec now, enum vgpu_event_type type
 int settings_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 {
 	struct settings_writer *w = &d->writer;
-	uint32_t failed, done, i;
+	vgpu_vf_set failed, done;
+	uint32_t i;
 
 	vgpu_eventfd_drain(w->done);
 	failed = atomic_exchange(&w->stops_failed, 0);
@@ -53,7 +54,7 @@ int settings_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level lev
 	if (level == VGPU_RESET_GPU)
 		d->gpu_reset_vf = vf;
 	else
-		atomic_fetch_or(&d->writer.resets, 1u << vf);
+		atomic_fetch_or(&d->writer.resets, VGPU_VF_BIT(vf));
 	settings_writer_wake(&d->writer);
 	return 0;
 }
@@ -82,7 +83,7 @@ int settings_programmed(struct vgpu_driver *d, struct vgpu_program *applied)
 int settings_stop(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now)
 {
 	(void)now;
-	atomic_fetch_or(&d->writer.stops, 1u << vf);
+	atomic_fetch_or(&d->writer.stops, VGPU_VF_BIT(vf));
 	settings_writer_wake(&d->writer);
 	return 0;
 }

@@ -42,9 +42,9 @@ struct settings_writer {
 	_Atomic bool end;
 	_Atomic bool asked;
 	struct vgpu_program want, have;
-	int result;			/* of the last schedule: 0, or the first error */
-	_Atomic uint32_t stops, resets; /* bitmaps of VFs: asked for */
-	_Atomic uint32_t stops_failed, resets_done; /* answered */
+	int result;			   /* of the last schedule: 0, or the first error */
+	_Atomic vgpu_vf_set stops, resets; /* asked for */
+	_Atomic vgpu_vf_set stops_failed, resets_done; /* answered */
 	_Atomic int reset_results[VGPU_GPU_MAX_VFS];
 	_Atomic int lost; /* 0, or -ENODEV: the PF has lost its driver */
 };

@@ -12,14 +12,15 @@
 
 static void stop_and_reset(struct settings_writer *w)
 {
-	uint32_t stops = atomic_exchange(&w->stops, 0), resets = atomic_exchange(&w->resets, 0), i;
+	vgpu_vf_set stops = atomic_exchange(&w->stops, 0), resets = atomic_exchange(&w->resets, 0);
+	uint32_t i;
 
 	for (i = 0; i < VGPU_GPU_MAX_VFS; i++) {
 		if (stops >> i & 1 && (!w->ops->stop || w->ops->stop(w->pf, i) < 0))
-			atomic_fetch_or(&w->stops_failed, 1u << i);
+			atomic_fetch_or(&w->stops_failed, VGPU_VF_BIT(i));
 		if (resets >> i & 1) {
 			atomic_store(&w->reset_results[i], pci_reset_vf(w->pf, i));
-			atomic_fetch_or(&w->resets_done, 1u << i);
+			atomic_fetch_or(&w->resets_done, VGPU_VF_BIT(i));
 		}
 	}
 }

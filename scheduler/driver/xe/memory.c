@@ -105,7 +105,7 @@ static int undo(const char *pf, uint32_t n, const uint64_t *before, int r, uint3
 }
 
 int xe_set_memory(const char *pf, uint32_t n, const uint64_t *want, uint64_t *have,
-		  uint32_t *changed, struct vgpu_error *err)
+		  vgpu_vf_set *changed, struct vgpu_error *err)
 {
 	uint64_t before[VGPU_GPU_MAX_VFS];
 	uint32_t failed = 0, i;
@@ -117,7 +117,7 @@ int xe_set_memory(const char *pf, uint32_t n, const uint64_t *want, uint64_t *ha
 	if (r < 0)
 		return r;
 	for (i = 0; i < n; i++)
-		*changed |= (uint32_t)!is_as_wanted(before[i], want[i]) << i;
+		*changed |= (vgpu_vf_set)!is_as_wanted(before[i], want[i]) << i;
 	r = write_all(pf, n, want, before, &failed);
 	if (r < 0)
 		return undo(pf, n, before, r, failed, err);

@@ -38,7 +38,7 @@ struct setup {
 	bool memory; /* the host divides it */
 	struct xe_schedule found, have;
 	uint64_t found_memory[VGPU_GPU_MAX_VFS], sizes[VGPU_GPU_MAX_VFS];
-	uint32_t resized; /* bitmap of VFs */
+	vgpu_vf_set resized;
 	int64_t autoprobe;
 };
 
@@ -178,7 +178,8 @@ static void put_back(const struct setup *s)
 	const char *pf = s->pf.address;
 	uint64_t sizes[VGPU_GPU_MAX_VFS];
 	struct xe_schedule have;
-	uint32_t changed, i;
+	vgpu_vf_set changed;
+	uint32_t i;
 
 	if (s->fresh)
 		pci_set_vfs(pf, 0, NULL);

@@ -48,7 +48,7 @@ void xe_program_of(const struct xe_schedule *schedule, struct vgpu_program *out)
  * reason in ERR; -EBUSY: one that would change is in use, and nothing was tried.
  */
 int xe_set_memory(const char *pf, uint32_t n, const uint64_t *want, uint64_t *have,
-		  uint32_t *changed, struct vgpu_error *err);
+		  vgpu_vf_set *changed, struct vgpu_error *err);
 int xe_read_all_memory(const char *pf, uint32_t n, uint64_t *have, struct vgpu_error *err);
 
 /* The counters of functions. */

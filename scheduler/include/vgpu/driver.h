@@ -73,7 +73,7 @@ struct vgpu_driver_config {
 	uint64_t host;	    /* bytes of host memory, a multiple of the granule; 0: none */
 	bool huge_pages;    /* host memory is made of huge pages */
 	int host_node;	    /* its NUMA node; -1: the GPU's */
-	uint32_t pinned;    /* VFs that are never swapped out */
+	vgpu_vf_set pinned; /* never swapped out */
 	bool interrupts;    /* completion by interrupt; else by polling alone */
 	uint32_t vgpu_type; /* number of the type that VFs of NVIDIA vGPU get; 0: what they have */
 	struct vgpu_declaration declaration; /* only for a driver with that face */
@@ -94,6 +94,10 @@ typedef void vgpu_event_sink(void *data, const struct vgpu_event *event);
 
 /* What every driver has. */
 struct vgpu_device_face {
+	/* The most VFs that a GPU of this driver can have, and why; 0, NULL: VGPU_GPU_MAX_VFS. */
+	uint32_t most_vfs;
+	const char *why_no_more;
+
 	/* Returns 1 if this driver drives DEVICE; 0 if the name belongs to another driver; -errno
 	 * with the reason if the name is of this driver's kind, but it does not support that GPU.
 	 * Reads only: a refused GPU keeps the host driver that it has. Any thread. */
@@ -195,7 +199,7 @@ struct vgpu_observation {
 	const char *stale;   /* why the last look failed, so that all of this is older; or NULL */
 	uint32_t running;    /* VMs' vGPUs that exist */
 	uint32_t unassigned; /* of these, so many of which no VF is known */
-	uint32_t up;	     /* bitmap of VFs whose vGPU exists */
+	vgpu_vf_set up;	     /* their vGPU exists */
 	vgpu_nsec wall;	     /* since open() */
 	vgpu_nsec active[VGPU_GPU_MAX_VFS]; /* estimate, of percentages: the GPU worked for it */
 	uint32_t n_runlists;

@@ -26,7 +26,7 @@ int vgpu_file_stage(const char *path, mode_t mode, const void *data, size_t size
 int vgpu_file_commit(const char *path);
 void vgpu_file_discard(const char *path);
 /* Makes the directory that PATH lies in, but none above that; one that is there already is well.
- * Errors are the next call's to meet. */
-void vgpu_make_parent(const char *path);
+ * Returns 0 or -errno, which callers may leave to the next call to meet. */
+int vgpu_make_parent(const char *path);
 
 #endif

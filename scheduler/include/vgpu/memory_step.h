@@ -45,12 +45,12 @@ struct vgpu_memory_change {
 
 /* What a change takes. */
 struct vgpu_memory_plan {
-	uint64_t size;	  /* bytes of the new partition */
-	uint64_t offset;  /* where it will be */
-	uint64_t clear;	  /* bytes to clear first */
-	uint64_t move;	  /* bytes to move first */
-	uint32_t movers;  /* bitmap of the VFs that are moved */
-	uint64_t largest; /* if the change is impossible: the largest size that is possible */
+	uint64_t size;	    /* bytes of the new partition */
+	uint64_t offset;    /* where it will be */
+	uint64_t clear;	    /* bytes to clear first */
+	uint64_t move;	    /* bytes to move first */
+	vgpu_vf_set movers; /* they are moved */
+	uint64_t largest;   /* if the change is impossible: the largest size that is possible */
 };
 
 /* Why a change was refused. */
@@ -167,7 +167,7 @@ struct vgpu_memory_config {
 	struct vgpu_partition partition; /* as found on the GPU, without homes */
 	uint64_t usual[VGPU_GPU_MAX_VFS];
 	/* bitmaps of VFs; those in neither are pinned while their policy guarantees them time */
-	uint32_t pinned, swappable;
+	vgpu_vf_set pinned, swappable;
 	vgpu_nsec epoch;  /* shortest epoch of swapping */
 	bool host_is_new; /* host memory was never used */
 };
@@ -233,8 +233,8 @@ struct vgpu_memory_view {
 	struct vgpu_memory_extent extents[VGPU_MEMORY_EXTENTS];
 	struct vgpu_partition partition;
 	struct vgpu_memory_counters counters;
-	uint32_t pinned; /* bitmap of the VFs that are not swapped */
-	uint32_t moving; /* the VF whose memory is being moved, or VGPU_NO_VF */
+	vgpu_vf_set pinned; /* they are not swapped */
+	uint32_t moving;    /* the VF whose memory is being moved, or VGPU_NO_VF */
 	/* the present epoch of swapping; the longest that a VF waited, swapped out with work */
 	vgpu_nsec epoch, waited;
 };

@@ -29,8 +29,8 @@ struct vgpu_partition_request {
 	uint64_t save_area;  /* bytes of the context-save area for all VFs */
 	uint32_t n_vfs;
 	uint64_t sizes[VGPU_GPU_MAX_VFS]; /* bytes; 0: an equal part of the rest */
-	uint64_t host;	 /* bytes of host memory, for the homes; 0: no VF is swapped */
-	uint32_t pinned; /* bitmap of VFs that are never swapped out */
+	uint64_t host;	    /* bytes of host memory, for the homes; 0: no VF is swapped */
+	vgpu_vf_set pinned; /* never swapped out */
 	enum vgpu_placement placement;
 };
 

@@ -132,6 +132,46 @@ static void offers(void)
 	bench_end();
 }
 
+/* What gpu.capacity says is promised is the sum of what vf.list says of the VFs of VMs. */
+static void promises_add_up(void)
+{
+	static struct gpu_config gpu = {.name = "gpu0",
+					.device = "quick:",
+					.vfs = QUICK_VFS,
+					.min_slice_us = 500,
+					.grace_ms = 50,
+					.window_max_ms = 500,
+					.lone_slice_ms = 100,
+					.debt_cap_ms = 100};
+	struct engine_config engine_config;
+	struct json_object *o, *vf;
+	double sum = 0, all;
+	size_t i;
+
+	quick_reset();
+	gpu.ops = vgpu_builtin_policy("fair");
+	quick_config(&engine_config, gpu.ops);
+	bench_begin_with(&gpu, &engine_config);
+	control.gpus[0].leases[0].state = LEASE_RUNNING;
+	control.gpus[0].leases[QUICK_VFS - 1].state = LEASE_RUNNING;
+	say(&one, "{\"method\":\"vf.list\"}\n");
+	o = hear(&one);
+	for (i = 0; i < QUICK_VFS; i += QUICK_VFS - 1) {
+		vf = json_object_array_get_idx(get(get(o, "result"), "vfs"), i);
+		CU_ASSERT_STRING_EQUAL(json_object_get_string(get(vf, "share_of")), "engine");
+		sum += json_object_get_double(get(vf, "share_numerator")) /
+		       json_object_get_double(get(vf, "share_denominator"));
+	}
+	json_object_put(o);
+	say(&one, "{\"method\":\"gpu.capacity\"}\n");
+	o = hear(&one);
+	all = json_object_get_double(get(get(o, "result"), "promised_ppm")) / 1e6;
+	json_object_put(o);
+	CU_ASSERT(sum > 0.1 && sum <= 1);
+	CU_ASSERT(all > sum - 1e-5 && all < sum + 1e-5);
+	bench_end();
+}
+
 /* A VM's claim decides about its VF: vf.set is refused, and says what to use. */
 static void claims_decide(void)
 {
@@ -314,6 +354,7 @@ static void shares_of(void)
 
 const struct test claims_tests[] = {
 	{"what is offered is admitted", offers},
+	{"capacity: what is promised is what vf.list says", promises_add_up},
 	{"refusals are counted by their reasons", reasons_counted},
 	{"a changed claim is checked before it is written", checked_first},
 	{"vf.set is refused for a VM's VF", claims_decide},

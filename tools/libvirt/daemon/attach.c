@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "log.h"
+#include "vgpu/names.h"
 
 static const char *text_of(struct json_object *o, const char *key)
 {
@@ -53,16 +54,16 @@ static bool note_failure(const char *uuid, const char *alias, const char *why)
 /* managed='no': vgpud has bound the VF to its VFIO driver, and libvirt must leave it there. */
 static int attach(virDomainPtr d, const char *alias, const char *address)
 {
-	unsigned domain, bus, slot, function;
+	struct pci_address at;
 	char xml[400];
 
-	if (sscanf(address, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4)
+	if (pci_address_read(address, &at) < 0)
 		return -1;
 	snprintf(xml, sizeof(xml),
 		 "<hostdev mode='subsystem' type='pci' managed='no'><source>"
 		 "<address domain='0x%04x' bus='0x%02x' slot='0x%02x' function='0x%x'/></source>"
 		 "<alias name='%s'/></hostdev>",
-		 domain, bus, slot, function, alias);
+		 at.domain, at.bus, at.device, at.function, alias);
 	return virDomainAttachDeviceFlags(d, xml, VIR_DOMAIN_AFFECT_LIVE);
 }
 

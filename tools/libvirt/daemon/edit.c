@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "edit.h"
 
+#include <inttypes.h>
 #include <libxml/parser.h>
 #include <libxml/tree.h>
 #include <stdbool.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #include "document.h"
+#include "vgpu/number.h"
 
 /* Finds the <vf> with that name; "": the first. */
 static xmlNode *find_vf(xmlNode *root, const char *name)
@@ -21,43 +23,154 @@ static xmlNode *find_vf(xmlNode *root, const char *name)
 	return NULL;
 }
 
-/* Removes what sets a parameter: its <param>, or the element or attribute of its own
- * (docs/domain.md). The new value becomes a <param>. */
-static void remove_named(xmlNode *sched, const char *name)
+/* Where else than in a <param> a claim may have a parameter (docs/domain.md), and how FORM writes
+ * its value there: returns false if it cannot be written so. */
+struct place {
+	const char *param, *element, *attribute; /* NULL: the element's text */
+	bool (*form)(const char *value, char *out, size_t size);
+};
+
+static bool as_number(const char *value, char *out, size_t size)
 {
-	static const struct {
-		const char *param, *element, *attribute;
-	} names[] = {
-		{"weight", "weight", NULL},
-		{"latency_slice_us", "latency-slice", NULL},
-		{"class", "priority", NULL},
-		{"min_ppm", "share", "min"},
-		{"max_ppm", "share", "max"},
-		{"budget_us", "deadline", "budget-us"},
-		{"period_us", "deadline", "period-us"},
-	};
-	xmlNode *n, *next;
+	int64_t n;
+
+	snprintf(out, size, "%s", value);
+	return vgpu_parse_between(value, 1, INT64_MAX, &n) == 0;
+}
+
+/* Parts per million as percent, of which a claim takes two decimals. */
+static bool as_percent(const char *value, char *out, size_t size)
+{
+	int64_t ppm;
+
+	if (vgpu_parse_between(value, 0, 1000000, &ppm) < 0 || ppm % 100)
+		return false;
+	if (ppm % 10000 == 0)
+		snprintf(out, size, "%" PRId64, ppm / 10000);
+	else
+		snprintf(out, size, "%" PRId64 ".%0*" PRId64, ppm / 10000, ppm % 1000 ? 2 : 1,
+			 ppm % 1000 ? ppm % 10000 / 100 : ppm % 10000 / 1000);
+	return true;
+}
+
+/* Percent as it was given, perhaps with its sign. */
+static bool as_given(const char *value, char *out, size_t size)
+{
+	size_t n = strcspn(value, "%");
+
+	snprintf(out, size, "%.*s", (int)n, value);
+	return n > 0 && (!value[n] || !value[n + 1]);
+}
+
+/* Only some of the classes of policy prio have a name. */
+static bool as_class(const char *value, char *out, size_t size)
+{
+	static const char *const words[] = {"highest", "", "high", "",
+					    "normal",  "", "low",  "lowest"};
+	int64_t n;
+
+	if (vgpu_parse_between(value, 0, 7, &n) < 0)
+		return false;
+	snprintf(out, size, "%s", words[n]);
+	return words[n][0];
+}
+
+static const struct place places[] = {
+	{"weight", "weight", NULL, as_number},
+	{"latency_slice_us", "latency-slice", NULL, as_number},
+	{"class", "priority", NULL, as_class},
+	{"min", "share", "min", as_given},
+	{"max", "share", "max", as_given},
+	{"min_ppm", "share", "min", as_percent},
+	{"max_ppm", "share", "max", as_percent},
+	{"budget_us", "deadline", "budget-us", as_number},
+	{"period_us", "deadline", "period-us", as_number},
+};
+
+static const struct place *place_of(const char *name)
+{
 	size_t i;
 
-	for (n = sched->children; n; n = next) {
-		next = n->next;
-		if (document_is(n, "param") && document_has(n, "name", name)) {
-			xmlUnlinkNode(n);
-			xmlFreeNode(n);
-			continue;
-		}
-		for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-			if (strcmp(names[i].param, name) != 0 || !document_is(n, names[i].element))
-				continue;
-			if (names[i].attribute) {
-				xmlUnsetProp(n, (const xmlChar *)names[i].attribute);
-				continue;
-			}
-			xmlUnlinkNode(n);
-			xmlFreeNode(n);
-			break;
-		}
+	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (strcmp(places[i].param, name) == 0)
+			return &places[i];
+	return NULL;
+}
+
+/* Finds the <param> that sets the same as NAME, which may be the name in percent. */
+static xmlNode *find_param(xmlNode *sched, const char *name)
+{
+	char ppm[40];
+	xmlNode *n;
+
+	snprintf(ppm, sizeof(ppm), "%s_ppm", name);
+	for (n = sched->children; n; n = n->next)
+		if (document_is(n, "param") &&
+		    (document_has(n, "name", name) || document_has(n, "name", ppm)))
+			return n;
+	return NULL;
+}
+
+static void remove_node(xmlNode *n)
+{
+	if (n)
+		xmlUnlinkNode(n);
+	xmlFreeNode(n);
+}
+
+/* Sets NAME where the user wrote it, or else in the element that there is for it. False: it cannot
+ * be written there. */
+static bool set_in_place(xmlNode *sched, const struct place *p, const char *value)
+{
+	const xmlChar *attribute = (const xmlChar *)p->attribute;
+	xmlNode *element = document_child(sched, p->element);
+	char text[32];
+
+	if (!p->form(value, text, sizeof(text)))
+		return false;
+	/* A budget without a period is no element. */
+	if (!element && strcmp(p->element, "deadline") == 0)
+		return false;
+	if (!element)
+		element = xmlNewChild(sched, sched->ns, (const xmlChar *)p->element, NULL);
+	if (attribute) {
+		xmlSetProp(element, attribute, (const xmlChar *)text);
+		return true;
 	}
+	xmlUnsetProp(element, (const xmlChar *)"unit");
+	xmlNodeSetContent(element, (const xmlChar *)text);
+	return true;
+}
+
+/* Removes the element or attribute that sets a parameter. */
+static void remove_from_place(xmlNode *sched, const struct place *p)
+{
+	xmlNode *element = p ? document_child(sched, p->element) : NULL;
+
+	if (element && p->attribute)
+		xmlUnsetProp(element, (const xmlChar *)p->attribute);
+	else
+		remove_node(element);
+}
+
+static void set_param(xmlNode *sched, const char *name, const char *value)
+{
+	const struct place *place = place_of(name);
+	xmlNode *p = find_param(sched, name);
+	bool percent = place && place->form == as_given;
+
+	if (!p || percent) {
+		if (place && set_in_place(sched, place, value)) {
+			remove_node(p);
+			return;
+		}
+		remove_from_place(sched, place);
+	}
+	if (!p) {
+		p = xmlNewChild(sched, sched->ns, (const xmlChar *)"param", NULL);
+		xmlNewProp(p, (const xmlChar *)"name", (const xmlChar *)name);
+	}
+	xmlSetProp(p, (const xmlChar *)"value", (const xmlChar *)value);
 }
 
 /* Applies "[VF:]NAME=VALUE" to the tree. False: it cannot, with the reason on stderr. */
@@ -65,7 +178,7 @@ static bool change(xmlNode *root, const char *text)
 {
 	const char *colon = strchr(text, ':'), *equals = strchr(text, '=');
 	char vf[64] = "", name[32];
-	xmlNode *s, *sched, *p;
+	xmlNode *s, *sched;
 
 	if (colon && equals && colon < equals) {
 		snprintf(vf, sizeof(vf), "%.*s", (int)(colon - text), text);
@@ -84,10 +197,7 @@ static bool change(xmlNode *root, const char *text)
 	sched = document_child(s, "sched");
 	if (!sched)
 		sched = xmlNewChild(s, s->ns, (const xmlChar *)"sched", NULL);
-	remove_named(sched, name);
-	p = xmlNewChild(sched, s->ns, (const xmlChar *)"param", NULL);
-	xmlNewProp(p, (const xmlChar *)"name", (const xmlChar *)name);
-	xmlNewProp(p, (const xmlChar *)"value", (const xmlChar *)equals + 1);
+	set_param(sched, name, equals + 1);
 	return true;
 }
 

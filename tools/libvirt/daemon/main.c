@@ -21,10 +21,12 @@
 #include "attach.h"
 #include "claim.h"
 #include "control_client.h"
+#include "exit_code.h"
 #include "host.h"
 #include "hung.h"
 #include "log.h"
 #include "metadata.h"
+#include "named.h"
 #include "probe.h"
 #include "set.h"
 #include "vgpu/clock.h"
@@ -361,18 +363,20 @@ static void follow(void)
 static int print_xml(const char *uri, const char *domain)
 {
 	virConnectPtr c = virConnectOpenReadOnly(uri);
-	virDomainPtr d = c ? virDomainLookupByName(c, domain) : NULL;
+	virDomainPtr d = c ? domain_of(c, domain) : NULL;
 	char *xml = d ? virDomainGetXMLDesc(d, 0) : NULL;
+	int code = xml ? EXIT_OK : refused_code();
 
 	if (xml)
 		fputs(xml, stdout);
 	else
 		fprintf(stderr, "vgpud-libvirt: %s: %s\n", domain, libvirts_words());
+	free(xml);
 	if (d)
 		virDomainFree(d);
 	if (c)
 		virConnectClose(c);
-	return xml ? free(xml), 0 : 1;
+	return code;
 }
 
 /* Prints of each domain its UUID, whether it runs, and its name. Returns an exit code. */
@@ -381,11 +385,13 @@ static int print_domains(const char *uri)
 	virConnectPtr c = virConnectOpenReadOnly(uri);
 	char uuid[VIR_UUID_STRING_BUFLEN];
 	virDomainPtr *list = NULL;
-	int n, i;
+	int n, i, code = EXIT_OK;
 
 	n = c ? virConnectListAllDomains(c, &list, 0) : -1;
-	if (n < 0)
+	if (n < 0) {
+		code = refused_code();
 		fprintf(stderr, "vgpud-libvirt: %s\n", libvirts_words());
+	}
 	for (i = 0; i < n; i++) {
 		if (virDomainGetUUIDString(list[i], uuid) == 0)
 			printf("%s %s %s\n", uuid,
@@ -396,7 +402,7 @@ static int print_domains(const char *uri)
 	free(list);
 	if (c)
 		virConnectClose(c);
-	return n < 0;
+	return code;
 }
 
 static void usage(FILE *to)
@@ -423,6 +429,7 @@ int main(int argc, char **argv)
 		{"connect", required_argument, NULL, 'c'},
 		{"socket", required_argument, NULL, 's'},
 		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'v'},
 		{NULL, 0, NULL, 0},
 	};
 	struct sigaction action = {.sa_handler = on_signal};
@@ -438,6 +445,8 @@ int main(int argc, char **argv)
 			uri = optarg;
 		else if (option == 's')
 			a.socket = optarg;
+		else if (option == 'v')
+			return puts("vgpud-libvirt " VGPU_VERSION) < 0;
 		else
 			return usage(option == 'h' ? stdout : stderr), option == 'h' ? 0 : 2;
 	}

@@ -6,6 +6,7 @@
  */
 #include "set.h"
 
+#include <errno.h>
 #include <libvirt/libvirt.h>
 #include <libvirt/virterror.h>
 #include <stdarg.h>
@@ -18,7 +19,10 @@
 #include "claim.h"
 #include "control_client.h"
 #include "edit.h"
+#include "exit_code.h"
+#include "named.h"
 #include "nova.h"
+#include "vgpu/number.h"
 
 #define KEY "vgpu"
 
@@ -141,12 +145,46 @@ static const char *value_of(const struct claim *claim, const char *vf, const cha
 	return "not claimed";
 }
 
-/* Says what has changed. */
-static void report(virDomainPtr d, const struct side *s)
+/* Whether a change was given in parts per million: NAME is the parameter's. */
+static bool was_given(const char *name, int n, char **changes)
 {
+	size_t length = strlen(name);
+	const char *given;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		given = strchr(changes[i], ':');
+		given = given && given < strchrnul(changes[i], '=') ? given + 1 : changes[i];
+		if (strncmp(given, name, length) == 0 && given[length] == '=')
+			return true;
+	}
+	return false;
+}
+
+/* Writes a parameter's name and value in the unit of the claim, percent, unless the user has given
+ * it in parts per million. */
+static void show(const char *name, const char *value, bool in_ppm, char *out_name, char *out,
+		 size_t size)
+{
+	size_t length = strlen(name);
+	int64_t ppm;
+
+	snprintf(out_name, size, "%s", name);
+	snprintf(out, size, "%s", value);
+	if (in_ppm || length < 5 || strcmp(name + length - 4, "_ppm") != 0)
+		return;
+	snprintf(out_name, size, "%.*s", (int)length - 4, name);
+	if (vgpu_parse_int(value, &ppm) == 0)
+		snprintf(out, size, "%g %%", (double)ppm / 1e4);
+}
+
+/* Says what has changed. */
+static void report(virDomainPtr d, const struct side *s, int n, char **changes)
+{
+	char name[40], is[40], was[40];
 	const struct claim_vf *vf;
 	const char *before;
-	bool any = false;
+	bool any = false, in_ppm;
 	uint32_t i, p;
 
 	for (i = 0; i < s->after.n_vfs; i++)
@@ -154,8 +192,11 @@ static void report(virDomainPtr d, const struct side *s)
 			before = value_of(&s->before, vf->name, vf->params[p].name);
 			if (strcmp(before, vf->params[p].value) == 0)
 				continue;
+			in_ppm = was_given(vf->params[p].name, n, changes);
+			show(vf->params[p].name, before, in_ppm, name, was, sizeof(was));
+			show(vf->params[p].name, vf->params[p].value, in_ppm, name, is, sizeof(is));
 			printf("%s/%s, %s: %s %s -> %s\n", virDomainGetName(d), vf->name, s->name,
-			       vf->params[p].name, before, vf->params[p].value);
+			       name, was, is);
 			any = true;
 		}
 	if (!any)
@@ -187,7 +228,7 @@ static bool set_domain(virDomainPtr d, int vgpud, int n, char **changes)
 	ok = ok && write_all(d, sides, n_sides);
 	for (i = 0; i < n_sides; i++) {
 		if (ok)
-			report(d, sides[i]);
+			report(d, sides[i], n, changes);
 		free(sides[i]->old);
 		free(sides[i]->new);
 	}
@@ -199,28 +240,29 @@ int set(const char *uri, const char *socket, int argc, char **argv)
 	virConnectPtr c = NULL;
 	virDomainPtr d = NULL;
 	struct vgpu_error err;
-	bool ok = false;
-	int vgpud;
+	int vgpud, code = EXIT_OK;
 
 	if (argc < 2) {
 		say(NULL, "set: want DOMAIN [VF:]NAME=VALUE...");
-		return 2;
+		return EXIT_USAGE;
 	}
 	vgpud = client_connect(socket, &err);
 	if (vgpud < 0) {
 		say(NULL, "vgpud must be asked first: %s; nothing was changed", err.text);
-		return 1;
+		return vgpud == -EACCES ? EXIT_DENIED : EXIT_NO_DAEMON;
 	}
 	c = virConnectOpen(uri);
-	d = c ? virDomainLookupByName(c, argv[0]) : NULL;
-	if (d)
-		ok = set_domain(d, vgpud, argc - 1, argv + 1);
-	else
+	d = c ? domain_of(c, argv[0]) : NULL;
+	if (!d) {
+		code = refused_code();
 		say(NULL, "%s: %s", argv[0], virGetLastErrorMessage());
+	} else if (!set_domain(d, vgpud, argc - 1, argv + 1)) {
+		code = EXIT_FAILED;
+	}
 	if (d)
 		virDomainFree(d);
 	if (c)
 		virConnectClose(c);
 	close(vgpud);
-	return ok ? 0 : 1;
+	return code;
 }

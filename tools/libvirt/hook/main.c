@@ -30,6 +30,7 @@
 #include "control_client.h"
 #include "host.h"
 #include "redirect.h"
+#include "vgpu/about.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
@@ -278,17 +279,22 @@ static bool allows(const struct operation *o, char **argv, const char *xml)
 	return false;
 }
 
+static const char help[] =
+	"usage: vgpud-hook DOMAIN OPERATION SUB-OPERATION EXTRA < DOMAIN-XML\n"
+	"       vgpud-hook --help | --version\n"
+	"libvirt's hook that asks vgpud for VFs; libvirt runs it through the link\n"
+	"/etc/libvirt/hooks/qemu.d/50-vgpud.\n";
+
 int main(int argc, char **argv)
 {
 	const struct operation *o = operations;
 	bool allowed;
 	char *xml;
 
+	if (vgpu_about(argc, argv, "vgpud-hook", help))
+		return 0;
 	if (argc != 5) {
-		fputs("usage: vgpud-hook DOMAIN OPERATION SUB-OPERATION EXTRA < DOMAIN-XML\n"
-		      "libvirt's hook that asks vgpud for VFs; libvirt runs it through the link\n"
-		      "/etc/libvirt/hooks/qemu.d/50-vgpud.\n",
-		      stderr);
+		fputs(help, stderr);
 		return 2;
 	}
 	while (o->name[0] && strcmp(o->name, argv[2]) != 0)

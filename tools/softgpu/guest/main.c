@@ -103,7 +103,8 @@ static int parse(int argc, char **argv, struct options *o)
 		PNG,
 		LEAVE,
 		JSON,
-		HELP
+		HELP,
+		VERSION
 	};
 	static const struct option options[] = {
 		{"socket", required_argument, NULL, SOCKET},
@@ -119,6 +120,7 @@ static int parse(int argc, char **argv, struct options *o)
 		{"leave", no_argument, NULL, LEAVE},
 		{"json", no_argument, NULL, JSON},
 		{"help", no_argument, NULL, HELP},
+		{"version", no_argument, NULL, VERSION},
 		{NULL, 0, NULL, 0},
 	};
 	double v = 0;
@@ -169,6 +171,9 @@ static int parse(int argc, char **argv, struct options *o)
 			break;
 		case HELP:
 			usage(stdout);
+			exit(0);
+		case VERSION:
+			puts("vgpu-guest " VGPU_VERSION);
 			exit(0);
 		default:
 			return -EINVAL;

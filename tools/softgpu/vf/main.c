@@ -23,6 +23,7 @@
 #include "vf.h"
 #include "vfio/thread.h"
 #include "vfio/user_proto.h"
+#include "vgpu/about.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
@@ -408,6 +409,10 @@ static int read_options(int argc, char **argv, struct vf *vf, uid_t *uid, gid_t 
 	return 0;
 }
 
+static const char help[] =
+	"softgpu-vf serves the client of one VF of softgpu and executes its packets.\n"
+	"softgpu starts it; it cannot be used by itself.\n";
+
 int main(int argc, char **argv)
 {
 	static struct vf vf = {.memfd = -1, .client = -1};
@@ -416,6 +421,8 @@ int main(int argc, char **argv)
 	uid_t uid;
 	gid_t gid;
 
+	if (vgpu_about(argc, argv, "softgpu-vf", help))
+		return 0;
 	if (argc == 2 && strcmp(argv[1], "--give-back") == 0)
 		return give_back();
 	if (argc == 2 && strcmp(argv[1], "--close") == 0)
@@ -423,8 +430,7 @@ int main(int argc, char **argv)
 	if (read_options(argc, argv, &vf, &uid, &gid, &device) < 0)
 		return 2;
 	if (!vf.layout || !vf.vram || fcntl(VF_NOTICE_FD, F_GETFD) < 0) {
-		fputs("softgpu-vf: softgpu starts this program; it cannot be used by itself\n",
-		      stderr);
+		fputs(help, stderr);
 		return 2;
 	}
 	vf.began = vgpu_now();

@@ -23,6 +23,7 @@
 #include "protocol.h"
 #include "ring.h"
 #include "swap.h"
+#include "vgpu/about.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
@@ -407,6 +408,10 @@ static int read_options(int argc, char **argv, uint64_t numbers[NUMBERS],
 	return 0;
 }
 
+static const char help[] =
+	"softgpu-worker computes for one VF of softgpu, on an NVIDIA GPU or on the CPU.\n"
+	"softgpu starts it; it cannot be used by itself.\n";
+
 int main(int argc, char **argv)
 {
 	uint64_t numbers[NUMBERS] = {0};
@@ -415,11 +420,12 @@ int main(int argc, char **argv)
 	struct device_setup setup = {0};
 	struct stat st;
 
+	if (vgpu_about(argc, argv, "softgpu-worker", help))
+		return 0;
 	if (read_options(argc, argv, numbers, &w.ops) < 0)
 		return 2;
 	if (!w.ops || fstat(WORKER_WINDOW_FD, &st) < 0) {
-		fputs("softgpu-worker: softgpu starts this program; it cannot be used by itself\n",
-		      stderr);
+		fputs(help, stderr);
 		return 2;
 	}
 	setup.gpu = (uint32_t)numbers[GPU];

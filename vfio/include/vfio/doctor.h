@@ -16,8 +16,16 @@ enum doctor_verdict { DOCTOR_OK = 0, DOCTOR_NOTE, DOCTOR_BAD };
 typedef void doctor_report(void *data, enum doctor_verdict verdict, const char *subject,
 			   const char *finding, const char *cure);
 
-/* Calls REPORT for each finding. Any thread; blocks for some milliseconds, and for seconds while
- * Linux resets a VF of an Intel GPU. */
-void vfio_doctor(doctor_report *report, void *data);
+/* What the GPUs of this host need of it. What they do not need is noted, and is not bad. */
+enum doctor_needs {
+	DOCTOR_NEEDS_NOTHING = 0, /* none is a PCI function */
+	DOCTOR_NEEDS_PCI = 1,	  /* IOMMU and VFIO */
+	DOCTOR_NEEDS_STUB = 2,	  /* pci-pf-stub: a PF is held through sysfs */
+	DOCTOR_NEEDS_ALL = 3
+};
+
+/* Calls REPORT for each finding. NEEDS: flags. Any thread; blocks for some milliseconds, and for
+ * seconds while Linux resets a VF of an Intel GPU. */
+void vfio_doctor(doctor_report *report, void *data, unsigned needs);
 
 #endif

@@ -67,13 +67,16 @@ struct gpuiov_location {
 	uint32_t offset; /* bytes */
 };
 
+/* The most VFs of every published layout. */
+#define GPUIOV_MOST_VFS 31u
+
 struct gpuiov_layout {
 	const char *name;
 	struct gpuiov_location at[GPUIOV_REGISTERS];
 	uint32_t
 		block_pointer; /* in the capability: a byte, the block's offset / 16; 0: no block */
 	uint32_t cap_length;
-	uint32_t max_vfs;
+	uint32_t max_vfs;      /* at most GPUIOV_MOST_VFS */
 	uint32_t fb_size_bias; /* subtracted from the size field */
 	uint32_t status_hang;  /* CMD_STATUS of a hang; 0: a hung command never ends */
 };

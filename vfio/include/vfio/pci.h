@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "vgpu/names.h"
 #include "vgpu/types.h"
 
-#define PCI_ADDRESS_SIZE 16
 #define PCI_DEVICES "/sys/bus/pci/devices"
 /* The remedy for functions without an IOMMU group. */
 #define PCI_IOMMU_CURE                                                                             \
@@ -33,10 +33,8 @@ struct pci_info {
 	char pf[PCI_ADDRESS_SIZE];	  /* a VF's PF; "": it is not a VF */
 };
 
-/* Whether TEXT is a full PCI address. */
-bool pci_is_address(const char *text);
-
-/* Describes a function from sysfs. Returns 0; -EINVAL: not an address; -ENODEV: no such function;
+/* Describes a function from sysfs. ADDRESS, as everywhere here, has the normal form of
+ * vgpu/names.h. Returns 0; -EINVAL: not an address; -ENODEV: no such function;
  * -EIO: invalid values; with the reason in ERR. */
 int pci_describe(const char *address, struct pci_info *out, struct vgpu_error *err);
 

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* What programs without other options say of themselves. */
+#ifndef VGPU_ABOUT_H
+#define VGPU_ABOUT_H
+
+#include <stdbool.h>
+
+/* If the only argument is --version or --help (or -h), prints NAME and the version, or HELP, on
+ * stdout. Returns whether it did; the program then ends with 0. */
+bool vgpu_about(int argc, char **argv, const char *name, const char *help);
+
+#endif
