@@ -355,10 +355,12 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 	json *o = json_object_new_object(), *list = json_object_new_array(), *vm;
 	char address[PCI_ADDRESS_SIZE];
 	const struct lease *l;
+	const char *lost;
 	uint32_t g, vf;
 
 	(void)err;
-	for (g = 0; g < control->n_gpus; g++)
+	for (g = 0; g < control->n_gpus; g++) {
+		lost = engine_trouble(control->gpus[g].engine);
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
 			l = &control->gpus[g].leases[vf];
 			if (l->state == LEASE_NONE)
@@ -370,6 +372,8 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 			put_text(vm, "gpu", control->gpus[g].config->name);
 			put_int(vm, "vf", vf);
 			put_text(vm, "state", lease_state_names[l->state]);
+			if (lost)
+				put_text(vm, "gpu_lost", lost);
 			if (vm_vf_address(&control->gpus[g], vf, address))
 				put_bool(vm, "attached", l->attached);
 			put_text(vm, "on_hang", claim_on_hang_names[l->on_hang]);
@@ -383,6 +387,7 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 			}
 			json_object_array_add(list, vm);
 		}
+	}
 	json_object_object_add(o, "vms", list);
 	list = json_object_new_array();
 	for (g = 0; g < control->n_unreadable; g++) {

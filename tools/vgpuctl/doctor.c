@@ -12,18 +12,21 @@
 #include "answer.h"
 #include "control_client.h"
 #include "domain.h"
+#include "reach.h"
 #include "session.h"
 #include "vfio/doctor.h"
 
 #define LIBVIRT "/etc/libvirt"
 #define HOOK LIBVIRT "/hooks/qemu.d/50-vgpud"
 #define HOOK_NAME "libvirt's hook"
+#define QEMU_CONF LIBVIRT "/qemu.conf"
+#define APPARMOR "/etc/apparmor.d/abstractions/libvirt-qemu"
 
 struct round {
 	struct json_object *list; /* NULL: print each finding */
 	bool colour, well;
 	char cure[200]; /* of the first bad finding that has one, with its subject */
-	char hook[200]; /* the same of libvirt's hook; "": it is not bad */
+	char hook[200]; /* the same of libvirt's hook and of QEMU's access; "": they are not bad */
 	bool no_gpu;	/* no PCI function is a GPU */
 };
 
@@ -39,7 +42,8 @@ static void finding(void *data, enum doctor_verdict verdict, const char *subject
 	r->well = r->well && verdict != DOCTOR_BAD;
 	if (verdict == DOCTOR_BAD && *cure && !r->cure[0])
 		snprintf(r->cure, sizeof(r->cure), "%s: %s", subject, cure);
-	if (verdict == DOCTOR_BAD && strcmp(subject, HOOK_NAME) == 0)
+	if (verdict == DOCTOR_BAD && !r->hook[0] &&
+	    (strcmp(subject, HOOK_NAME) == 0 || strncmp(subject, "QEMU, ", 6) == 0))
 		snprintf(r->hook, sizeof(r->hook), "%s: %s", subject, cure);
 	if (!r->list) {
 		printf(r->colour ? "\033[%sm%-4s\033[0m  " : "%.0s%-4s  ", colours[verdict],
@@ -92,6 +96,85 @@ static void check_hook(struct round *r)
 			"ln -s /usr/sbin/vgpud-hook " HOOK ", and reload libvirtd");
 	else
 		probe_hook(r);
+}
+
+/* The label that libvirt gives to a VM must let it connect, too. */
+static void check_labels(struct round *r)
+{
+	if (access("/sys/kernel/security/apparmor/profiles", F_OK) == 0 &&
+	    access(APPARMOR, F_OK) == 0 && access(APPARMOR ".d/softgpu", F_OK) < 0)
+		finding(r, DOCTOR_BAD, "AppArmor",
+			"libvirt's profiles do not let QEMU connect to softgpu's VFs",
+			"install " APPARMOR ".d/softgpu, of the package softgpu");
+	if (access("/sys/fs/selinux/enforce", F_OK) == 0)
+		finding(r, DOCTOR_NOTE, "SELinux",
+			"QEMU, as svirt_t, may not connect to softgpu's VFs without a module for "
+			"that",
+			"vgpud's softgpu.md, libvirt's QEMU");
+}
+
+/* Whether QEMU reaches the sockets of the VFs of one GPU; the first that it does not reach is
+ * reported. Returns whether the VFs of that GPU have sockets. */
+static bool check_sockets(struct round *r, const char *gpu, struct json_object *vfs,
+			  const char *user)
+{
+	struct vgpu_error err = {""};
+	const char *address = "";
+	char subject[80], cure[200];
+	size_t i, sockets = 0;
+	int status = 0;
+
+	for (i = 0; i < count(vfs) && status == 0; i++) {
+		address = get_text(json_object_array_get_idx(vfs, i), "address");
+		if (address[0] != '/')
+			continue;
+		sockets++;
+		status = reach_socket(user, address, &err);
+	}
+	if (sockets == 0)
+		return false;
+	snprintf(subject, sizeof(subject), "QEMU, %s", gpu);
+	snprintf(cure, sizeof(cure),
+		 "SOFTGPU_OPTIONS=\"--socket-user %s\" in /etc/vgpud/softgpu-NAME.conf, and "
+		 "systemctl restart vgpud-softgpu@NAME",
+		 user);
+	if (status == 0)
+		snprintf(err.text, sizeof(err.text), "%s can connect to the VFs' sockets", user);
+	finding(r, status < 0 ? DOCTOR_BAD : DOCTOR_OK, subject, err.text, status < 0 ? cure : "");
+	return true;
+}
+
+/* Whether the QEMU of a VM can have a VF of softgpu. */
+static void check_qemu(const struct options *o, struct round *r)
+{
+	struct json_object *gpus = NULL, *answer, *args;
+	struct vgpu_error err;
+	bool sockets = false;
+	const char *gpu;
+	char user[64];
+	size_t i;
+	int fd;
+
+	if (access(LIBVIRT, F_OK) < 0)
+		return;
+	fd = client_connect(session_path(o), &err);
+	if (fd >= 0)
+		client_call(fd, "gpu.list", NULL, &gpus, &err);
+	reach_qemu_user(QEMU_CONF, user, sizeof(user));
+	for (i = 0; i < count(get(gpus, "gpus")); i++) {
+		gpu = get_text(json_object_array_get_idx(get(gpus, "gpus"), i), "gpu");
+		args = json_object_new_object();
+		json_object_object_add(args, "gpu", json_object_new_string(gpu));
+		answer = NULL;
+		if (client_call(fd, "vf.list", args, &answer, &err) >= 0)
+			sockets |= check_sockets(r, gpu, get(answer, "vfs"), user);
+		json_object_put(answer);
+	}
+	if (sockets)
+		check_labels(r);
+	json_object_put(gpus);
+	if (fd >= 0)
+		close(fd);
 }
 
 /* What vgpud warns of, about VMs that run. */
@@ -229,6 +312,7 @@ bool doctor(const struct options *o, bool colour)
 
 	vfio_doctor(finding, &r, needs(o));
 	check_hook(&r);
+	check_qemu(o, &r);
 	check_vms(o, &r);
 	if (r.list)
 		puts(json_object_to_json_string_ext(r.list, JSON_C_TO_STRING_PRETTY));

@@ -28,7 +28,9 @@ void view_vm_list(struct json_object *o)
 		cell(t, "%s", get_text(vm, "vf_name"));
 		cell(t, "%s", get_text(vm, "gpu"));
 		cell(t, "%" PRId64, get_int(vm, "vf"));
-		cell(t, "%s%s", get_text(vm, "state"), vm_lacks_device(vm) ? ", not attached" : "");
+		cell(t, "%s%s%s", get_text(vm, "state"),
+		     vm_lacks_device(vm) ? ", not attached" : "",
+		     get(vm, "gpu_lost") ? ", GPU lost" : "");
 		cell(t, "%s", get_text(vm, "uuid"));
 	}
 	table_print(t);
