@@ -42,8 +42,8 @@ static bool admits(struct question *q, int64_t share)
 		if (q->asked >> vf & 1 && vgpu_param_set(policy->vf_params, SHARE, text,
 							 q->values.vf_params[vf], NULL) < 0)
 			return false;
-	return trial_promises(gpu->config, &engine_policy(gpu->engine)->caps, &q->values,
-			      q->switch_ns, promises, NULL) == 0;
+	return trial_promises(gpu->config, engine_caps(gpu->engine), &q->values, q->switch_ns,
+			      promises, NULL) == 0;
 }
 
 /* Finds by bisection the share next to HIGH, towards LOW, on LOW's side: LOW is admitted and HIGH

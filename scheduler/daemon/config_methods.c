@@ -193,6 +193,39 @@ static void adopt(struct control *control, struct config *configured)
 	}
 }
 
+/* Ends the call without a change. Nobody waits for the answer of a SIGHUP: it goes to the log, line
+ * by line. */
+static void refuse(struct call *call, int r, const char *text)
+{
+	const char *line;
+	size_t n;
+
+	for (line = text; !call->client && *line; line += n + (line[n] == '\n')) {
+		n = strcspn(line, "\n");
+		log_line(LOG_ERR, "the configuration was not reloaded: %.*s", (int)n, line);
+	}
+	call_fail(call, r, text);
+}
+
+/* Ends a reload that has put into force what it could. */
+static void succeed(struct call *call, json *answer)
+{
+	json *list = json_object_object_get(answer, "differences");
+	size_t i, restart = 0;
+
+	for (i = 0; i < json_object_array_length(list); i++)
+		restart += !json_object_get_boolean(
+			json_object_object_get(json_object_array_get_idx(list, i), "live"));
+	if (!call->client && restart)
+		log_line(LOG_NOTICE,
+			 "the configuration was reloaded; %zu of its keys need a restart: 'vgpuctl "
+			 "config diff' lists them",
+			 restart);
+	else if (!call->client)
+		log_line(LOG_INFO, "the configuration was reloaded");
+	call_answer(call, answer);
+}
+
 static void next_gpu(struct call *call);
 
 /* A change_make: what is configured; or what there was before, if a GPU has refused. */
@@ -258,15 +291,15 @@ static void next_gpu(struct call *call)
 			 reload->left ? " has new values that cannot be taken back" : "",
 			 reload->why);
 		change_reloaded(control);
-		call_fail(call, reload->refused,
-			  reload->drops && !reload->left ? reload->drops : text);
+		refuse(call, reload->refused,
+		       reload->drops && !reload->left ? reload->drops : text);
 		return;
 	}
 	if (reload->at == control->n_gpus) {
 		answer = json_object_get(json_object_object_get(call->args, "answer"));
 		adopt(control, &reload->configured);
 		change_reloaded(control);
-		call_answer(call, answer);
+		succeed(call, answer);
 		return;
 	}
 	call->gpu = &control->gpus[reload->at];
@@ -284,7 +317,7 @@ static bool begin(struct control *control, struct call *call, struct reload *rel
 	running(control, &reload->runs);
 	r = read_files(control, &reload->configured, &said);
 	if (r < 0) {
-		call_fail(call, r, said && *said ? said : strerror(-r));
+		refuse(call, r, said && *said ? said : strerror(-r));
 	} else {
 		*answer = json_object_new_object();
 		put_text(*answer, "file", control->config->file);
@@ -324,4 +357,14 @@ int config_reload_begin(struct control *control, struct call *call, struct vgpu_
 	change_reload(call);
 	next_gpu(call);
 	return 0;
+}
+
+void config_reload_begin_alone(struct control *control)
+{
+	struct vgpu_error err = {"out of memory"};
+	struct call *call = call_new(control, NULL);
+	int r = call ? config_reload_begin(control, call, &err) : -ENOMEM;
+
+	if (r < 0 && call)
+		refuse(call, r, err.text);
 }

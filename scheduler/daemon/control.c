@@ -234,7 +234,7 @@ static void on_engine(evutil_socket_t fd, short what, void *data)
 	change_run(gpu);
 }
 
-/* systemd has given the socket to its group, and vgpud has no right to under its unit. */
+/* A socket has the group that vgpud runs with, and under its unit vgpud has no right to change it. */
 static bool belongs_to(const char *path, gid_t group)
 {
 	struct stat s;
@@ -259,14 +259,14 @@ int control_start(struct control *control, struct config *config, struct vgpu_er
 		return fd;
 	hook = listen_open("hook", config->hook_socket, 0600, err);
 	if (hook < 0) {
-		listen_close("control", config->socket, fd);
+		listen_close(config->socket, fd);
 		return hook;
 	}
 	if (group && !belongs_to(config->socket, group->gr_gid) &&
 	    chown(config->socket, (uid_t)-1, group->gr_gid) < 0)
 		log_line(LOG_WARNING,
-			 "cannot give %s to group %s: %s; under systemd, set SocketGroup= of "
-			 "vgpud-control.socket to that group",
+			 "cannot give %s to group %s: %s; under systemd, set Group= of "
+			 "vgpud.service to that group",
 			 config->socket, config->group, strerror(errno));
 	r = share_start(&control->share, control->base);
 	r |= door_open(&control->door, control->base, fd, "control socket", DOOR_RESERVE, &door_ops,
@@ -333,8 +333,8 @@ void control_stop(struct control *control)
 	for (i = 0; i < CONTROL_WARNINGS; i++)
 		json_object_put(control->warned[i]);
 	share_stop(&control->share);
-	listen_close("control", control->config->socket, door_close(control->door));
-	listen_close("hook", control->config->hook_socket, door_close(control->hook_door));
+	listen_close(control->config->socket, door_close(control->door));
+	listen_close(control->config->hook_socket, door_close(control->hook_door));
 	if (control->tick)
 		event_free(control->tick);
 	if (control->second)

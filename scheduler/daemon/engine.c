@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -31,6 +32,7 @@
 
 static const char NOT_SET_UP[] =
 	"the device is back, but cannot be set up as before ('vgpuctl gpu show' says why)";
+static const char NOT_OPENED[] = "it cannot be opened ('vgpuctl gpu show' says why)";
 
 /* By who schedules a GPU. */
 static const struct engine_time *const times[] = {
@@ -52,11 +54,22 @@ static int declare(struct engine *e, struct vgpu_error *err)
 		   : 0;
 }
 
+/* The driver is looked for until there is one: its device may be there later. */
+static int find_driver(struct engine *e, struct vgpu_error *err)
+{
+	if (!e->ops)
+		e->ops = e->config.ops ? e->config.ops
+				       : vgpu_driver_for(e->config.driver.device, err);
+	return e->ops ? 0 : -ENODEV;
+}
+
 static int open_device(struct engine *e, struct vgpu_error *err)
 {
 	struct epoll_event want = {.events = EPOLLIN};
-	int r = declare(e, err);
+	int r = find_driver(e, err);
 
+	if (r == 0)
+		r = declare(e, err);
 	if (r < 0)
 		return r;
 	e->device_speaks = true;
@@ -81,6 +94,7 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 	want.data.fd = e->driver_fd;
 	e->config.core.reset_levels = e->caps.reset_levels;
 	e->config.core.chains = e->caps.chain >= VGPU_CHAIN;
+	e->opened = true;
 	gpu_memory_open(&e->memory, e->ops->memory, e->driver, &e->caps, &e->found,
 			&e->config.driver);
 	if (epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->driver_fd, &want) < 0) {
@@ -91,12 +105,15 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 		e->slot_used[0] = e->slot_used[1] = false;
 		r = e->time->build(e);
 		e->is_set_up = r == 0 && e->driver;
+		e->was_set_up |= e->is_set_up;
 		if (r < 0)
 			vgpu_error_set(err, r, "policy %s: %s", e->config.begin.policy->name,
 				       e->out.why ? e->out.why : strerror(-r));
 	}
-	if (r == 0 && e->driver) /* it may have been lost again */
+	if (r == 0 && e->driver) { /* it may have been lost again */
 		atomic_store(&e->trouble, NULL);
+		e->failures = 0;
+	}
 	if (r < 0 && e->driver) {
 		atomic_store(&e->trouble, NOT_SET_UP);
 		engine_let_go(e, false);
@@ -111,7 +128,26 @@ static void open_again(struct engine *e)
 
 	if (open_device(e, &err) == 0)
 		return;
+	e->policy_changed |= strcmp(err.text, e->lost_why.text) != 0;
 	e->lost_why = err;
+	e->failures++;
+	engine_try_later(e);
+}
+
+/* The GPU cannot be opened at the start: begins as one that is lost, with nothing known of it. */
+static void begin_lost(struct engine *e, const struct vgpu_error *why)
+{
+	e->lost_why = *why;
+	if (!e->opened)
+		e->caps = (struct vgpu_driver_caps){.driver = "unknown",
+						    .model = "unknown",
+						    .layout = "unknown",
+						    .transport = "unknown",
+						    .preemption = "unknown",
+						    .max_vfs = e->config.core.max_vfs,
+						    .granule = 1};
+	atomic_store(&e->trouble, NOT_OPENED);
+	e->policy_changed = true;
 	engine_try_later(e);
 }
 
@@ -320,7 +356,7 @@ static int make_queues(struct engine *e)
  */
 static int set_up(struct engine *e, struct vgpu_error *err)
 {
-	int r = open_descriptors(e);
+	int r = open_descriptors(e), lost;
 
 	if (r == 0)
 		r = make_queues(e);
@@ -331,28 +367,25 @@ static int set_up(struct engine *e, struct vgpu_error *err)
 		return -ENOMEM;
 	e->memory.recorder = e->recorder;
 	e->memory.memory = recorder_state_memory(e->recorder);
-	r = open_device(e, err);
-	if (r < 0)
-		return r;
+	lost = open_device(e, err);
+	if (lost == -ENOMEM)
+		return lost;
+	if (lost < 0)
+		begin_lost(e, err);
 	engine_publish(e);
-	return start_thread(e, err);
+	r = start_thread(e, err);
+	return r < 0 ? r : lost < 0;
 }
 
 int engine_start(struct engine **out, const struct engine_config *config, struct vgpu_error *err)
 {
-	const struct vgpu_driver_ops *ops =
-		config->ops ? config->ops : vgpu_driver_for(config->driver.device, err);
-	struct engine *e;
+	struct engine *e = calloc(1, sizeof(*e));
 	int r;
 
-	if (!ops)
-		return -ENODEV;
-	e = calloc(1, sizeof(*e));
 	if (!e)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	e->config = *config;
 	e->timer_at = VGPU_NEVER;
-	e->ops = ops;
 	e->memory.sink = engine_sink;
 	e->memory.reply = engine_changed;
 	e->memory.data = e;
@@ -365,7 +398,7 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 		return r;
 	}
 	*out = e;
-	return 0;
+	return r;
 }
 
 void engine_stop(struct engine *e)
@@ -430,6 +463,13 @@ struct engine_request *engine_receive(struct engine *e)
 const struct engine_policy *engine_policy(struct engine *e)
 {
 	return latest_get(&e->policy);
+}
+
+const struct vgpu_driver_caps *engine_caps(struct engine *e)
+{
+	const struct engine_policy *p = engine_policy(e);
+
+	return p->opened ? &p->caps : NULL;
 }
 
 const struct trail *engine_records(const struct engine *e)

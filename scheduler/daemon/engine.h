@@ -16,7 +16,8 @@ struct engine;
 
 /*
  * Opens the GPU and starts its thread. Copies CONFIG, but not the texts and tables that it points
- * to. Returns 0, or -errno with the reason in ERR.
+ * to. Returns 0; 1 with the reason in ERR: the GPU cannot be opened, and the engine looks for it as
+ * for one that was lost; or -errno with the reason in ERR.
  */
 int engine_start(struct engine **out, const struct engine_config *config, struct vgpu_error *err);
 
@@ -45,6 +46,8 @@ struct engine_request *engine_receive(struct engine *engine);
 /* Returns the engine's policy and parameters, for the same thread, valid until its next call. They
  * include the changes of all requests that engine_receive has returned. */
 const struct engine_policy *engine_policy(struct engine *engine);
+/* What the GPU can do, with the same thread and validity. NULL: it was never opened. */
+const struct vgpu_driver_caps *engine_caps(struct engine *engine);
 /* Returns the core's records, the engine's; valid until engine_stop. Any thread. */
 const struct trail *engine_records(const struct engine *engine);
 /* Copies the latest events; see recorder_copy. Any thread. */

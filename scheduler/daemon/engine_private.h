@@ -50,19 +50,22 @@ extern const struct engine_time engine_switched, engine_governed, engine_declare
 
 struct engine {
 	struct engine_config config;
-	const struct vgpu_driver_ops *ops;
-	struct vgpu_driver *driver; /* NULL: lost */
+	const struct vgpu_driver_ops *ops; /* NULL: no driver was found for the device yet */
+	struct vgpu_driver *driver;	   /* NULL: lost */
+	bool opened;			   /* at least once: caps and found are the GPU's */
+	uint32_t failures;		   /* attempts to open it that failed in a row */
 	struct vgpu_driver_caps caps;
 	struct vgpu_driver_found found;
 	vgpu_nsec reopen_at;
 	struct vgpu_error lost_why;
 
-	const struct engine_time *time;
+	const struct engine_time *time; /* NULL: the GPU was never opened */
 	struct governed *governed; /* engine_governed's; NULL: the GPU was never of that kind */
 	struct declared *declared; /* engine_declared's, likewise */
 	struct vgpu_core *core;
 	struct recorder *recorder;    /* it also owns the memory of the core and its policies */
 	bool is_set_up;		      /* the core has its policy and all its VFs */
+	bool was_set_up;	      /* at least once */
 	bool slot_used[RECORD_SLOTS]; /* by the policy in force, and by the one to come */
 	struct latest policy;	      /* struct engine_policy */
 	bool policy_changed;	      /* since POLICY was published */

@@ -22,6 +22,8 @@ struct policy_values {
 struct engine_policy {
 	struct policy_values in_force, to_come;
 	bool change_waits;
+	bool opened;		      /* the GPU was opened at least once */
+	char lost_why[200];	      /* why it was lost last, or cannot be opened */
 	struct vgpu_driver_caps caps; /* of the GPU, as it was opened last */
 };
 

@@ -37,9 +37,10 @@ static void view_wanted(const struct engine *e, struct engine_snapshot *s)
 
 static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 {
-	struct vgpu_memory_view memory;
+	struct vgpu_memory_view memory = {.n_extents = 0};
 
-	vgpu_memory_view(e->memory.state, &memory);
+	if (e->memory.state) /* the GPU was opened */
+		vgpu_memory_view(e->memory.state, &memory);
 	*s = (struct engine_snapshot){
 		.now = vgpu_now(),
 		.lost = !e->driver,
@@ -102,14 +103,44 @@ void engine_refuse(struct engine_request *request, int r, const char *format, ..
 	va_end(args);
 }
 
+/* Of a GPU that could not be set up since the start, keeps new values for when it can: so
+ * parameters that VMs have come back with it, and a reload can mend what keeps it from being set
+ * up. False: the event is of another kind. */
+static bool keep_values(struct engine *e, struct engine_request *request)
+{
+	const struct vgpu_event *event = &request->event;
+	struct policy_values *begin = &e->config.begin;
+	size_t size = sizeof(begin->params);
+	uint32_t i;
+
+	if (event->type == VGPU_EV_POLICY) {
+		begin->policy = event->policy;
+		memcpy(begin->params, event->params, size);
+		for (i = 0; i < e->config.core.max_vfs; i++)
+			memcpy(begin->vf_params[i], event->vf_params + i * VGPU_MAX_PARAMS, size);
+	} else if (event->type != VGPU_EV_SET_POLICY && event->type != VGPU_EV_SET_VF) {
+		return false;
+	} else if (event->policy != begin->policy) {
+		request->result = -ESTALE;
+	} else {
+		memcpy(event->type == VGPU_EV_SET_VF ? begin->vf_params[event->vf] : begin->params,
+		       event->params, size);
+	}
+	e->policy_changed = true;
+	return true;
+}
+
 static void answer(struct engine *e, struct engine_request *request)
 {
 	request->result = 0;
 	request->why[0] = '\0';
 	if (request->ask == ENGINE_SNAPSHOT) {
-		if (e->time->catch_up)
+		if (e->time && e->time->catch_up)
 			e->time->catch_up(e);
 		fill_snapshot(e, request->snapshot);
+	} else if (!e->driver && !e->was_set_up && request->ask == ENGINE_EVENT &&
+		   keep_values(e, request)) {
+		; /* kept */
 	} else if (!e->driver) {
 		engine_refuse(request, -ENODEV, "%s", e->lost_why.text);
 	} else if (request->ask == ENGINE_MEMORY && !e->time->moves_memory) {

@@ -5,6 +5,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -12,8 +13,11 @@
 #include "engine_private.h"
 #include "vgpu/clock.h"
 
-/* Time between attempts to find a lost device. */
+/* Time between attempts to find a lost device. Those that fail again and again get rarer: each one
+ * may take a driver of the host off the device and put it back. */
 #define REOPEN_AFTER (500 * VGPU_MSEC)
+#define OFTEN 20u /* that many attempts */
+#define RARER 4u  /* then the time doubles with each one, so many times */
 /* SLOW_LIMIT decisions that take SLOW_DECISION or longer within SLOW_SPAN evict a plug-in. */
 #define SLOW_DECISION (2 * VGPU_MSEC)
 #define SLOW_LIMIT 3u
@@ -49,7 +53,9 @@ const char *engine_why_lost(int r)
 
 void engine_try_later(struct engine *e)
 {
-	e->reopen_at = vgpu_now() + REOPEN_AFTER;
+	uint32_t doubled = e->failures > OFTEN ? e->failures - OFTEN : 0;
+
+	e->reopen_at = vgpu_now() + (REOPEN_AFTER << (doubled < RARER ? doubled : RARER));
 }
 
 void engine_let_go(struct engine *e, bool lost)
@@ -88,6 +94,7 @@ void engine_record(struct engine *e, enum vgpu_record_type type, uint32_t vf, ui
 void engine_lose(struct engine *e, int r)
 {
 	vgpu_error_set(&e->lost_why, r, "%s", engine_why_lost(r));
+	e->policy_changed = true;
 	atomic_store(&e->trouble, engine_why_lost(r));
 	/* The next core or governor starts with the values that this one has now. */
 	if (e->is_set_up)
@@ -99,10 +106,17 @@ void engine_publish(struct engine *e)
 {
 	struct engine_policy *p = latest_next(&e->policy);
 
-	if (!e->policy_changed || !e->is_set_up)
+	if (!e->policy_changed)
 		return;
-	e->time->values(e, false, &p->in_force);
-	p->change_waits = e->time->values(e, true, &p->to_come);
+	if (e->is_set_up) {
+		e->time->values(e, false, &p->in_force);
+		p->change_waits = e->time->values(e, true, &p->to_come);
+	} else {
+		p->in_force = p->to_come = e->config.begin;
+		p->change_waits = false;
+	}
+	p->opened = e->opened;
+	snprintf(p->lost_why, sizeof(p->lost_why), "%s", e->lost_why.text);
 	p->caps = e->caps;
 	e->is_plugin = !vgpu_builtin_policy(p->in_force.policy->name);
 	e->policy_changed = false;

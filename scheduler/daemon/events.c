@@ -196,6 +196,13 @@ void events_trouble(struct gpu *gpu)
 		log_about(about_gpu(gpu, LOG_GPU_FOUND), LOG_NOTICE, "GPU found again");
 }
 
+void events_begin_lost(struct gpu *gpu, const char *why)
+{
+	gpu->trouble = engine_trouble(gpu->engine);
+	log_about(about_gpu(gpu, LOG_GPU_LOST), LOG_ERR,
+		  "GPU lost: it cannot be opened: %s; vgpud keeps looking for it", why);
+}
+
 void events_said(struct gpu *gpu)
 {
 	uint32_t n;

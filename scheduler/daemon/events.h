@@ -10,6 +10,8 @@
 void events_take(struct gpu *gpu);
 /* Logs once that the device is lost, or that it is back. */
 void events_trouble(struct gpu *gpu);
+/* Logs that the device could not be opened at the start. */
+void events_begin_lost(struct gpu *gpu, const char *why);
 /* Logs what the engine has said, unless it was said within a minute. */
 void events_said(struct gpu *gpu);
 /* Once a second: logs how many messages the rate limit withheld, and starts anew. */

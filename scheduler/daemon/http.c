@@ -26,6 +26,7 @@ struct http_peer {
 	struct http *http;
 	int fd;
 	enum stage stage;
+	bool head; /* it asks for the head of the answer alone */
 	struct event *readable, *writable, *late;
 	struct evbuffer *in, *out;
 	struct piece piece;
@@ -100,11 +101,12 @@ void http_answer(struct http_peer *peer, const char *status, const char *type,
 			    "HTTP/1.1 %s\r\nConnection: close\r\nContent-Length: %zu\r\n"
 			    "Content-Type: %s\r\n\r\n",
 			    status, body ? evbuffer_get_length(body) : 0, type);
-	if (body)
+	if (body && !peer->head)
 		evbuffer_add_buffer(peer->out, body);
 	event_add(peer->writable, NULL);
 }
 
+/* STATUS may have further headers behind it. */
 static void refuse(struct http_peer *peer, const char *status)
 {
 	http_answer(peer, status, "text/plain", NULL);
@@ -142,8 +144,9 @@ static void answer(struct http_peer *peer, char *head)
 	accept = header(version + 1, "Accept");
 	*path++ = *version = '\0';
 	path[strcspn(path, "?")] = '\0';
-	if (strcmp(head, "GET") != 0) {
-		refuse(peer, "405 Method Not Allowed");
+	peer->head = strcmp(head, "HEAD") == 0;
+	if (!peer->head && strcmp(head, "GET") != 0) {
+		refuse(peer, "405 Method Not Allowed\r\nAllow: GET, HEAD");
 		return;
 	}
 	peer->stage = WAITS;

@@ -3,7 +3,10 @@
 
 #include <errno.h>
 #include <event2/util.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "service.h"
@@ -15,16 +18,44 @@
 /* Connections that may wait to be accepted. */
 #define BACKLOG 16
 
+/* Whether clients that connect to PATH reach the socket FD: its path may have been changed in the
+ * configuration, or removed. */
+static bool is_at(int fd, const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNSPEC};
+	socklen_t size = sizeof(address);
+	struct stat s;
+
+	return getsockname(fd, (struct sockaddr *)&address, &size) == 0 &&
+	       address.sun_family == AF_UNIX &&
+	       strncmp(address.sun_path, path, sizeof(address.sun_path)) == 0 &&
+	       lstat(path, &s) == 0 && S_ISSOCK(s.st_mode);
+}
+
+/* The socket that was kept over a restart, or -ENOENT. listen() again, so that clients see this
+ * process as its owner. */
+static int kept(const char *name, const char *path)
+{
+	VGPU_AUTO_CLOSE int fd = service_socket(name);
+
+	if (fd < 0)
+		return -ENOENT;
+	if (is_at(fd, path) && evutil_make_socket_nonblocking(fd) == 0 && listen(fd, BACKLOG) == 0)
+		return vgpu_take(&fd);
+	service_forget(name);
+	return -ENOENT;
+}
+
 int listen_open(const char *name, const char *path, mode_t mode, struct vgpu_error *err)
 {
-	int fd = service_socket(name);
+	int fd = kept(name, path);
 
-	if (fd >= 0) {
-		vgpu_untrusted_prepare(fd);
-		return evutil_make_socket_nonblocking(fd) < 0 ? -errno : fd;
+	if (fd < 0) {
+		vgpu_make_parent(path); /* after a boot /run is empty */
+		fd = vgpu_socket_listen(path, mode, BACKLOG, err);
+		if (fd >= 0)
+			service_keep(name, fd);
 	}
-	vgpu_make_parent(path); /* after a boot /run is empty */
-	fd = vgpu_socket_listen(path, mode, BACKLOG, err);
 	if (fd >= 0)
 		vgpu_untrusted_prepare(fd);
 	return fd;
@@ -43,13 +74,20 @@ int listen_peer(int fd, struct ucred *out)
 	return 0;
 }
 
-void listen_close(const char *name, const char *path, int fd)
+bool listen_is_free(const char *name, const char *path)
 {
-	int kept = service_socket(name);
+	VGPU_AUTO_CLOSE int fd = service_socket(name);
 
-	if (kept >= 0) {
+	if (fd >= 0)
+		return true;
+	fd = vgpu_socket_connect(path, SOCK_NONBLOCK);
+	return fd == -ENOENT || fd == -ECONNREFUSED;
+}
+
+void listen_close(const char *path, int fd)
+{
+	if (service_holds()) {
 		vgpu_close(&fd);
-		close(kept);
 		return;
 	}
 	unlink(path);

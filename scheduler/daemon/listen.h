@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* Listening sockets: the service manager's, which outlive vgpud, or our own. */
+/* Listening sockets. A service manager holds them while vgpud restarts: clients wait meanwhile. */
 #ifndef DAEMON_LISTEN_H
 #define DAEMON_LISTEN_H
 
+#include <stdbool.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
 #include "vgpu/types.h"
 
-/* Takes the service manager's socket NAME, or, if it has none, makes one at PATH with MODE. Returns
- * a non-blocking descriptor, which the caller closes; -EADDRINUSE if another process listens at
- * PATH; or -errno; with the reason in ERR. */
+/* Takes the socket that was kept by NAME and is still at PATH, or makes one there with MODE, and
+ * has it kept. Returns a non-blocking descriptor, which the caller closes; -EADDRINUSE if another
+ * process listens at PATH; or -errno; with the reason in ERR. */
 int listen_open(const char *name, const char *path, mode_t mode, struct vgpu_error *err);
 /* Gets the credentials of the process at the other end. Returns 0 or -errno; the peer is then to be
  * refused, never taken for root. */
 int listen_peer(int fd, struct ucred *out);
-/* Closes FD, if it is not -1, and unlinks our own socket; the service manager's stays for the next
- * vgpud, with who waits there. */
-void listen_close(const char *name, const char *path, int fd);
+/* Whether no other process listens at PATH: the socket NAME was kept for this one, or there is none
+ * to connect to. */
+bool listen_is_free(const char *name, const char *path);
+/* Closes FD, if it is not -1, and unlinks the socket, unless it is kept for the next vgpud, with
+ * who waits there. */
+void listen_close(const char *path, int fd);
 
 #endif

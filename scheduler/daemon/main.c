@@ -74,6 +74,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -83,15 +84,20 @@
 #include "call.h"
 #include "config.h"
 #include "config_check.h"
+#include "config_methods.h"
 #include "control.h"
 #include "engine.h"
+#include "events.h"
 #include "lease.h"
+#include "listen.h"
 #include "live.h"
 #include "log.h"
 #include "metrics.h"
 #include "service.h"
 #include "uevents.h"
 #include "vfio/pci.h"
+#include "vgpu/note.h"
+#include "vgpu/output.h"
 #include "vgpu/untrusted.h"
 
 static void usage(FILE *to)
@@ -172,24 +178,32 @@ static void look_for_adoption(struct gpu *gpu)
 	call_queue(call);
 }
 
-static int start_gpus(struct control *control, struct config *config, struct vgpu_error *err)
+/* Starts the engines of all GPUs, also of those that cannot be opened, which it counts in *N_LOST:
+ * one GPU does not keep the others from being scheduled. */
+static int start_gpus(struct control *control, struct config *config, uint32_t *n_lost,
+		      struct vgpu_error *err)
 {
 	struct engine_config engine_config;
 	struct engine *engine;
 	uint32_t i;
-	int r;
+	int r, lost;
 
 	for (i = 0; i < config->n_gpus; i++) {
 		struct gpu_config *g = &config->gpus[i];
 		struct gpu *gpu = &control->gpus[i];
 
 		config_to_engine(g, &engine_config);
-		r = engine_start(&engine, &engine_config, err);
-		if (r < 0)
-			return vgpu_error_prefix(err, r, "gpu %s", g->name);
+		lost = engine_start(&engine, &engine_config, err);
+		if (lost < 0)
+			return vgpu_error_prefix(err, lost, "gpu %s", g->name);
 		r = control_add(control, g, engine);
 		if (r < 0)
 			return vgpu_error_set(err, r, "gpu %s: out of memory", g->name);
+		*n_lost += lost > 0;
+		if (lost > 0) {
+			events_begin_lost(gpu, err->text);
+			continue;
+		}
 		if (g->realtime && !engine_is_realtime(engine))
 			log_about(about_gpu(gpu, LOG_PLAIN), LOG_NOTICE,
 				  "the engine thread runs without real-time priority: slices may "
@@ -205,21 +219,72 @@ static int start_gpus(struct control *control, struct config *config, struct vgp
 	return 0;
 }
 
+static void on_reload(evutil_socket_t number, short what, void *control)
+{
+	(void)number;
+	(void)what;
+	config_reload_begin_alone(control);
+}
+
+static struct event *watch(struct control *control, int signal, event_callback_fn then, void *data)
+{
+	struct event *event = evsignal_new(control->base, signal, then, data);
+
+	event_add(event, NULL);
+	return event;
+}
+
+/* Serves until a signal ends it. */
+static void serve(struct control *control, struct metrics *metrics)
+{
+	struct event *signals[] = {watch(control, SIGTERM, on_signal, control->base),
+				   watch(control, SIGINT, on_signal, control->base),
+				   watch(control, SIGHUP, on_reload, control)};
+	struct vgpu_error err = {""};
+	struct uevents *uevents = uevents_start(control, &err);
+	size_t i;
+
+	if (!uevents)
+		log_line(LOG_NOTICE, "%s", err.text);
+	event_base_dispatch(control->base);
+	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		event_free(signals[i]);
+	service_stopping();
+	uevents_stop(uevents);
+	metrics_stop(metrics);
+	live_end(control);
+}
+
+/* What clients read while nobody serves the sockets. */
+static void note(const struct config *config, enum vgpu_note what, const char *why)
+{
+	vgpu_note_write(config->socket, what, why);
+	vgpu_note_write(config->hook_socket, what, why);
+}
+
+/* Whether notes beside the sockets would be about this vgpud: no other one serves them. */
+static bool notes_are_ours(const struct config *config)
+{
+	return config->hook_socket[0] && listen_is_free("control", config->socket);
+}
+
 static int run(struct config *config)
 {
 	static struct control control;
-	struct event *term, *interrupt;
-	struct uevents *uevents;
-	struct metrics *metrics = NULL;
+	struct metrics *metrics;
 	struct vgpu_error err = {""};
+	bool listens, ours = notes_are_ours(config);
+	uint32_t n_lost = 0;
 	int r;
 
 	lock_memory();
 	raise_descriptors();
-	service_start();
 	r = control_start(&control, config, &err);
-	if (r == 0)
-		r = start_gpus(&control, config, &err);
+	listens = control.door != NULL;
+	if (r == 0) {
+		note(config, VGPU_NOTE_STARTING, NULL);
+		r = start_gpus(&control, config, &n_lost, &err);
+	}
 	if (r == 0)
 		r = metrics_start(&metrics, &control, config->metrics, &err);
 	if (r == 0) {
@@ -231,33 +296,25 @@ static int run(struct config *config)
 	if (r < 0) {
 		log_line(LOG_ERR, "%s", err.text);
 		/* Without a listener, the sockets may belong to another vgpud: they stay. */
-		if (control.door)
+		if (listens)
 			control_stop(&control);
-		return 1;
+		if (ours || listens)
+			note(config, VGPU_NOTE_FAILED, err.text);
+		return r == -ENOMEM ? 1 : EX_CONFIG;
 	}
-	term = evsignal_new(control.base, SIGTERM, on_signal, control.base);
-	interrupt = evsignal_new(control.base, SIGINT, on_signal, control.base);
-	event_add(term, NULL);
-	event_add(interrupt, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	uevents = uevents_start(&control, &err);
-	if (!uevents)
-		log_line(LOG_NOTICE, "%s", err.text);
-	service_drop_unused();
+	if (n_lost == 0) /* those of a GPU that may come back are kept */
+		service_drop_unused();
 	if (config->n_gpus == 0)
 		log_line(LOG_NOTICE, "the configuration has no [gpu NAME] section: vgpud has "
 				     "nothing to schedule");
 	log_about(((struct log_about){.message = LOG_READY, .vf = -1}), LOG_INFO, "ready at %s",
 		  config->socket);
+	vgpu_note_remove(config->socket);
+	vgpu_note_remove(config->hook_socket);
 	service_ready();
-	event_base_dispatch(control.base);
-	event_free(term);
-	event_free(interrupt);
-	service_stopping();
-	uevents_stop(uevents);
-	metrics_stop(metrics);
-	live_end(&control);
+	serve(&control, metrics);
 	control_stop(&control);
+	note(config, VGPU_NOTE_STOPPED, NULL);
 	log_line(LOG_INFO, "stopped; GPUs, VFs and guests keep running");
 	return 0;
 }
@@ -276,6 +333,53 @@ static int release(const char *text)
 	return 1;
 }
 
+/* Reads and checks the configuration, and prints its mistakes. Returns how many. */
+static int read_config(struct config *config, const char *file, bool host, FILE *errors)
+{
+	int r = config_read(config, file, errors);
+	int wrong = r < 0 ? 1 : config_check_policies(config, NULL, errors);
+
+	if (host && r != -ENOMEM)
+		wrong += config_check_host(config, errors);
+	return wrong;
+}
+
+/* --check-config, and --dump-config. */
+static int look_at(struct config *config, const char *file, bool check)
+{
+	if (read_config(config, file, check, stderr) > 0)
+		return EX_CONFIG;
+	if (!check)
+		config_dump(config, stdout);
+	return 0;
+}
+
+/* Reads the configuration for a start. If it cannot be used, says why to the log and to clients:
+ * the unit does not start vgpud again then. */
+static bool is_usable(struct config *config, const char *file)
+{
+	char *said = NULL, *line, *rest = NULL, first[300] = "";
+	size_t size, n = 0;
+	FILE *errors = open_memstream(&said, &size);
+	int wrong;
+
+	if (!errors)
+		return false;
+	wrong = read_config(config, file, false, errors);
+	fclose(errors);
+	fputs(said, stderr);
+	for (line = strtok_r(said, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		if (n++ == 0)
+			snprintf(first, sizeof(first), "%s", line);
+	free(said);
+	if (n > 1)
+		snprintf(first + strlen(first), sizeof(first) - strlen(first),
+			 " (and %zu more: vgpud --check-config)", n - 1);
+	if (wrong && notes_are_ours(config))
+		note(config, VGPU_NOTE_FAILED, first);
+	return wrong == 0;
+}
+
 int main(int argc, char **argv)
 {
 	enum { CONFIG = 1, CHECK, DUMP, HELP_CONFIG, RELEASE, HELP, VERSION };
@@ -292,10 +396,11 @@ int main(int argc, char **argv)
 	static struct config config;
 	const char *file = CONFIG_DEFAULT_FILE;
 	bool check = false, dump = false;
-	int option, r, wrong;
+	int option;
 
 	if (vgpu_untrusted_main(argc, argv))
 		return 0;
+	vgpu_output_check("vgpud");
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (option) {
 		case CONFIG:
@@ -328,13 +433,10 @@ int main(int argc, char **argv)
 			argv[optind]);
 		return 2;
 	}
-	r = config_read(&config, file, stderr);
-	wrong = r < 0 ? 1 : config_check_policies(&config, NULL, stderr);
-	if (check && r != -ENOMEM)
-		wrong += config_check_host(&config, stderr);
-	if (wrong)
-		return EX_CONFIG; /* the unit does not restart vgpud then */
-	if (dump)
-		config_dump(&config, stdout);
-	return check || dump ? 0 : run(&config);
+	signal(SIGPIPE, SIG_IGN);
+	if (check || dump)
+		return look_at(&config, file, check);
+	signal(SIGHUP, SIG_IGN); /* until there is something to reload */
+	service_start();
+	return is_usable(&config, file) ? run(&config) : EX_CONFIG;
 }

@@ -269,6 +269,14 @@ static json *gpu_json(struct call *call)
 	return o;
 }
 
+static int begin_ping(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	(void)control;
+	(void)err;
+	call_answer(call, NULL);
+	return 0;
+}
+
 /* Lists all GPUs from the configuration: a snapshot would need a request to each engine. */
 static int begin_gpu_list(struct control *control, struct call *call, struct vgpu_error *err)
 {
@@ -284,6 +292,9 @@ static int begin_gpu_list(struct control *control, struct call *call, struct vgp
 		put_text(g, "device", gpu->config->device);
 		put_int(g, "vfs", (uint64_t)gpu->config->vfs);
 		put_text(g, "policy", engine_policy(gpu->engine)->in_force.policy->name);
+		put_text(g, "state", engine_trouble(gpu->engine) ? "lost" : "running");
+		if (engine_trouble(gpu->engine))
+			put_text(g, "why", engine_policy(gpu->engine)->lost_why);
 		json_object_array_add(list, g);
 	}
 	json_object_object_add(o, "gpus", list);
@@ -525,6 +536,7 @@ int method_check(const struct method *method, struct json_object *args, struct v
 
 const struct method methods[] = {
 	{"methods", ACCESS_READ, "list the methods", {{0}}, begin_methods, NULL},
+	{"ping", ACCESS_READ, "answer at once, with nothing", {{0}}, begin_ping, NULL},
 	{"gpu.list", ACCESS_READ, "list the GPUs", {{0}}, begin_gpu_list, NULL},
 	{"gpu.show", ACCESS_READ, "show a GPU", {GPU_ARG}, call_look_begin, gpu_json},
 	{"gpu.capacity",

@@ -22,9 +22,15 @@
 #define MAX_SCRAPES 4u
 #define BACKLOG 16
 
+/* Between attempts to listen at an address that another program has, or that this host has not. */
+static const struct timeval try_again = {2, 0};
+
 struct metrics {
 	struct control *control;
-	struct http *http;
+	const char *where; /* the configuration's */
+	struct event *again;
+	struct http *http;	     /* NULL: it does not listen yet */
+	bool told;		     /* that it does not */
 	char path[VGPU_SOCKET_PATH]; /* of the unix socket; "": none */
 	uint32_t n_scrapes;
 	struct scrape *scrapes;
@@ -173,28 +179,55 @@ static int listen_tcp(const char *where, struct vgpu_error *err)
 	return vgpu_take(&fd);
 }
 
+/* Returns 0, or -errno with the reason in ERR. */
+static int start_listening(struct metrics *m, struct vgpu_error *err)
+{
+	int fd = strncmp(m->where, "unix:", 5) == 0 ? listen_unix(m, m->where + 5, err)
+						    : listen_tcp(m->where, err);
+	int r = fd < 0 ? fd
+		       : http_start(&m->http, m->control->base, fd, &m->control->share, &http_ops,
+				    m);
+
+	return fd >= 0 && r < 0 ? vgpu_error_set(err, r, "metrics: out of memory") : r;
+}
+
+/* Nobody's GPU waits for the metrics: while they cannot be served, vgpud does everything else. */
+static void listen_or_wait(evutil_socket_t fd, short what, void *data)
+{
+	struct metrics *m = data;
+	struct vgpu_error err;
+
+	(void)fd;
+	(void)what;
+	if (start_listening(m, &err) == 0) {
+		if (m->told)
+			log_line(LOG_NOTICE, "metrics = %s: served from now on", m->where);
+		return;
+	}
+	if (!m->told)
+		log_line(LOG_ERR, "%s; no metrics are served; vgpud keeps trying", err.text);
+	m->told = true;
+	event_add(m->again, &try_again);
+}
+
 int metrics_start(struct metrics **out, struct control *control, const char *where,
 		  struct vgpu_error *err)
 {
 	struct metrics *m = where[0] ? calloc(1, sizeof(*m)) : NULL;
-	int fd, r;
 
-	*out = NULL;
+	*out = m;
 	if (!where[0])
 		return 0;
-	if (!m)
+	if (m)
+		*m = (struct metrics){.control = control, .where = where};
+	if (m)
+		m->again = evtimer_new(control->base, listen_or_wait, m);
+	if (!m || !m->again) {
+		free(m);
+		*out = NULL;
 		return vgpu_error_set(err, -ENOMEM, "metrics: out of memory");
-	m->control = control;
-	fd = strncmp(where, "unix:", 5) == 0 ? listen_unix(m, where + 5, err)
-					     : listen_tcp(where, err);
-	r = fd < 0 ? fd : http_start(&m->http, control->base, fd, &control->share, &http_ops, m);
-	if (fd >= 0 && r < 0)
-		vgpu_error_set(err, r, "metrics: out of memory");
-	if (r < 0) {
-		metrics_stop(m);
-		return r;
 	}
-	*out = m;
+	listen_or_wait(-1, 0, m);
 	return 0;
 }
 
@@ -211,6 +244,7 @@ void metrics_stop(struct metrics *m)
 			free_scrape(call->scrape);
 			call->scrape = NULL;
 		}
+	event_free(m->again);
 	if (m->path[0])
 		unlink(m->path);
 	free(m);

@@ -7,7 +7,8 @@
 
 struct metrics;
 
-/* Starts to answer GET /metrics at WHERE; "": does nothing, and *OUT is NULL. Returns 0, or -errno
+/* Starts to answer GET and HEAD /metrics at WHERE, which must live as long; "": does nothing, and
+ * *OUT is NULL. If it cannot listen there, it logs that, and tries again. Returns 0, or -ENOMEM
  * with the reason in ERR. */
 int metrics_start(struct metrics **out, struct control *control, const char *where,
 		  struct vgpu_error *err);

@@ -36,8 +36,8 @@ static int try(struct call *call, struct vgpu_error *err)
 	memcpy(values.vf_params,
 	       values.policy == now->to_come.policy ? now->to_come.vf_params : call->vf_params,
 	       sizeof(values.vf_params));
-	r = trial_promises(call->gpu->config, &now->caps, &values, s->core.facts.switch_high_ns,
-			   promises, err);
+	r = trial_promises(call->gpu->config, engine_caps(call->gpu->engine), &values,
+			   s->core.facts.switch_high_ns, promises, err);
 	for (i = 0; i < s->n_vfs && r == 0; i++) {
 		s->vfs[i].share_numerator = promises[i].numerator;
 		s->vfs[i].share_denominator = promises[i].denominator;

@@ -82,6 +82,17 @@ int service_socket(const char *name)
 	return take(name);
 }
 
+void service_keep(const char *name, int fd)
+{
+	if (vfio_store)
+		put(name, fd);
+}
+
+void service_forget(const char *name)
+{
+	drop(name);
+}
+
 bool service_holds(void)
 {
 	return vfio_store != NULL;

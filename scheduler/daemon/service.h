@@ -12,9 +12,13 @@
 /* Takes the descriptors that the service manager held, and makes it the store of vfio/store.h. To
  * be called once, before other threads start. */
 void service_start(void);
-/* Returns the listening socket with that FileDescriptorName, which the caller closes, or -ENOENT.
+/* Returns the listening socket that was kept by that name, which the caller closes, or -ENOENT.
  * Clients that connect to it while vgpud restarts wait. */
 int service_socket(const char *name);
+/* Has a socket held by that name over a restart; FD stays the caller's. The manager closes it when
+ * vgpud is stopped or fails for good, so that clients do not wait for nobody. */
+void service_keep(const char *name, int fd);
+void service_forget(const char *name);
 /* Whether a service manager holds descriptors for us. */
 bool service_holds(void);
 /* Drops the held descriptors that nothing has taken: those of GPUs that are no longer

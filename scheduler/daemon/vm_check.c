@@ -29,7 +29,7 @@ static int try(const struct gpu *gpu, const struct policy_values *values, struct
 {
 	int32_t refused;
 
-	return trial(gpu->config, &engine_policy(gpu->engine)->caps, values, &refused, err);
+	return trial(gpu->config, engine_caps(gpu->engine), values, &refused, err);
 }
 
 /* The VFs that the VM has of this GPU; notes in HAS which of the claim's they are. */

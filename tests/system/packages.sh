@@ -44,7 +44,6 @@ dpkg_as_on_a_host() {
 	return $r
 }
 told() { grep -qx -- "$1" "$run/units.log" || fail "systemd was not told: $1"; }
-line_of() { grep -nx -- "$1" "$run/units.log" | cut -d: -f1; }
 state() { within dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null | tr -d ' '; }
 packages="vgpud vgpud-libvirt vgpud-dev softgpu vgpu-cuda"
 for p in $packages; do [ -z "$(state $p)" ] || { echo "skipped: $p is installed here"; exit 77; }; done
@@ -58,9 +57,9 @@ told "try-reload-or-restart virtqemud.service"
 for p in $packages; do [ "$(state $p)" = ii ] || fail "package $p has state $(state $p), want ii"; done
 within vgpud --check-config >"$run/said.log" 2>&1 || fail "vgpud refuses the configuration that the package installs"
 within getent group vgpu >/dev/null || fail "the package made no group vgpu"
-within systemd-analyze verify --man=no vgpud.service vgpud-libvirt.service vgpud-control.socket vgpud-hook.socket vgpud-softgpu@soft0.service 2>&1 |
+within systemd-analyze verify --man=no vgpud.service vgpud-libvirt.service vgpud-softgpu@soft0.service 2>&1 |
 	grep vgpud && fail "systemd-analyze verify finds faults in the units"
-for unit in vgpud.service vgpud-control.socket vgpud-hook.socket vgpud-libvirt.service; do
+for unit in vgpud.service vgpud-libvirt.service; do
 	within systemctl is-enabled --quiet $unit || fail "$unit is not enabled"
 done
 within systemctl is-enabled --quiet vgpud-softgpu@.service && fail "vgpud-softgpu@.service is enabled by default"
@@ -119,8 +118,7 @@ within dpkg -r vgpud-libvirt >"$run/dpkg.log" 2>&1 || fail "vgpud-libvirt cannot
 [ ! -L "$root$hook" ] || fail "removing vgpud-libvirt leaves the hook"
 within dpkg -i /tmp/vgpud-libvirt_new.deb >"$run/dpkg.log" 2>&1 && has_hook || fail "the second installation has not made the hook"
 
-# Removing the packages removes programs and the hook (without vgpud the hook would block VMs), and ends what runs, the sockets
-# before the services that they start. Configuration and state stay until the packages are purged.
+# Removing the packages removes programs and the hook (without vgpud the hook would block VMs), and ends what runs. Configuration and state stay until the packages are purged.
 wants=/etc/systemd/system/multi-user.target.wants
 ln -s /lib/systemd/system/vgpud-softgpu@.service "$root$wants/vgpud-softgpu@soft0.service"
 mkdir -p "$root/etc/vgpud/vgpud.conf.d"
@@ -129,8 +127,7 @@ mkdir -p "$root/run/vgpud" && touch "$root/run/vgpud/leases.json"
 dpkg_as_on_a_host -r $packages || fail "the packages cannot be removed"
 told "stop vgpud-softgpu@\*.service"
 told "stop vgpud-libvirt.service"
-[ "$(line_of "stop vgpud-control.socket vgpud-hook.socket")" -lt "$(line_of "stop vgpud.service")" ] ||
-	fail "vgpud is stopped while its sockets can start it again"
+told "stop vgpud.service"
 left=$(within sh -c 'ls -d /usr/sbin/vgpud* /usr/bin/vgpu* /usr/bin/softgpu /usr/libexec/vgpud /lib/systemd/system/vgpud* /usr/lib/*/libcuda.so.1 /usr/lib/*/libnvidia-ml.so.1 /usr/lib/udev/rules.d/60-vgpu* /etc/libvirt/hooks/qemu.d/50-vgpud 2>/dev/null')
 [ -z "$left" ] || fail "files are left after the packages were removed: $left"
 grep -q "^# mine" "$root/etc/vgpud/vgpud.conf" || fail "removing the packages deleted the configuration"

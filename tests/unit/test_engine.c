@@ -424,6 +424,37 @@ static void cannot_be_set_up(void)
 	engine_stop(e);
 }
 
+/* A GPU that is not there at the start is lost from the start; it gets what was set meanwhile when
+ * it comes. */
+static void comes_later(void)
+{
+	const struct vgpu_policy_ops *fair = vgpu_builtin_policy("fair");
+	struct vgpu_error err = {""};
+	struct engine_config config;
+
+	quick_reset();
+	quick_present(false);
+	quick_config(&config, fair);
+	CU_ASSERT_EQUAL_FATAL(engine_start(&e, &config, &err), 1);
+	CU_ASSERT_PTR_NOT_NULL(engine_trouble(e));
+	CU_ASSERT_STRING_NOT_EQUAL(err.text, "");
+	CU_ASSERT_STRING_EQUAL(engine_policy(e)->lost_why, err.text);
+	await(is_lost);
+	CU_ASSERT_STRING_EQUAL(shot.lost_why, err.text);
+	CU_ASSERT_PTR_EQUAL(shot.core.policy, fair);
+	rows[1][0] = 250;
+	CU_ASSERT_EQUAL(set_vf(fair, 1, rows[1]), 0);
+	CU_ASSERT_EQUAL(engine_policy(e)->to_come.vf_params[1][0], 250);
+	quick_present(true);
+	engine_retry(e);
+	await(is_found);
+	CU_ASSERT_PTR_NULL(engine_trouble(e));
+	CU_ASSERT_PTR_NOT_NULL(engine_caps(e));
+	CU_ASSERT_EQUAL(shot.vfs[1].params[0], 250);
+	CU_ASSERT(shot.found.partition.vfs[1].size > 0);
+	engine_stop(e);
+}
+
 /* A GPU that is lost during a change of policy is set up with the new policy. */
 static void lost_in_a_change(void)
 {
@@ -548,6 +579,7 @@ static const struct test tests[] = {
 	{"a busy request does not delay others", what_stays_busy},
 	{"a flood of requests does not delay a slice's end", floods},
 	{"a GPU whose policy refuses its VFs stays lost", cannot_be_set_up},
+	{"a GPU that is not there at the start comes later", comes_later},
 	{"a GPU lost during a change of policy gets the new policy", lost_in_a_change},
 	{"a guarantee without room is refused", pins},
 	{"the time of a GPU without work goes on", idle_time},

@@ -824,7 +824,9 @@ static void engine_refuses(void)
 
 	make_gpu();
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		CU_ASSERT(start_engine(cases[i].policy, cases[i].param, cases[i].value) < 0);
+		CU_ASSERT_EQUAL_FATAL(start_engine(cases[i].policy, cases[i].param, cases[i].value),
+				      1);
+		engine_stop(engine);
 		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, cases[i].why));
 		CU_ASSERT(fake->sets == 0 && has_types(0, 0, 0, 0));
 	}

@@ -10,14 +10,16 @@
 
 #include "vgpu/types.h"
 
-/* Connects to vgpud's control socket at PATH; may block. Returns a descriptor, which the caller
- * closes, or -errno with the reason in ERR. */
+/* Connects to vgpud's control socket at PATH; may block, for less than 5 s. Returns a descriptor,
+ * which the caller closes, or -errno with the reason in ERR, as far as vgpud has left one. */
 int client_connect(const char *path, struct vgpu_error *err);
 
 /*
  * Calls METHOD with ARGS (the call frees them; NULL: none) and waits for the answer. Returns 0 and
  * the result, which the caller frees with json_object_put; -ECONNRESET if vgpud closed the
- * connection; or vgpud's own negative errno, with its message in ERR.
+ * connection; -EHOSTDOWN if it has given no sign of life for almost 5 s (30 s while it starts), and
+ * then the connection is of no more use; or vgpud's own negative errno, with its message in ERR. A
+ * vgpud that works on a request may take its time.
  */
 int client_call(int fd, const char *method, struct json_object *args, struct json_object **result,
 		struct vgpu_error *err);

@@ -20,6 +20,7 @@
 #include "find.h"
 #include "vfio/device.h"
 #include "vgpu/descriptor.h"
+#include "vgpu/output.h"
 
 #define LIBRARY "libcuda.so.1"
 #define NVML "libnvidia-ml.so.1"
@@ -197,8 +198,9 @@ int main(int argc, char **argv)
 	bool busy = false, ok;
 	void *library, *nvml;
 
+	vgpu_output_check("vgpu-cuda-check");
 	if (argc == 2 && strcmp(argv[1], "--version") == 0)
-		return puts("vgpu-cuda-check " VGPU_VERSION) < 0;
+		return puts("vgpu-cuda-check " VGPU_VERSION), 0;
 	if (argc > 1) {
 		fputs("usage: vgpu-cuda-check [--help | --version]\n"
 		      "Says whether CUDA programs of this user can run on this machine's VF, and "
@@ -213,8 +215,8 @@ int main(int argc, char **argv)
 	if (!ok)
 		return 1;
 	if (busy)
-		return puts("CUDA programs can run here when that program has ended.") < 0;
+		return puts("CUDA programs can run here when that program has ended."), 0;
 	if (!check_device(library))
 		return 1;
-	return puts("CUDA programs can run here.") < 0;
+	return puts("CUDA programs can run here."), 0;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -19,8 +20,7 @@ int run_apart(int (*work)(void *arg), void *arg)
 	if (pid == 0) {
 		setrlimit(RLIMIT_CORE, &none);
 		r = work(arg);
-		fflush(stdout);
-		_exit(r);
+		exit(r); /* which checks what it has printed */
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) != pid) {
 		fprintf(stderr, "vgpu-sim: cannot start a process: %s\n", strerror(errno));

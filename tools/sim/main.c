@@ -22,6 +22,7 @@
 #include "replay.h"
 #include "report.h"
 #include "vgpu/number.h"
+#include "vgpu/output.h"
 
 #define LOG_MAX 1000000u
 #define LATENCIES_MAX 200000u
@@ -792,6 +793,7 @@ int main(int argc, char **argv)
 	uint64_t v = 0;
 	int option;
 
+	vgpu_output_check("vgpu-sim");
 	while (ok && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (option) {
 		case POLICY:

@@ -116,10 +116,8 @@ int booking(const struct options *o)
 	code = read_allocations(o, uuid, amounts);
 	if (code == EXIT_OK && json_object_object_length(amounts) > 0)
 		code = add_gpus(o, o->provider ? o->provider : here, amounts, gpus);
-	if (code == EXIT_OK &&
-	    (printf("%s\n", json_object_to_json_string_ext(answer, JSON_C_TO_STRING_PLAIN)) < 0 ||
-	     fflush(stdout) == EOF))
-		code = EXIT_FAILED;
+	if (code == EXIT_OK)
+		puts(json_object_to_json_string_ext(answer, JSON_C_TO_STRING_PLAIN));
 	json_object_put(amounts);
 	json_object_put(answer);
 	return code;

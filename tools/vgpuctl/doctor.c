@@ -28,6 +28,10 @@ struct round {
 	char cure[200]; /* of the first bad finding that has one, with its subject */
 	char hook[200]; /* the same of libvirt's hook and of QEMU's access; "": they are not bad */
 	bool no_gpu;	/* no PCI function is a GPU */
+	/* vgpud's answers, or why there are none. */
+	int answers; /* 0, or -errno */
+	struct vgpu_error silent;
+	struct json_object *gpus, *vms;
 };
 
 static void finding(void *data, enum doctor_verdict verdict, const char *subject, const char *text,
@@ -177,8 +181,48 @@ static void check_qemu(const struct options *o, struct round *r)
 		close(fd);
 }
 
+/* Asks vgpud once: a vgpud that does not answer is waited for once. */
+static void ask_vgpud(const struct options *o, struct round *r)
+{
+	int fd = client_connect(session_path(o), &r->silent);
+
+	r->answers = fd < 0 ? fd : client_call(fd, "gpu.list", NULL, &r->gpus, &r->silent);
+	if (r->answers == 0)
+		r->answers = client_call(fd, "vm.list", NULL, &r->vms, &r->silent);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Whether vgpud does not serve, and it is known why. */
+static bool is_silent(const struct round *r)
+{
+	return r->answers < 0 && strncmp(r->silent.text, "vgpud", 5) == 0;
+}
+
+/* That vgpud does not answer, and GPUs that it has lost. One that was never started is no fault. */
+static void check_vgpud(struct round *r)
+{
+	struct json_object *list = get(r->gpus, "gpus"), *g;
+	char subject[80];
+	size_t i;
+
+	if (r->answers == -ENOENT || r->answers == -ECONNREFUSED)
+		finding(r, is_silent(r) ? DOCTOR_BAD : DOCTOR_NOTE, "vgpud", r->silent.text,
+			"'systemctl status vgpud' says more");
+	else if (r->answers < 0 && r->answers != -EACCES)
+		finding(r, DOCTOR_BAD, "vgpud", r->silent.text,
+			"'systemctl status vgpud' says more");
+	for (i = 0; i < count(list); i++) {
+		g = json_object_array_get_idx(list, i);
+		snprintf(subject, sizeof(subject), "GPU %s", get_text(g, "gpu"));
+		if (strcmp(get_text(g, "state"), "lost") == 0)
+			finding(r, DOCTOR_BAD, subject, get_text(g, "why"),
+				"vgpud looks for it, and schedules the others meanwhile");
+	}
+}
+
 /* What vgpud warns of, about VMs that run. */
-static void check_vms(const struct options *o, struct round *r)
+static void check_vms(struct round *r)
 {
 	static const char *const texts[][3] = {
 		{"unadmitted", "runs, and vgpud did not admit its claim",
@@ -192,15 +236,10 @@ static void check_vms(const struct options *o, struct round *r)
 		 "could be saved or migrated, and its VF would be dead after that",
 		 "add the block device that prevents it: vgpud's domain.md, VFs of softgpu"},
 	};
-	struct json_object *v = NULL, *list, *w;
-	struct vgpu_error err;
+	struct json_object *list = get(r->vms, "warnings"), *w;
 	char subject[80];
 	size_t i, k;
-	int fd = client_connect(session_path(o), &err);
 
-	if (fd >= 0)
-		client_call(fd, "vm.list", NULL, &v, &err);
-	list = get(v, "warnings");
 	for (i = 0; i < count(list); i++) {
 		w = json_object_array_get_idx(list, i);
 		for (k = 0; k < sizeof(texts) / sizeof(texts[0]); k++) {
@@ -210,36 +249,13 @@ static void check_vms(const struct options *o, struct round *r)
 			finding(r, DOCTOR_NOTE, subject, texts[k][1], texts[k][2]);
 		}
 	}
-	json_object_put(v);
-	if (fd >= 0)
-		close(fd);
-}
-
-/* How many GPUs and VMs vgpud has, or -errno. */
-static int ask_vgpud(const struct options *o, size_t *gpus, size_t *vms)
-{
-	struct vgpu_error err;
-	struct json_object *g = NULL, *v = NULL;
-	int fd = client_connect(session_path(o), &err), r = fd;
-
-	if (r >= 0)
-		r = client_call(fd, "gpu.list", NULL, &g, &err);
-	if (r >= 0)
-		r = client_call(fd, "vm.list", NULL, &v, &err);
-	*gpus = count(get(g, "gpus"));
-	*vms = count(get(v, "vms"));
-	json_object_put(g);
-	json_object_put(v);
-	if (fd >= 0)
-		close(fd);
-	return r;
 }
 
 /* The one thing to do next. A vgpud with GPUs shows that the host is ready for those. */
-static void next_step(const struct options *o, const struct round *r)
+static void next_step(const struct round *r)
 {
-	size_t gpus, vms;
-	int answers = ask_vgpud(o, &gpus, &vms);
+	size_t gpus = count(get(r->gpus, "gpus")), vms = count(get(r->vms, "vms"));
+	int answers = r->answers;
 
 	fputs("next: ", stdout);
 	if (answers == -EACCES)
@@ -253,6 +269,8 @@ static void next_step(const struct options *o, const struct round *r)
 		printf("vgpud has %zu GPU%s: put a claim into a VM's XML and start the VM ('man "
 		       "vgpud-domain')\n",
 		       gpus, gpus > 1 ? "s" : "");
+	else if (is_silent(r))
+		puts(r->silent.text);
 	else if (r->no_gpu)
 		puts("start the software GPU (systemctl enable --now vgpud-softgpu@soft0), name it "
 		     "in /etc/vgpud/vgpud.conf, and restart vgpud");
@@ -310,14 +328,18 @@ bool doctor(const struct options *o, bool colour)
 			  .colour = colour,
 			  .well = true};
 
+	ask_vgpud(o, &r);
 	vfio_doctor(finding, &r, needs(o));
+	check_vgpud(&r);
 	check_hook(&r);
 	check_qemu(o, &r);
-	check_vms(o, &r);
+	check_vms(&r);
 	if (r.list)
 		puts(json_object_to_json_string_ext(r.list, JSON_C_TO_STRING_PRETTY));
 	else
-		next_step(o, &r);
+		next_step(&r);
 	json_object_put(r.list);
+	json_object_put(r.gpus);
+	json_object_put(r.vms);
 	return r.well;
 }

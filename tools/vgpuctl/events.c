@@ -14,6 +14,7 @@
 #include "screen.h"
 #include "vgpu/clock.h"
 #include "vgpu/number.h"
+#include "vgpu/output.h"
 
 /* By how much CLOCK_MONOTONIC is ahead where vgpud runs, nanoseconds. */
 static int64_t ahead_there;
@@ -253,7 +254,8 @@ static int print_new(struct session *s, int64_t limit, struct seen *seen)
 	for (; taken && (record = take(lists, taken)); n--)
 		if (n <= limit)
 			print_record(s, record);
-	fflush(stdout);
+	if (!vgpu_output_flush())
+		r = EXIT_FAILED;
 	free(taken);
 	json_object_put(lists);
 	return r;

@@ -315,17 +315,16 @@ static int check(const char *file, const char *text)
 
 static int put_out(const struct options *o, const char *text, size_t size)
 {
-	int r;
+	int r = 0;
 
 	if (o->check)
 		return check(o->output, text);
 	if (o->output)
 		r = vgpu_file_replace(o->output, 0644, text, size);
 	else
-		r = fputs(text, stdout) == EOF || fflush(stdout) == EOF ? -errno : 0;
+		fputs(text, stdout);
 	if (r < 0)
-		fprintf(stderr, "vgpuctl: %s: %s\n", o->output ? o->output : "stdout",
-			strerror(-r));
+		fprintf(stderr, "vgpuctl: %s: %s\n", o->output, strerror(-r));
 	return r < 0 ? EXIT_FAILED : EXIT_OK;
 }
 

@@ -25,6 +25,7 @@
 #include "vm.h"
 #include "vgpu/clock.h"
 #include "vgpu/number.h"
+#include "vgpu/output.h"
 
 static int cannot_write(const char *path)
 {
@@ -58,8 +59,8 @@ static int save_recording(const struct options *o, struct json_object *answer)
 	}
 	for (; ok && text[0] && text[1]; text += 2)
 		ok = vgpu_parse_hex_byte(text, &byte) == 0 && fputc(byte, f) != EOF;
-	if (!ok || fflush(f) != 0 || (o->output && fclose(f) != 0))
-		return cannot_write(o->output ? o->output : "stdout");
+	if (o->output && (!ok || fclose(f) != 0))
+		return cannot_write(o->output);
 	return EXIT_OK;
 }
 
@@ -158,7 +159,7 @@ static int watch(struct session *s, const struct command *c, struct json_object 
 		do
 			key = o->count && n >= o->count ? KEY_END : screen_wait(due);
 		while (key != KEY_END && key != KEY_NONE && key != KEY_AGAIN);
-	} while (key != KEY_END);
+	} while (key != KEY_END && !ferror(stdout));
 	if (o->watch)
 		screen_end();
 	return r;
@@ -256,6 +257,7 @@ int main(int argc, char **argv)
 	const char *refused;
 	int used;
 
+	vgpu_output_check("vgpuctl");
 	setlocale(LC_CTYPE, "");
 	if (options_read(argc, argv, &o) < 0)
 		return EXIT_USAGE;

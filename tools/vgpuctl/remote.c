@@ -14,6 +14,7 @@
 
 #include "control_client.h"
 #include "session.h"
+#include "silence.h"
 #include "vgpu/file.h"
 
 #define SSH_FAILED 255	 /* ssh's own exit code: no connection */
@@ -197,23 +198,45 @@ static bool pass(int from, int to)
 	return n > 0;
 }
 
+/* Passes on what either end has until one of them ends, or vgpud at FD is stopped by a signal while
+ * it owes an answer: the client's end cannot see that. Returns an exit code. */
+static int bridge(int fd)
+{
+	struct pollfd ends[] = {{STDIN_FILENO, POLLIN, 0}, {fd, POLLIN, 0}};
+	struct vgpu_error err;
+	bool asked = false;
+	int n;
+
+	while ((n = poll(ends, 2, asked ? (int)(SILENCE_ASK / VGPU_MSEC) : -1)) >= 0 ||
+	       errno == EINTR) {
+		if (n == 0 && silence_of(fd) == SILENCE_FROZEN) {
+			silence_on(fd, &err);
+			fprintf(stderr, "vgpuctl: %s\n", err.text);
+			return EXIT_NO_DAEMON;
+		}
+		if (n <= 0)
+			continue;
+		if (ends[0].revents && !pass(STDIN_FILENO, fd))
+			break;
+		asked = ends[0].revents ? true : asked;
+		if (ends[1].revents && !pass(fd, STDOUT_FILENO))
+			break;
+		asked = ends[1].revents ? false : asked;
+	}
+	return EXIT_OK;
+}
+
 int remote_bridge(const char *path)
 {
 	struct vgpu_error err = {""};
-	int fd = client_connect(path, &err);
-	struct pollfd ends[] = {{STDIN_FILENO, POLLIN, 0}, {fd, POLLIN, 0}};
+	int fd = client_connect(path, &err), r;
 
 	if (fd < 0) {
 		fprintf(stderr, "vgpuctl: %s\n", err.text);
 		return fd == -EACCES ? EXIT_DENIED : EXIT_NO_DAEMON;
 	}
 	signal(SIGPIPE, SIG_IGN);
-	while (poll(ends, 2, -1) > 0 || errno == EINTR) {
-		if (ends[0].revents && !pass(STDIN_FILENO, fd))
-			break;
-		if (ends[1].revents && !pass(fd, STDOUT_FILENO))
-			break;
-	}
+	r = bridge(fd);
 	close(fd);
-	return EXIT_OK;
+	return r;
 }

@@ -515,7 +515,8 @@ int top(struct session *s, bool by_vm)
 	/* A view shows what changed since the answer before: the first one has none. */
 	if (r == EXIT_OK && screen_is_drawn())
 		draw(s, now, NULL, by_vm);
-	for (n = 0; r == EXIT_OK && key != KEY_END && (o->count == 0 || n < o->count);) {
+	for (n = 0; r == EXIT_OK && key != KEY_END && !ferror(stdout) &&
+		    (o->count == 0 || n < o->count);) {
 		if (key == KEY_NONE)
 			due = vgpu_now() + (vgpu_nsec)(o->interval * 1e9);
 		key = screen_wait(due);

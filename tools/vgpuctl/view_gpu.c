@@ -29,6 +29,10 @@ void view_gpu_list(struct json_object *o)
 		cell(t, "%s", get_text(g, "policy"));
 	}
 	table_print(t);
+	for (i = 0; i < count(list); i++)
+		if (strcmp(get_text(at(list, i), "state"), "lost") == 0)
+			printf("%s is lost, and vgpud looks for it: %s\n",
+			       get_text(at(list, i), "gpu"), get_text(at(list, i), "why"));
 }
 
 static void line(const char *name, const char *value)

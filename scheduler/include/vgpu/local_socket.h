@@ -24,6 +24,9 @@
  * wait).
  */
 int vgpu_socket_connect(const char *path, int flags);
+/* The same, blocking for at most PATIENCE here (-ETIMEDOUT: too many wait, and nobody accepts
+ * them), and in each later call that sends (-EAGAIN). */
+int vgpu_socket_connect_within(const char *path, vgpu_nsec patience);
 
 /*
  * A stream socket that listens at PATH, with MODE (0: by the umask) and room for BACKLOG that wait,

@@ -30,6 +30,7 @@
 #include "probe.h"
 #include "set.h"
 #include "vgpu/clock.h"
+#include "vgpu/output.h"
 
 #define SOCKET "/run/vgpud/hook.sock"
 #define LOOK_EVERY_S 60
@@ -216,7 +217,7 @@ static struct json_object *call(const char *method, struct json_object *args, in
 
 	if (r < 0 && level)
 		log_line(level, "vgpud", err.text);
-	if (r == -ECONNRESET)
+	if (r == -ECONNRESET || r == -EHOSTDOWN)
 		drop_vgpud();
 	return result;
 }
@@ -439,6 +440,7 @@ int main(int argc, char **argv)
 	bool told = false;
 	int option;
 
+	vgpu_output_check("vgpud-libvirt");
 	a.socket = SOCKET;
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (option == 'c')
@@ -453,6 +455,7 @@ int main(int argc, char **argv)
 	virSetErrorFunc(NULL, on_error);
 	/* libvirt's client writes to a libvirtd that has just ended, too. */
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN); /* there is no configuration to reload */
 	if (optind < argc && strcmp(argv[optind], "set") == 0)
 		return set(uri, a.socket, argc - optind - 1, argv + optind + 1);
 	if (optind + 2 == argc && strcmp(argv[optind], "xml") == 0)

@@ -30,10 +30,12 @@
 #include "control_client.h"
 #include "host.h"
 #include "redirect.h"
+#include "silence.h"
 #include "vgpu/about.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
+#include "vgpu/note.h"
 
 #define SOCKET "/run/vgpud/hook.sock"
 #define MAX_ANSWER 65536u
@@ -53,6 +55,8 @@ static const struct operation {
 };
 
 static long long deadline; /* milliseconds of CLOCK_MONOTONIC */
+/* What keeps vgpud from answering, as far as it has shown; "": nothing. */
+static struct vgpu_error silent;
 
 static long long now_ms(void)
 {
@@ -68,9 +72,27 @@ static bool wait_for(int fd, short what)
 	return left > 0 && poll(&p, 1, (int)left) == 1;
 }
 
-/* Reads FD to its end or to END (0: none). Returns the text, zero-terminated, which the caller
- * frees; NULL: errno, EFBIG for more than MAX bytes. */
-static char *slurp(int fd, size_t max, char end)
+/* The same for vgpud, which may work on the request until the deadline, but not while a signal has
+ * stopped it. */
+static bool wait_for_vgpud(int fd, short what)
+{
+	const long long look_ms = SILENCE_ASK / VGPU_MSEC;
+	struct pollfd p = {.fd = fd, .events = what};
+	long long left;
+
+	while ((left = deadline - now_ms()) > 0) {
+		if (poll(&p, 1, (int)(left < look_ms ? left : look_ms)) == 1)
+			return true;
+		if (silence_of(fd) == SILENCE_FROZEN)
+			break;
+	}
+	silence_on(fd, &silent);
+	return false;
+}
+
+/* Reads FD to its end or to END (0: none), as READY lets it. Returns the text, zero-terminated,
+ * which the caller frees; NULL: errno, EFBIG for more than MAX bytes. */
+static char *slurp(int fd, size_t max, char end, bool (*ready)(int fd, short what))
 {
 	char *text = malloc(max + 2);
 	size_t size = 0;
@@ -78,7 +100,7 @@ static char *slurp(int fd, size_t max, char end)
 
 	while (text && n > 0 && !(end && size && text[size - 1] == end)) {
 		errno = ETIMEDOUT;
-		n = wait_for(fd, POLLIN) ? read(fd, text + size, max + 1 - size) : -1;
+		n = ready(fd, POLLIN) ? read(fd, text + size, max + 1 - size) : -1;
 		size += n > 0 ? (size_t)n : 0;
 		if (size > max) {
 			errno = EFBIG;
@@ -115,7 +137,7 @@ static int ask_once(const char *path, const char *text, char **answer)
 	if (fd < 0)
 		return fd;
 	while (rest.iov_len > 0) {
-		if (!wait_for(fd, POLLOUT))
+		if (!wait_for_vgpud(fd, POLLOUT))
 			return -ETIMEDOUT;
 		n = vgpu_socket_send(fd, &rest, 1, NULL, 0, 0);
 		if (n < 0)
@@ -123,7 +145,7 @@ static int ask_once(const char *path, const char *text, char **answer)
 		rest.iov_base = (char *)rest.iov_base + n;
 		rest.iov_len -= (size_t)n;
 	}
-	*answer = slurp(fd, MAX_ANSWER, '\n');
+	*answer = slurp(fd, MAX_ANSWER, '\n', wait_for_vgpud);
 	if (!*answer)
 		return -errno;
 	if (!strchr(*answer, '\n')) { /* vgpud ended before it had answered */
@@ -149,7 +171,23 @@ static bool may_try_again(int r, long long restarted_by)
 	}
 }
 
-/* Asks until there is an answer, perhaps of a restarted vgpud. Returns 0 or -errno. */
+/* Whether nobody listens at PATH because vgpud was stopped or could not start, by its own word,
+ * which SILENT gets: then no restart is waited for. */
+static bool is_down(const char *path, int r)
+{
+	char note[sizeof(silent.text)];
+	enum vgpu_note what;
+
+	if (r != -ENOENT && r != -ECONNREFUSED)
+		return false;
+	what = vgpu_note_read(path, note, sizeof(note));
+	if (what)
+		silence_at(path, r, &silent);
+	return what == VGPU_NOTE_FAILED || what == VGPU_NOTE_STOPPED;
+}
+
+/* Asks until there is an answer, perhaps of a restarted vgpud. Returns 0 or -errno; then SILENT may
+ * say more. */
 static int ask(const char *path, const char *text, char **answer)
 {
 	struct timespec pause = {0, RETRY_MS * 1000000};
@@ -158,7 +196,7 @@ static int ask(const char *path, const char *text, char **answer)
 
 	while (now_ms() < deadline) {
 		r = ask_once(path, text, answer);
-		if (!may_try_again(r, restarted_by))
+		if (is_down(path, r) || !may_try_again(r, restarted_by))
 			return r;
 		nanosleep(&pause, NULL);
 	}
@@ -268,6 +306,8 @@ static bool allows(const struct operation *o, char **argv, const char *xml)
 		return true;
 	if (r > 0 || named < 0)
 		fprintf(stderr, "vgpud: %s\n", why.text);
+	else if (silent.text[0])
+		fprintf(stderr, "vgpud: domain %s requires a GPU, and %s\n", argv[1], silent.text);
 	else
 		fprintf(stderr,
 			"vgpud: domain %s requires a GPU, and vgpud %s (systemctl status vgpud)\n",
@@ -300,7 +340,7 @@ int main(int argc, char **argv)
 	while (o->name[0] && strcmp(o->name, argv[2]) != 0)
 		o++;
 	deadline = now_ms() + o->seconds * 1000LL;
-	xml = slurp(STDIN_FILENO, CLAIM_MAX_BYTES, '\0');
+	xml = slurp(STDIN_FILENO, CLAIM_MAX_BYTES, '\0', wait_for);
 	allowed = xml ? allows(o, argv, xml) : !o->refusable;
 	if (!xml && !allowed)
 		fprintf(stderr,

@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <pthread.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "vfio/user_proto.h"
 #include "vfio/user_server.h"
 #include "vgpu/number.h"
+#include "vgpu/output.h"
 #include "vgpu/untrusted.h"
 
 #define FIFO_PF 40
@@ -427,10 +429,14 @@ int main(int argc, char **argv)
 	};
 	struct vgpu_error err = {""};
 	char path[108];
-	int r = parse(argc, argv, &front, &config);
+	int r;
+
+	vgpu_output_check("softgpu");
+	r = parse(argc, argv, &front, &config);
 
 	if (r != 0)
 		return r < 0 ? 2 : 0;
+	signal(SIGHUP, SIG_IGN); /* there is nothing to reload, and tenants would lose their work */
 	/* Processes of VFs must not look into this one where they are the same user; and no core
 	 * dump is to hold tenants' memory. */
 	vgpu_hide_memory();

@@ -18,6 +18,7 @@
 #include "workload.h"
 #include "vgpu/clock.h"
 #include "vgpu/number.h"
+#include "vgpu/output.h"
 
 #define MAX_DEPTH 16u
 #define MAX_SAMPLES (1u << 20)
@@ -367,6 +368,7 @@ int main(int argc, char **argv)
 	struct guest *g = NULL;
 	int r;
 
+	vgpu_output_check("vgpu-guest");
 	if (argc > 1 && strcmp(argv[1], "launch") == 0)
 		return launch_main(argc, argv);
 	if (parse(argc, argv, &o) < 0)
