@@ -21,9 +21,8 @@
 
 /* A line whose key is none of ours: a parameter, checked once the policy is known. */
 struct deferred {
-	const char *file;
+	struct config_place at;
 	char name[48], value[64];
-	int line;
 	uint32_t gpu;
 	int vf; /* -1: a parameter of the GPU */
 };
@@ -34,31 +33,40 @@ struct deferred {
 struct reader {
 	struct config *config;
 	FILE *errors;
-	const char *file;
 	FILE *stream;
-	int line, wrong;
-	char seen[MAX_SEEN][96]; /* "section\1key" of this file, to find duplicates */
-	uint32_t n_seen;
+	struct config_place at; /* what is being read */
+	int wrong;
+	/* "section\1key" of all files, and where it stands last: to find duplicates in one file, and
+	 * the place of what is found wrong later. */
+	struct {
+		char mark[96];
+		struct config_place at;
+	} seen[MAX_SEEN];
+	uint32_t n_seen, n_files;
 	struct deferred deferred[MAX_DEFERRED];
 	uint32_t n_deferred;
-	const char *profile_files[CONFIG_MAX_PROFILES][CLAIM_MAX_PARAMS]; /* of their lines */
-	char **files; /* the names of all files */
-	size_t n_files;
-	/* Bitmap of GPUs with a mistake in their sections: what follows from it is not reported. */
-	uint64_t unsure;
+	struct config_place profile_at[CONFIG_MAX_PROFILES][CLAIM_MAX_PARAMS];
+	/* Bitmaps of GPUs with a mistake in that key: what follows from it is not reported. */
+	uint64_t unsure_vfs, unsure_device;
 };
 
-/* LINE 0: the mistake is in no one line. */
-__attribute__((format(printf, 4, 5))) static void complain(struct reader *r, const char *file,
-							   int line, const char *format, ...)
+void config_print_place(const struct config *config, struct config_place place, FILE *to)
+{
+	fputs(config->file, to);
+	if (place.file)
+		fprintf(to, ".d/%s", config->files[place.file]);
+	if (place.line)
+		fprintf(to, ":%u", place.line);
+	fputs(": ", to);
+}
+
+__attribute__((format(printf, 3, 4))) static void complain(struct reader *r, struct config_place at,
+							   const char *format, ...)
 {
 	va_list args;
 
 	r->wrong++;
-	fprintf(r->errors, "%s:", file);
-	if (line)
-		fprintf(r->errors, "%d:", line);
-	fputc(' ', r->errors);
+	config_print_place(r->config, at, r->errors);
 	va_start(args, format);
 	vfprintf(r->errors, format, args);
 	va_end(args);
@@ -97,31 +105,31 @@ static void set_key(struct reader *r, const struct config_key *key, void *at, co
 	switch (key->type) {
 	case TEXT:
 		if (strlen(value) >= key->size)
-			complain(r, r->file, r->line, "%s: longer than %zu characters", key->name,
+			complain(r, r->at, "%s: longer than %zu characters", key->name,
 				 key->size - 1);
 		else if (value[0] == ';')
-			complain(r, r->file, r->line,
+			complain(r, r->at,
 				 "%s =%s: a comment needs a space before the ;", key->name, value);
 		else
 			strcpy(at, value);
 		return;
 	case BOOL:
 		if (parse_bool(value, &v) < 0) {
-			complain(r, r->file, r->line, "%s = %s: want yes or no", key->name, value);
+			complain(r, r->at, "%s = %s: want yes or no", key->name, value);
 			return;
 		}
 		break;
 	case CHOICE:
 		if (vgpu_parse_choice(key->choices, value, &v) < 0) {
 			vgpu_join_choices(key->choices, choices, sizeof(choices));
-			complain(r, r->file, r->line, "%s = %s: want one of: %s", key->name, value,
+			complain(r, r->at, "%s = %s: want one of: %s", key->name, value,
 				 choices);
 			return;
 		}
 		break;
 	case INT:
 		if (vgpu_parse_int(value, &v) < 0 || v < key->min || v > key->max) {
-			complain(r, r->file, r->line, "%s = %s: want %" PRId64 " to %" PRId64,
+			complain(r, r->at, "%s = %s: want %" PRId64 " to %" PRId64,
 				 key->name, value, key->min, key->max);
 			return;
 		}
@@ -160,14 +168,13 @@ static void defer(struct reader *r, uint32_t gpu, int vf, const char *name, cons
 
 	if (r->n_deferred == MAX_DEFERRED || strlen(name) >= sizeof(d->name) ||
 	    strlen(value) >= sizeof(d->value)) {
-		complain(r, r->file, r->line, "%.40s: no such key", name);
+		complain(r, r->at, "%.40s: no such key", name);
 		return;
 	}
 	d = &r->deferred[r->n_deferred++];
-	d->file = r->file;
+	d->at = r->at;
 	strcpy(d->name, name);
 	strcpy(d->value, value);
-	d->line = r->line;
 	d->gpu = gpu;
 	d->vf = vf;
 }
@@ -182,14 +189,18 @@ static const struct config_key *find_key(enum section section, const char *name)
 	return NULL;
 }
 
-static void set_gpu_key(struct reader *r, const struct gpu_config *gpu,
-			const struct config_key *key, void *at, const char *value)
+static void set_gpu_key(struct reader *r, struct gpu_config *gpu, const struct config_key *key,
+			void *at, const char *value)
 {
+	uint64_t bit = UINT64_C(1) << (gpu - r->config->gpus);
 	int wrong = r->wrong;
 
 	set_key(r, key, at, value);
-	if (r->wrong > wrong)
-		r->unsure |= UINT64_C(1) << (gpu - r->config->gpus);
+	if (r->wrong == wrong)
+		return;
+	gpu->mistaken = true;
+	r->unsure_vfs |= strcmp(key->name, "vfs") == 0 ? bit : 0;
+	r->unsure_device |= strcmp(key->name, "device") == 0 ? bit : 0;
 }
 
 static void gpu_line(struct reader *r, const char *gpu_name, const char *name, const char *value)
@@ -198,18 +209,20 @@ static void gpu_line(struct reader *r, const char *gpu_name, const char *name, c
 	const struct config_key *key = find_key(GPU, name);
 
 	if (!is_name(gpu_name)) {
-		complain(r, r->file, r->line,
+		complain(r, r->at,
 			 "[gpu %s]: want a name of 1 to 31 letters, digits or -_.:", gpu_name);
 		return;
 	}
 	gpu = gpu_named(r->config, gpu_name, true);
 	if (!gpu)
-		complain(r, r->file, r->line, "[gpu %s]: more than %u GPUs", gpu_name,
+		complain(r, r->at, "[gpu %s]: more than %u GPUs", gpu_name,
 			 CONFIG_MAX_GPUS);
 	else if (key)
 		set_gpu_key(r, gpu, key, (char *)gpu + key->at, value);
 	else
 		defer(r, (uint32_t)(gpu - r->config->gpus), -1, name, value);
+	if (gpu && (!key || strcmp(name, "policy") == 0 || !gpu->policy_at.line))
+		gpu->policy_at = r->at;
 }
 
 static void vf_line(struct reader *r, char *which, const char *name, const char *value)
@@ -220,20 +233,22 @@ static void vf_line(struct reader *r, char *which, const char *name, const char 
 	int64_t vf;
 
 	if (!slash || vgpu_parse_int(slash + 1, &vf) < 0 || vf < 0 || vf >= VGPU_GPU_MAX_VFS) {
-		complain(r, r->file, r->line, "[vf %s]: want [vf NAME/N], N from 0 to %u", which,
+		complain(r, r->at, "[vf %s]: want [vf NAME/N], N from 0 to %u", which,
 			 VGPU_GPU_MAX_VFS - 1);
 		return;
 	}
 	*slash = '\0';
 	gpu = gpu_named(r->config, which, false);
 	if (!gpu)
-		complain(r, r->file, r->line, "[vf %s/...]: no section [gpu %s] precedes this one",
+		complain(r, r->at, "[vf %s/...]: no section [gpu %s] precedes this one",
 			 which, which);
 	else if (key)
 		set_gpu_key(r, gpu, key, (char *)gpu + key->at + (size_t)vf * sizeof(int64_t),
 			    value);
 	else
 		defer(r, (uint32_t)(gpu - r->config->gpus), (int)vf, name, value);
+	if (gpu)
+		gpu->vf_at[vf] = r->at;
 }
 
 const struct profile *config_profile(const struct config *config, const char *name)
@@ -257,15 +272,14 @@ static void set_profile_param(struct reader *r, struct profile *p, const char *n
 	param = &p->params[i];
 	if (i == CLAIM_MAX_PARAMS || strlen(name) >= sizeof(param->name) ||
 	    strlen(value) >= sizeof(param->value)) {
-		complain(r, r->file, r->line,
+		complain(r, r->at,
 			 "%.40s: no such key, or more than the parameters that a profile can hold",
 			 name);
 		return;
 	}
 	snprintf(param->name, sizeof(param->name), "%s", name);
 	snprintf(param->value, sizeof(param->value), "%s", value);
-	param->line = r->line;
-	r->profile_files[p - r->config->profiles][i] = r->file;
+	r->profile_at[p - r->config->profiles][i] = r->at;
 	p->n_params += i == p->n_params;
 }
 
@@ -276,13 +290,13 @@ static void profile_line(struct reader *r, const char *profile_name, const char 
 	const struct config_key *key = find_key(PROFILE, name);
 
 	if (!is_name(profile_name)) {
-		complain(r, r->file, r->line,
+		complain(r, r->at,
 			 "[profile %s]: want a name of 1 to 31 letters, digits or -_.:",
 			 profile_name);
 		return;
 	}
 	if (!p && r->config->n_profiles == CONFIG_MAX_PROFILES) {
-		complain(r, r->file, r->line, "[profile %s]: more than %u profiles", profile_name,
+		complain(r, r->at, "[profile %s]: more than %u profiles", profile_name,
 			 CONFIG_MAX_PROFILES);
 		return;
 	}
@@ -296,25 +310,65 @@ static void profile_line(struct reader *r, const char *profile_name, const char 
 		set_profile_param(r, p, name, value);
 }
 
+/* Notes where a key stands; it must not stand in one file twice. */
+static void note_place(struct reader *r, const char *section, const char *name)
+{
+	char mark[sizeof(r->seen[0].mark)];
+	uint32_t i;
+
+	snprintf(mark, sizeof(mark), "%.45s\1%.45s", section, name);
+	for (i = 0; i < r->n_seen && strcmp(r->seen[i].mark, mark) != 0; i++)
+		;
+	if (i < r->n_seen && r->seen[i].at.file == r->at.file)
+		complain(r, r->at, "%s: given twice in [%s]", name, section);
+	if (i == MAX_SEEN)
+		return;
+	strcpy(r->seen[i].mark, mark);
+	r->seen[i].at = r->at;
+	r->n_seen += i == r->n_seen;
+}
+
+/* Where a key of a section stands, or else the first key of that section. */
+static struct config_place place_of(const struct reader *r, const char *section, const char *name)
+{
+	struct config_place first = {0, 0};
+	size_t n = strlen(section) < 45 ? strlen(section) : 45;
+	uint32_t i;
+
+	for (i = 0; i < r->n_seen; i++) {
+		const char *mark = r->seen[i].mark;
+
+		if (strncmp(mark, section, n) != 0 || mark[n] != '\1')
+			continue;
+		if (strncmp(mark + n + 1, name, 45) == 0 && strlen(mark + n + 1) == strlen(name))
+			return r->seen[i].at;
+		first = first.line ? first : r->seen[i].at;
+	}
+	return first;
+}
+
+static struct config_place place_in_gpu(const struct reader *r, const struct gpu_config *g,
+					const char *name)
+{
+	char section[48];
+
+	snprintf(section, sizeof(section), "gpu %s", g->name);
+	return place_of(r, section, name);
+}
+
 static int on_line(void *data, const char *section, const char *name, const char *value)
 {
 	struct reader *r = data;
 	const struct config_key *key;
-	char mark[96], which[64];
-	uint32_t i;
+	char which[64];
 
-	snprintf(mark, sizeof(mark), "%.45s\1%.45s", section, name);
-	for (i = 0; i < r->n_seen; i++)
-		if (strcmp(r->seen[i], mark) == 0)
-			complain(r, r->file, r->line, "%s: given twice in [%s]", name, section);
-	if (r->n_seen < MAX_SEEN)
-		strcpy(r->seen[r->n_seen++], mark);
+	note_place(r, section, name);
 	if (strcmp(section, "daemon") == 0) {
 		key = find_key(DAEMON, name);
 		if (key)
 			set_key(r, key, (char *)r->config + key->at, value);
 		else
-			complain(r, r->file, r->line, "%s: no such key in [daemon]", name);
+			complain(r, r->at, "%s: no such key in [daemon]", name);
 	} else if (strncmp(section, "gpu ", 4) == 0) {
 		gpu_line(r, section + 4, name, value);
 	} else if (strncmp(section, "profile ", 8) == 0) {
@@ -323,10 +377,35 @@ static int on_line(void *data, const char *section, const char *name, const char
 		snprintf(which, sizeof(which), "%s", section + 3);
 		vf_line(r, which, name, value);
 	} else {
-		complain(r, r->file, r->line,
+		complain(r, r->at,
 			 "[%s]: want [daemon], [gpu NAME], [vf NAME/N] or [profile NAME]", section);
 	}
 	return 1;
+}
+
+/* Whether inih finds a section or a key in a line. It reports only the first line in which it does
+ * not, so each is looked at here. A line that is indented continues the one before it. */
+static bool is_meant(const char *text)
+{
+	const char *end;
+
+	text += strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* of an editor */
+	end = text + strcspn(text, "\r\n");
+	if (text == end || strchr("#; \t", text[0]))
+		return true;
+	return strcspn(text, text[0] == '[' ? "]" : "=:") < (size_t)(end - text);
+}
+
+/* Cuts off a comment behind a value. inih does so only for those that begin with a semicolon. */
+static void cut_comment(char *text)
+{
+	char *at;
+
+	for (at = text; (at = strchr(at, '#')); at++)
+		if (at > text && (at[-1] == ' ' || at[-1] == '\t')) {
+			strcpy(at, "\n");
+			return;
+		}
 }
 
 /*
@@ -340,63 +419,69 @@ static char *next_line(char *text, int size, void *data)
 	char *last = &text[size - 2];
 	int c;
 
-	r->line++;
+	r->at.line += r->at.line < UINT16_MAX;
 	*last = '\0';
 	if (!fgets(text, size, r->stream))
 		return NULL;
-	if (*last == '\0' || *last == '\n')
-		return text;
-	c = getc(r->stream);
-	if (c == EOF || c == '\n')
-		return text;
-	while (c != EOF && c != '\n')
+	if (*last != '\0' && *last != '\n') {
 		c = getc(r->stream);
-	c = text[strspn(text, " \t")];
-	if (c != '#' && c != ';')
-		complain(r, r->file, r->line, "a line has at most %d bytes", size - 1);
-	text[0] = '\0';
+		if (c != EOF && c != '\n') {
+			while (c != EOF && c != '\n')
+				c = getc(r->stream);
+			c = text[strspn(text, " \t")];
+			if (c != '#' && c != ';')
+				complain(r, r->at, "a line has at most %d bytes", size - 1);
+			text[0] = '\0';
+			return text;
+		}
+	}
+	cut_comment(text);
+	if (!is_meant(text)) {
+		complain(r, r->at, "neither a [section] nor key = value");
+		text[0] = '\0';
+	}
 	return text;
 }
 
-/* Keeps the name of a file for messages. */
-static const char *keep_name(struct reader *r, const char *file)
+/* Begins a file: NAME in the directory of drop-ins, or "", the main one. */
+static void begin_file(struct reader *r, const char *name)
 {
-	char **more = realloc(r->files, (r->n_files + 1) * sizeof(*more)), *name = strdup(file);
-
-	if (more)
-		r->files = more;
-	if (!more || !name) {
-		free(name);
-		return "out of memory";
+	r->at = (struct config_place){0, 0};
+	if (!name[0])
+		return;
+	if (r->n_files + 1 == CONFIG_MAX_FILES) {
+		complain(r, r->at, "more than %u files", CONFIG_MAX_FILES - 1);
+		return;
 	}
-	return r->files[r->n_files++] = name;
+	r->at.file = (uint16_t)++r->n_files;
+	snprintf(r->config->files[r->n_files], CONFIG_FILE_NAME, "%s", name);
 }
 
-/* Reads the file at PATH, which messages call FILE. */
-static void read_file(struct reader *r, const char *path, const char *file)
+/* Reads the file at PATH, NAME for begin_file. */
+static void read_file(struct reader *r, const char *path, const char *name)
 {
 	struct stat s;
 	int bad;
 
-	r->file = file = keep_name(r, file);
-	r->line = 0;
-	r->n_seen = 0;
+	begin_file(r, name);
 	r->stream = fopen(path, "re");
 	if (!r->stream) {
-		complain(r, file, 0, "%s", strerror(errno));
+		complain(r, r->at, "%s", strerror(errno));
 		return;
 	}
 	/* A directory can be opened, and reads like an empty file. */
 	if (fstat(fileno(r->stream), &s) == 0 && S_ISDIR(s.st_mode)) {
-		complain(r, file, 0, "it is a directory; want a file");
+		complain(r, r->at, "it is a directory; want a file");
 		fclose(r->stream);
 		return;
 	}
 	bad = ini_parse_stream(next_line, r, on_line, r);
 	if (bad > 0)
-		complain(r, file, bad, "neither a [section] nor key = value");
+		r->at.line = (uint16_t)bad;
+	if (bad > 0)
+		complain(r, r->at, "neither a [section] nor key = value");
 	else if (bad < 0 || ferror(r->stream))
-		complain(r, file, 0, "cannot be read");
+		complain(r, (struct config_place){r->at.file, 0}, "cannot be read");
 	fclose(r->stream);
 }
 
@@ -412,7 +497,7 @@ static void read_staged(struct reader *r, const char *saved)
 	char staged[PATH_MAX];
 
 	snprintf(staged, sizeof(staged), "%s" VGPU_FILE_STAGED, saved);
-	read_file(r, staged, saved);
+	read_file(r, staged, CONFIG_SAVED);
 }
 
 /* STAGED: reads what is staged for CONFIG_SAVED, in its place by its name. */
@@ -425,8 +510,10 @@ static void read_drop_ins(struct reader *r, const char *file, bool staged)
 	config_saved_path(file, saved, sizeof(saved));
 	snprintf(dir, sizeof(dir), "%s.d", file);
 	n = scandir(dir, &entries, is_drop_in, alphasort);
-	if (n < 0 && errno != ENOENT && errno != ENOTDIR)
-		complain(r, dir, 0, "%s", strerror(errno));
+	if (n < 0 && errno != ENOENT && errno != ENOTDIR) {
+		r->wrong++;
+		fprintf(r->errors, "%s: %s\n", dir, strerror(errno));
+	}
 	for (i = 0; i < n; i++) {
 		snprintf(path, sizeof(path), "%s/%s", dir, entries[i]->d_name);
 		order = staged ? strcoll(entries[i]->d_name, CONFIG_SAVED) : -1;
@@ -435,7 +522,7 @@ static void read_drop_ins(struct reader *r, const char *file, bool staged)
 			staged = false;
 		}
 		if (order != 0)
-			read_file(r, path, path);
+			read_file(r, path, entries[i]->d_name);
 		free(entries[i]);
 	}
 	if (staged)
@@ -484,8 +571,7 @@ static void check_profiles(struct reader *r)
 	for (i = 0; i < c->n_profiles; i++)
 		for (k = 0; k < c->profiles[i].n_params; k++)
 			if (!is_known(c, &c->profiles[i].params[k], &err))
-				complain(r, r->profile_files[i][k], c->profiles[i].params[k].line,
-					 "[profile %s]: no GPU's policy takes this parameter: %s",
+				complain(r, r->profile_at[i][k], "[profile %s]: no GPU's policy takes this parameter: %s",
 					 c->profiles[i].name, err.text);
 }
 
@@ -518,8 +604,8 @@ static void check_twice(struct reader *r, uint32_t gpu)
 	for (i = 0; i < gpu && n > 0; i++)
 		if (device_name(c->gpus[i].device, &other) == n &&
 		    strncmp(name, other, (size_t)n) == 0)
-			complain(r, r->file, 0, "[gpu %s]: device = %s: [gpu %s] has it already",
-				 c->gpus[gpu].name, c->gpus[gpu].device, c->gpus[i].name);
+			complain(r, place_in_gpu(r, &c->gpus[gpu], "device"),
+				 "[gpu %s]: device = %s: [gpu %s] has it already", c->gpus[gpu].name, c->gpus[gpu].device, c->gpus[i].name);
 }
 
 /* Checks what needs the whole configuration: policies, their parameters, and keys that depend on
@@ -532,7 +618,8 @@ static void finish(struct reader *r)
 	uint32_t i, vf;
 
 	if (c->metrics[0] && !metrics_is_address(c->metrics))
-		complain(r, r->file, 0, "[daemon]: metrics = %s: want " METRICS_ADDRESS_WANT,
+		complain(r, place_of(r, "daemon", "metrics"),
+			 "[daemon]: metrics = %s: want " METRICS_ADDRESS_WANT,
 			 c->metrics);
 	beside(c->socket, "hook.sock", c->hook_socket, sizeof(c->hook_socket));
 	beside(c->socket, "leases.json", c->leases, sizeof(c->leases));
@@ -544,29 +631,28 @@ static void finish(struct reader *r)
 		struct gpu_config *g = &c->gpus[i];
 
 		name_device(g);
-		if (!g->device[0] && !(r->unsure >> i & 1))
-			complain(r, r->file, 0, "[gpu %s]: device is missing", g->name);
+		if (!g->device[0] && !(r->unsure_device >> i & 1))
+			complain(r, place_in_gpu(r, g, "device"), "[gpu %s]: device is missing", g->name);
 		check_twice(r, i);
 		if (strcmp(g->layout, "auto") != 0 && !gpuiov_layout_by_name(g->layout))
-			complain(r, r->file, 0,
+			complain(r, place_in_gpu(r, g, "layout"),
 				 "[gpu %s]: layout = %s: want auto, navi, tonga or soft", g->name,
 				 g->layout);
 		if (g->vgpu_type && strncmp(g->device, "nvidia:", 7) != 0)
-			complain(r, r->file, 0,
+			complain(r, place_in_gpu(r, g, "vgpu_type"),
 				 "[gpu %s]: vgpu_type is only for device = nvidia:ADDRESS: remove "
 				 "it",
 				 g->name);
 		if (g->lone_slice_ms * 1000 < g->min_slice_us)
-			complain(r, r->file, 0,
+			complain(r, place_in_gpu(r, g, "lone_slice_ms"),
 				 "[gpu %s]: lone_slice_ms is shorter than min_slice_us", g->name);
 		for (vf = (uint32_t)g->vfs; vf < VGPU_GPU_MAX_VFS; vf++)
-			if (g->memory_mib[vf] && !(r->unsure >> i & 1))
-				complain(r, r->file, 0,
-					 "[vf %s/%u]: the GPU has only %" PRId64 " VFs", g->name,
+			if (g->memory_mib[vf] && !(r->unsure_vfs >> i & 1))
+				complain(r, g->vf_at[vf], "[vf %s/%u]: the GPU has only %" PRId64 " VFs", g->name,
 					 vf, g->vfs);
 		g->ops = plugin_policy(c->policy_dir, g->policy, &err);
 		if (!g->ops) {
-			complain(r, r->file, 0, "[gpu %s]: policy = %s: want one of: %s; %s",
+			complain(r, place_in_gpu(r, g, "policy"), "[gpu %s]: policy = %s: want one of: %s; %s",
 				 g->name, g->policy, names, err.text);
 			continue;
 		}
@@ -578,16 +664,18 @@ static void finish(struct reader *r)
 		struct deferred *d = &r->deferred[i];
 		struct gpu_config *g = &c->gpus[d->gpu];
 
-		if (!g->ops || (r->unsure >> d->gpu & 1))
+		if (!g->ops)
 			continue;
-		if (d->vf >= g->vfs)
-			complain(r, d->file, d->line,
-				 "[vf %s/%d]: the GPU has only %" PRId64 " VFs", g->name, d->vf,
-				 g->vfs);
+		if (d->vf >= g->vfs && !(r->unsure_vfs >> d->gpu & 1))
+			complain(r, d->at, "[vf %s/%d]: the GPU has only %" PRId64 " VFs", g->name,
+				 d->vf, g->vfs);
 		else if (vgpu_param_set(d->vf < 0 ? g->ops->params : g->ops->vf_params, d->name,
 					d->value, d->vf < 0 ? g->params : g->vf_params[d->vf],
 					&err) < 0)
-			complain(r, d->file, d->line, "policy %s: %s", g->ops->name, err.text);
+			complain(r, d->at, "policy %s: %s", g->ops->name, err.text);
+		else
+			continue;
+		g->mistaken = true;
 	}
 	check_profiles(r);
 }
@@ -610,14 +698,10 @@ static int read_all(struct config *out, const char *file, bool staged, FILE *err
 	strcpy(out->file, file);
 	r->config = out;
 	r->errors = errors;
-	read_file(r, file, file);
+	read_file(r, file, "");
 	read_drop_ins(r, file, staged);
-	r->file = file;
 	finish(r);
 	wrong = r->wrong;
-	while (r->n_files > 0)
-		free(r->files[--r->n_files]);
-	free(r->files);
 	free(r);
 	return wrong ? -EINVAL : 0;
 }

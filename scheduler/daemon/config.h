@@ -20,6 +20,15 @@ enum { PINNED_AUTO = 0, PINNED_YES, PINNED_NO };
 #define CONFIG_DEFAULT_GROUP "vgpu"
 #define CONFIG_DEFAULT_FILE "/etc/vgpud/vgpud.conf"
 
+/* Where something stands: the file, by its number in config.files (0: the main file), and its line
+ * (0: in no one line). */
+struct config_place {
+	uint16_t file;
+	uint16_t line;
+};
+#define CONFIG_MAX_FILES 256u
+#define CONFIG_FILE_NAME 256u
+
 /* Memory and parameters under a name that claims can refer to. */
 struct profile {
 	char name[32];
@@ -42,6 +51,10 @@ struct gpu_config {
 	int64_t placement; /* enum vgpu_placement */
 	int64_t host_memory_mib, huge_pages, host_node, epoch_ms;
 	int64_t pinned[VGPU_GPU_MAX_VFS]; /* PINNED_ */
+	bool mistaken; /* a line of its sections is wrong: what follows from it is not judged */
+	/* Of the last lines about the policy or its parameters, and about each VF's; else of the
+	 * section. */
+	struct config_place policy_at, vf_at[VGPU_GPU_MAX_VFS];
 	/* the policy, and values by its tables of parameters */
 	const struct vgpu_policy_ops *ops;
 	int64_t params[VGPU_MAX_PARAMS];
@@ -50,6 +63,7 @@ struct gpu_config {
 
 struct config {
 	char file[256]; /* from which it was read */
+	char files[CONFIG_MAX_FILES][CONFIG_FILE_NAME]; /* names in FILE.d, from number 1 on */
 	char socket[108], hook_socket[108];
 	char leases[160]; /* path of the file that they are saved in */
 	char live[160];	  /* path of the file that live changes are kept in */
@@ -73,6 +87,9 @@ const struct profile *config_profile(const struct config *config, const char *na
  * could be read; -ENOMEM: OUT is undefined.
  */
 int config_read(struct config *out, const char *file, FILE *errors);
+
+/* Writes "FILE: " or "FILE:LINE: " for a message. */
+void config_print_place(const struct config *config, struct config_place place, FILE *to);
 
 /* The last drop-in, which 'vgpuctl --save' writes: its name, and its path. */
 #define CONFIG_SAVED "zz-saved.conf"

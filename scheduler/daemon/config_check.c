@@ -20,7 +20,7 @@ static const struct vgpu_driver_caps *caps_of(const struct control *running,
 	for (i = 0; running && i < running->n_gpus; i++)
 		if (strcmp(running->gpus[i].config->name, gpu->name) == 0 &&
 		    strcmp(running->gpus[i].config->device, gpu->device) == 0)
-			return &engine_policy(running->gpus[i].engine)->caps;
+			return engine_caps(running->gpus[i].engine);
 	return NULL;
 }
 
@@ -35,17 +35,21 @@ int config_check_policies(const struct config *config, const struct control *run
 	for (i = 0; i < config->n_gpus; i++) {
 		const struct gpu_config *g = &config->gpus[i];
 
+		if (!g->ops || g->mistaken)
+			continue;
 		values.policy = g->ops;
 		memcpy(values.params, g->params, sizeof(values.params));
 		memcpy(values.vf_params, g->vf_params, sizeof(values.vf_params));
 		if (trial(g, caps_of(running, g), &values, &vf, &err) == 0)
 			continue;
 		wrong++;
+		config_print_place(config, vf >= 0 && g->vf_at[vf].line ? g->vf_at[vf] : g->policy_at,
+				   errors);
 		if (vf < 0)
-			fprintf(errors, "%s: [gpu %s]: %s\n", config->file, g->name, err.text);
+			fprintf(errors, "[gpu %s]: %s\n", g->name, err.text);
 		else
-			fprintf(errors, "%s: [vf %s/%d], with the VFs before it: %s\n",
-				config->file, g->name, vf, err.text);
+			fprintf(errors, "[vf %s/%d], with the VFs before it: %s\n", g->name, vf,
+				err.text);
 	}
 	return wrong;
 }

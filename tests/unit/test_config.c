@@ -155,15 +155,73 @@ static void mistakes_of_all_kinds(void)
 				  "[gpu b]\ndevice = sysfs:/x,y\npolicy = fair\nweigth = 3\n"
 				  "[gpu c]\nvfs = 2\n[profile p]\nweigth = 2\n"),
 			-EINVAL);
-	CU_ASSERT_PTR_NOT_NULL(strstr(said, "[daemon]: metrics = x"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":2: [daemon]: metrics = x"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":5: vfs = 99: want 1 to 64"));
 	CU_ASSERT_PTR_NULL(strstr(said, "[vf a/7]"));
 	CU_ASSERT_PTR_NOT_NULL(
-		strstr(said, "[gpu b]: device = sysfs:/x,y: [gpu a] has it already"));
+		strstr(said, ":9: [gpu b]: device = sysfs:/x,y: [gpu a] has it already"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":11: policy fair: weigth: no such parameter"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(said, "[gpu c]: device is missing"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":13: [gpu c]: device is missing"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":15: [profile p]: no GPU's policy takes this"));
 	CU_ASSERT_PTR_NULL(strstr(said, ":0:"));
+}
+
+/* One mistake in a section does not hide another one in it, nor a line that means nothing the next such
+ * line. */
+static void mistakes_of_one_section(void)
+{
+	CU_ASSERT_EQUAL(read_text(GPU "vfs = 99\nweigth = 3\nnonsense\nmore of it # = 4\n"
+				  "grace_ms = 0\n[vf a/1]\nweigth = 5\n"),
+			-EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":3: vfs = 99: want 1 to 31"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":4: policy fair: weigth: no such parameter"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":5: neither a [section] nor key = value"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":6: neither a [section] nor key = value"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":7: grace_ms = 0: want 1 to 10000"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":9: policy fair: weigth: no such parameter"));
+}
+
+/* A comment may stand behind a value; it begins with a space. */
+static void comments(void)
+{
+	CU_ASSERT_EQUAL(read_text("# first\n[gpu a] # a GPU\ndevice = sysfs:/x\t# its slot\n"
+				  "vfs = 4 # four\npolicy = strict ; of old\nslice_us = 3000 #\n"),
+			0);
+	CU_ASSERT_STRING_EQUAL(config.gpus[0].device, "sysfs:/x");
+	CU_ASSERT_EQUAL(config.gpus[0].vfs, 4);
+	CU_ASSERT_EQUAL(config.gpus[0].params[0], 3000);
+	CU_ASSERT_EQUAL(read_text(GPU "vfs = 4# four\n"), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":3: vfs = 4# four: want 1 to 31"));
+}
+
+/* What is found wrong once all is read is reported where it stands, also in a drop-in. */
+static void places_in_drop_ins(void)
+{
+	char folder[300], path[320];
+
+	CU_ASSERT_EQUAL(read_text(GPU), 0);
+	CU_ASSERT_EQUAL(mkdir(dir, 0755), 0);
+	put(file, GPU "[gpu b]\ndevice = null:\nlone_slice_ms = 1\n");
+	snprintf(folder, sizeof(folder), "%s.d", file);
+	CU_ASSERT_EQUAL(mkdir(folder, 0755), 0);
+	snprintf(path, sizeof(path), "%s/x.conf", folder);
+	put(path, "[gpu b]\n\nlayout = round\nmin_slice_us = 2000\n[gpu c]\ndevice = null:\n"
+		  "policy = qos\n[vf c/0]\nmin_ppm = 900000\n[vf c/1]\nmin_ppm = 900000\n");
+	memset(said, 0, sizeof(said));
+	{
+		FILE *errors = fmemopen(said, sizeof(said) - 1, "w");
+
+		CU_ASSERT_EQUAL(config_read(&config, file, errors), -EINVAL);
+		CU_ASSERT_EQUAL(config_check_policies(&config, NULL, errors), 1);
+		fclose(errors);
+	}
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, ".d/x.conf:3: [gpu b]: layout = round"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "vgpud.conf:5: [gpu b]: lone_slice_ms is shorter"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, ".d/x.conf:11: [vf c/1], with the VFs before it"));
+	unlink(path);
+	rmdir(folder);
+	unlink(file);
+	rmdir(dir);
 }
 
 /* What a file of the configuration must not be. */
@@ -502,6 +560,9 @@ static const struct test tests[] = {
 	{"long lines", long_lines},
 	{"all mistakes are reported at once", all_mistakes_at_once},
 	{"mistakes of all kinds are reported at once", mistakes_of_all_kinds},
+	{"mistakes of one section do not hide each other", mistakes_of_one_section},
+	{"comments behind values", comments},
+	{"a mistake is reported where it stands, also in a drop-in", places_in_drop_ins},
 	{"a directory is no configuration", not_a_file},
 	{"guarantees beyond the GPU are mistakes", guarantees_add_up},
 	{"a GPU is tried as what it is", tried_as_its_kind},
