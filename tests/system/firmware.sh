@@ -44,8 +44,8 @@ replays() {
 
 # What no firmware can do is refused before vgpud takes the GPU, and later.
 sed '/vf gpu0/,$d; s/policy = fair/policy = deadline/' "$run/vgpud.conf" >"$run/deadline.conf"
-! "$vgpud" --config "$run/deadline.conf" 2>"$run/deadline.said" && grep -q "cannot run first who is due" "$run/deadline.said" ||
-	fail "a policy that firmware cannot carry out was not refused: $(cat "$run/deadline.said")"
+start_lost "$run/deadline.conf" "cannot run first who is due" ||
+	fail "a policy that firmware cannot carry out was not refused: $(cat "$run/lost.txt")"
 start_vgpud
 ctl policy set deadline >"$run/said" 2>&1 && fail "policy deadline was taken"
 grep -q "cannot run first who is due" "$run/said" || fail "policy set: $(cat "$run/said")"

@@ -125,6 +125,22 @@ start_vgpud() {
 	pids+=($!)
 	await 30 ctl gpu list
 }
+# start_lost CONFIG REASON: vgpud runs with that configuration and a GPU that it cannot open, says why, and is ended. Returns false if it
+# does not say so within a minute. What it says is in $run/lost.txt.
+start_lost() {
+	local pid end=$((SECONDS + 60)) said=1
+	"$vgpud" --config "$1" 2>"$run/lost.txt" &
+	pid=$!
+	pids+=($pid)
+	while [ $said = 1 ] && [ $SECONDS -lt $end ]; do
+		sleep 0.05
+		grep -q "GPU lost: it cannot be opened: .*$2" "$run/lost.txt"
+		said=$?
+	done
+	kill $pid
+	wait $pid
+	return $said
+}
 # start_guest_at NAME SOCKET WORKLOAD options: starts a guest that writes its report to NAME.json; sets $guest_pid.
 start_guest_at() {
 	local name=$1 socket=$2

@@ -10,7 +10,11 @@ config "sysfs:$pf" <<END
 vfs = 2
 $huge_pages
 END
-check "a PF without DMA is refused" sh -c '! vgpud --config /run/vgpud.conf 2>/run/refused.txt && grep -q "hold it by VFIO" /run/refused.txt'
+vgpud --config /run/vgpud.conf 2>/run/refused.txt &
+refused=$!
+check "a PF without DMA is refused" await 60 grep -q "GPU lost: .*hold it by VFIO" /run/refused.txt
+kill $refused
+wait $refused
 begin <<END
 vfs = 2
 policy = equal

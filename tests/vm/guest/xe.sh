@@ -73,8 +73,11 @@ memory_mib = 48
 [vf gpu0/1]
 memory_mib = 32
 END
-vgpud --config /run/vgpud.conf 2>/run/refused
-check "vgpud refuses memory_mib there" grep -q "vram_quota is missing (Linux 7.0); remove memory_mib" /run/refused
+vgpud --config /run/vgpud.conf 2>/run/refused &
+refused=$!
+check "vgpud refuses memory_mib there" await 60 grep -q "vram_quota is missing (Linux 7.0); remove memory_mib" /run/refused
+kill $refused
+wait $refused
 check "and has made no VFs" [ "$(cat $devices/$pf/sriov_numvfs)$(quantum 1)" = 00 ]
 
 # vgpud makes the VFs, by weights 100 and 300.
