@@ -36,8 +36,8 @@ struct reader {
 	FILE *stream;
 	struct config_place at; /* what is being read */
 	int wrong;
-	/* "section\1key" of all files, and where it stands last: to find duplicates in one file, and
-	 * the place of what is found wrong later. */
+	/* "section\1key" of all files, and where it stands last: to find duplicates in one file,
+	 * and the place of what is found wrong later. */
 	struct {
 		char mark[96];
 		struct config_place at;
@@ -108,8 +108,8 @@ static void set_key(struct reader *r, const struct config_key *key, void *at, co
 			complain(r, r->at, "%s: longer than %zu characters", key->name,
 				 key->size - 1);
 		else if (value[0] == ';')
-			complain(r, r->at,
-				 "%s =%s: a comment needs a space before the ;", key->name, value);
+			complain(r, r->at, "%s =%s: a comment needs a space before the ;",
+				 key->name, value);
 		else
 			strcpy(at, value);
 		return;
@@ -122,15 +122,14 @@ static void set_key(struct reader *r, const struct config_key *key, void *at, co
 	case CHOICE:
 		if (vgpu_parse_choice(key->choices, value, &v) < 0) {
 			vgpu_join_choices(key->choices, choices, sizeof(choices));
-			complain(r, r->at, "%s = %s: want one of: %s", key->name, value,
-				 choices);
+			complain(r, r->at, "%s = %s: want one of: %s", key->name, value, choices);
 			return;
 		}
 		break;
 	case INT:
 		if (vgpu_parse_int(value, &v) < 0 || v < key->min || v > key->max) {
-			complain(r, r->at, "%s = %s: want %" PRId64 " to %" PRId64,
-				 key->name, value, key->min, key->max);
+			complain(r, r->at, "%s = %s: want %" PRId64 " to %" PRId64, key->name,
+				 value, key->min, key->max);
 			return;
 		}
 		break;
@@ -215,8 +214,7 @@ static void gpu_line(struct reader *r, const char *gpu_name, const char *name, c
 	}
 	gpu = gpu_named(r->config, gpu_name, true);
 	if (!gpu)
-		complain(r, r->at, "[gpu %s]: more than %u GPUs", gpu_name,
-			 CONFIG_MAX_GPUS);
+		complain(r, r->at, "[gpu %s]: more than %u GPUs", gpu_name, CONFIG_MAX_GPUS);
 	else if (key)
 		set_gpu_key(r, gpu, key, (char *)gpu + key->at, value);
 	else
@@ -240,8 +238,8 @@ static void vf_line(struct reader *r, char *which, const char *name, const char 
 	*slash = '\0';
 	gpu = gpu_named(r->config, which, false);
 	if (!gpu)
-		complain(r, r->at, "[vf %s/...]: no section [gpu %s] precedes this one",
-			 which, which);
+		complain(r, r->at, "[vf %s/...]: no section [gpu %s] precedes this one", which,
+			 which);
 	else if (key)
 		set_gpu_key(r, gpu, key, (char *)gpu + key->at + (size_t)vf * sizeof(int64_t),
 			    value);
@@ -290,8 +288,7 @@ static void profile_line(struct reader *r, const char *profile_name, const char 
 	const struct config_key *key = find_key(PROFILE, name);
 
 	if (!is_name(profile_name)) {
-		complain(r, r->at,
-			 "[profile %s]: want a name of 1 to 31 letters, digits or -_.:",
+		complain(r, r->at, "[profile %s]: want a name of 1 to 31 letters, digits or -_.:",
 			 profile_name);
 		return;
 	}
@@ -377,8 +374,8 @@ static int on_line(void *data, const char *section, const char *name, const char
 		snprintf(which, sizeof(which), "%s", section + 3);
 		vf_line(r, which, name, value);
 	} else {
-		complain(r, r->at,
-			 "[%s]: want [daemon], [gpu NAME], [vf NAME/N] or [profile NAME]", section);
+		complain(r, r->at, "[%s]: want [daemon], [gpu NAME], [vf NAME/N] or [profile NAME]",
+			 section);
 	}
 	return 1;
 }
@@ -571,7 +568,8 @@ static void check_profiles(struct reader *r)
 	for (i = 0; i < c->n_profiles; i++)
 		for (k = 0; k < c->profiles[i].n_params; k++)
 			if (!is_known(c, &c->profiles[i].params[k], &err))
-				complain(r, r->profile_at[i][k], "[profile %s]: no GPU's policy takes this parameter: %s",
+				complain(r, r->profile_at[i][k],
+					 "[profile %s]: no GPU's policy takes this parameter: %s",
 					 c->profiles[i].name, err.text);
 }
 
@@ -605,7 +603,8 @@ static void check_twice(struct reader *r, uint32_t gpu)
 		if (device_name(c->gpus[i].device, &other) == n &&
 		    strncmp(name, other, (size_t)n) == 0)
 			complain(r, place_in_gpu(r, &c->gpus[gpu], "device"),
-				 "[gpu %s]: device = %s: [gpu %s] has it already", c->gpus[gpu].name, c->gpus[gpu].device, c->gpus[i].name);
+				 "[gpu %s]: device = %s: [gpu %s] has it already",
+				 c->gpus[gpu].name, c->gpus[gpu].device, c->gpus[i].name);
 }
 
 /* Checks what needs the whole configuration: policies, their parameters, and keys that depend on
@@ -619,8 +618,7 @@ static void finish(struct reader *r)
 
 	if (c->metrics[0] && !metrics_is_address(c->metrics))
 		complain(r, place_of(r, "daemon", "metrics"),
-			 "[daemon]: metrics = %s: want " METRICS_ADDRESS_WANT,
-			 c->metrics);
+			 "[daemon]: metrics = %s: want " METRICS_ADDRESS_WANT, c->metrics);
 	beside(c->socket, "hook.sock", c->hook_socket, sizeof(c->hook_socket));
 	beside(c->socket, "leases.json", c->leases, sizeof(c->leases));
 	beside(c->socket, "live.json", c->live, sizeof(c->live));
@@ -632,7 +630,8 @@ static void finish(struct reader *r)
 
 		name_device(g);
 		if (!g->device[0] && !(r->unsure_device >> i & 1))
-			complain(r, place_in_gpu(r, g, "device"), "[gpu %s]: device is missing", g->name);
+			complain(r, place_in_gpu(r, g, "device"), "[gpu %s]: device is missing",
+				 g->name);
 		check_twice(r, i);
 		if (strcmp(g->layout, "auto") != 0 && !gpuiov_layout_by_name(g->layout))
 			complain(r, place_in_gpu(r, g, "layout"),
@@ -648,12 +647,14 @@ static void finish(struct reader *r)
 				 "[gpu %s]: lone_slice_ms is shorter than min_slice_us", g->name);
 		for (vf = (uint32_t)g->vfs; vf < VGPU_GPU_MAX_VFS; vf++)
 			if (g->memory_mib[vf] && !(r->unsure_vfs >> i & 1))
-				complain(r, g->vf_at[vf], "[vf %s/%u]: the GPU has only %" PRId64 " VFs", g->name,
+				complain(r, g->vf_at[vf],
+					 "[vf %s/%u]: the GPU has only %" PRId64 " VFs", g->name,
 					 vf, g->vfs);
 		g->ops = plugin_policy(c->policy_dir, g->policy, &err);
 		if (!g->ops) {
-			complain(r, place_in_gpu(r, g, "policy"), "[gpu %s]: policy = %s: want one of: %s; %s",
-				 g->name, g->policy, names, err.text);
+			complain(r, place_in_gpu(r, g, "policy"),
+				 "[gpu %s]: policy = %s: want one of: %s; %s", g->name, g->policy,
+				 names, err.text);
 			continue;
 		}
 		vgpu_param_defaults(g->ops->params, g->params);

@@ -62,7 +62,7 @@ struct gpu_config {
 };
 
 struct config {
-	char file[256]; /* from which it was read */
+	char file[256];					/* from which it was read */
 	char files[CONFIG_MAX_FILES][CONFIG_FILE_NAME]; /* names in FILE.d, from number 1 on */
 	char socket[108], hook_socket[108];
 	char leases[160]; /* path of the file that they are saved in */

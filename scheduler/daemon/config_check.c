@@ -43,7 +43,8 @@ int config_check_policies(const struct config *config, const struct control *run
 		if (trial(g, caps_of(running, g), &values, &vf, &err) == 0)
 			continue;
 		wrong++;
-		config_print_place(config, vf >= 0 && g->vf_at[vf].line ? g->vf_at[vf] : g->policy_at,
+		config_print_place(config,
+				   vf >= 0 && g->vf_at[vf].line ? g->vf_at[vf] : g->policy_at,
 				   errors);
 		if (vf < 0)
 			fprintf(errors, "[gpu %s]: %s\n", g->name, err.text);

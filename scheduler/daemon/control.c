@@ -234,7 +234,8 @@ static void on_engine(evutil_socket_t fd, short what, void *data)
 	change_run(gpu);
 }
 
-/* A socket has the group that vgpud runs with, and under its unit vgpud has no right to change it. */
+/* A socket has the group that vgpud runs with, and under its unit vgpud has no right to change it.
+ */
 static bool belongs_to(const char *path, gid_t group)
 {
 	struct stat s;

@@ -166,12 +166,12 @@ static void mistakes_of_all_kinds(void)
 	CU_ASSERT_PTR_NULL(strstr(said, ":0:"));
 }
 
-/* One mistake in a section does not hide another one in it, nor a line that means nothing the next such
- * line. */
+/* One mistake in a section does not hide another one in it, nor a line that means nothing the next
+ * such line. */
 static void mistakes_of_one_section(void)
 {
 	CU_ASSERT_EQUAL(read_text(GPU "vfs = 99\nweigth = 3\nnonsense\nmore of it # = 4\n"
-				  "grace_ms = 0\n[vf a/1]\nweigth = 5\n"),
+				      "grace_ms = 0\n[vf a/1]\nweigth = 5\n"),
 			-EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":3: vfs = 99: want 1 to 31"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":4: policy fair: weigth: no such parameter"));
@@ -206,7 +206,7 @@ static void places_in_drop_ins(void)
 	CU_ASSERT_EQUAL(mkdir(folder, 0755), 0);
 	snprintf(path, sizeof(path), "%s/x.conf", folder);
 	put(path, "[gpu b]\n\nlayout = round\nmin_slice_us = 2000\n[gpu c]\ndevice = null:\n"
-		  "policy = qos\n[vf c/0]\nmin_ppm = 900000\n[vf c/1]\nmin_ppm = 900000\n");
+		  "policy = qos\n[vf c/0]\nmin_ppm = 600000\n[vf c/1]\nmin_ppm = 600000\n");
 	memset(said, 0, sizeof(said));
 	{
 		FILE *errors = fmemopen(said, sizeof(said) - 1, "w");
