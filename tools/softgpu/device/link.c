@@ -597,10 +597,10 @@ static bool is_greedy(struct link *l)
 	end_turn(l);
 	if (runs)
 		l->run_since = now;
-	l->cpu_left += (int64_t)(l->ran + (now - l->cpu_at) * CPU_PERCENT / 100);
+	l->cpu_left += (int64_t)(l->ran + (now - l->cpu_at) * CPU_PERCENT / 100) -
+		       (int64_t)(used - l->cpu_used);
 	if (l->cpu_left > CPU_SAVED)
 		l->cpu_left = CPU_SAVED;
-	l->cpu_left -= (int64_t)(used - l->cpu_used);
 	l->cpu_used = used;
 	l->cpu_at = now;
 	l->ran = 0;
