@@ -7,7 +7,6 @@
 
 #include "change.h"
 #include "claimed.h"
-#include "clearing.h"
 #include "hold.h"
 #include "log.h"
 #include "put.h"
@@ -199,7 +198,9 @@ static bool load_one(struct control *control, struct json_object *o)
 	if (!gpu)
 		return false;
 	if (strcmp(text_of(o, "state"), CLEARING) == 0) {
-		clearing_begin(gpu, (uint32_t)vf);
+		/* clearing.c asks for the reset within a second; no VM gets the VF until then. */
+		gpu->clearing |= VGPU_VF_BIT(vf);
+		gpu->clearing_since[vf] = VGPU_NEVER;
 		return true;
 	}
 	l = &gpu->leases[vf];

@@ -31,8 +31,10 @@
  *   live.c             changes that are in force until a restart
  *   policy_change.c    prepares changes of policy and parameters
  *   promised.c         what a policy promises to a VF, as answers have it
+ *   clearing.c         VFs that must be reset before another VM gets them
  *   lease.c            which VF belongs to which VM
  *   hold.c             VFs of VMs that have not resumed yet
+ *   claimed.c          what VMs claim of their policies, and what of it is not in force
  *   change.c           changes of policy and parameters, in their order
  *   args.c             reads the arguments of a call
  *   call.c             a request, from its beginning to its answer

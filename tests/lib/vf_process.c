@@ -28,8 +28,7 @@ int vf_process_start(struct vf_process *p, bool alone, struct vgpu_error *err)
 	*p = (struct vf_process){.pidfd = -1, .control = -1, .notice = -1};
 	page_fd = memfd_create("page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	p->notice = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (page_fd < 0 || p->notice < 0 ||
-	    ftruncate(page_fd, sizeof(*p->page)) < 0 ||
+	if (page_fd < 0 || p->notice < 0 || ftruncate(page_fd, sizeof(*p->page)) < 0 ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		r = vgpu_error_set(err, -errno, "descriptors: %s", strerror(errno));
 	p->control = pair[0];

@@ -28,7 +28,8 @@ struct exchange {
 	unsigned pings;	 /* that were not answered yet */
 	char *text;
 	size_t size, have;
-	/* Where the first line goes that a shell on the way has printed; NULL: there is no shell. */
+	/* Where the first line goes that a shell on the way has printed; NULL: there is no shell.
+	 */
 	char *skipped;
 	size_t skipped_size;
 };
@@ -245,9 +246,9 @@ int client_answer(const char *line, struct json_object **result, int *refusal,
 	return r;
 }
 
-/* Sends REQUEST, which it frees, and takes the line that answers it; that is the caller's. NULL: out
- * of memory. Returns 0, -ECONNRESET or -ETIMEDOUT. vgpud may have said why it refuses the connection,
- * and closed it, before the line was sent. */
+/* Sends REQUEST, which it frees, and takes the line that answers it; that is the caller's. NULL:
+ * out of memory. Returns 0, -ECONNRESET or -ETIMEDOUT. vgpud may have said why it refuses the
+ * connection, and closed it, before the line was sent. */
 static int exchange(struct exchange *x, char *request, char **answer)
 {
 	char *pong = NULL;

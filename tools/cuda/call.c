@@ -30,7 +30,7 @@ static int log_level(void)
 	return wanted && wanted[0] >= '0' && wanted[0] <= '2' && !wanted[1] ? wanted[0] - '0' : 0;
 }
 
-static void write_line(const char *format, va_list list)
+__attribute__((format(printf, 1, 0))) static void write_line(const char *format, va_list list)
 {
 	char text[512];
 
