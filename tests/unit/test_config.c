@@ -173,7 +173,7 @@ static void mistakes_of_one_section(void)
 	CU_ASSERT_EQUAL(read_text(GPU "vfs = 99\nweigth = 3\nnonsense\nmore of it # = 4\n"
 				      "grace_ms = 0\n[vf a/1]\nweigth = 5\n"),
 			-EINVAL);
-	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":3: vfs = 99: want 1 to 31"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":3: vfs = 99: want 1 to 64"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":4: policy fair: weigth: no such parameter"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":5: neither a [section] nor key = value"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":6: neither a [section] nor key = value"));
@@ -191,7 +191,7 @@ static void comments(void)
 	CU_ASSERT_EQUAL(config.gpus[0].vfs, 4);
 	CU_ASSERT_EQUAL(config.gpus[0].params[0], 3000);
 	CU_ASSERT_EQUAL(read_text(GPU "vfs = 4# four\n"), -EINVAL);
-	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":3: vfs = 4# four: want 1 to 31"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":3: vfs = 4# four: want 1 to 64"));
 }
 
 /* What is found wrong once all is read is reported where it stands, also in a drop-in. */
