@@ -183,11 +183,9 @@ int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 		return 0;
 	if (read((int)id, &count, sizeof(count)) != sizeof(count)) {
 		HOLDS(options & WNOHANG); /* else it waits for ever */
-		info->si_pid = 0;
-		return 0;
+		return -1;
 	}
 	info->si_code = CLD_EXITED;
-	info->si_pid = 1;
 	return 0;
 }
 
