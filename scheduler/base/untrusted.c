@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/pidfd.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,13 +34,6 @@ void vgpu_untrusted_prepare(int fd)
 	setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
 	/* Otherwise the next read would discard an urgent byte, and what goes with it, unseen. */
 	setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &yes, sizeof(yes));
-}
-
-void vgpu_untrusted_allow(int fd)
-{
-	const int yes = 1;
-
-	setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &yes, sizeof(yes));
 }
 
 ssize_t vgpu_untrusted_receive(int fd, void *data, size_t size)
@@ -151,13 +143,6 @@ void vgpu_untrusted_close_listener(int *fd)
 	while (*fd >= 0 && (one = accept4(*fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
 		vgpu_untrusted_close(&one);
 	vgpu_close(fd);
-}
-
-void vgpu_hide_memory(void)
-{
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	prctl(PR_SET_DUMPABLE, 0);
-#endif
 }
 
 bool vgpu_untrusted_main(int argc, char **argv)

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "door.h"
 #include "vgpu/clock.h"
 #include "vgpu/untrusted.h"
 
 #define MAX_REQUEST 65536u
 #define MAX_HOOK_REQUEST (4u << 20) /* a domain's XML, written as JSON */
 #define MAX_BACKLOG (8u << 20)	    /* bytes of answers that root has not read */
+#define MAX_READ 16384
 /* Answers are kept in pieces of this size, each of which is freed when it is sent. Libevent adds 48
  * bytes and rounds up to a power of two. */
 #define CHUNK (32768u - 64u)
@@ -84,9 +84,12 @@ static char *take_line(struct client *client, size_t end)
 /* Reads from the socket. False: the client has gone, and is freed. */
 static bool receive(struct client *client)
 {
-	ssize_t n = door_receive(client->in, client->fd, DOOR_MOST);
+	char bytes[MAX_READ];
+	ssize_t n = vgpu_untrusted_receive(client->fd, bytes, sizeof(bytes));
 
-	if (n == -EPERM)
+	if (n > 0)
+		n = evbuffer_add(client->in, bytes, (size_t)n) < 0 ? -ENOMEM : n;
+	else if (n == -EPERM)
 		end_with(client, "EPERM", DESCRIPTORS);
 	if (n > 0 || n == -EAGAIN || n == -EPERM)
 		return true;
@@ -220,6 +223,7 @@ void client_add(struct control *control, int fd, const struct ucred *peer, bool 
 		vgpu_untrusted_close(&fd);
 		return;
 	}
+	vgpu_untrusted_prepare(fd);
 	*client = (struct client){.control = control,
 				  .fd = fd,
 				  .uid = peer->uid,

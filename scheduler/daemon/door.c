@@ -76,8 +76,6 @@ static void on_knock(evutil_socket_t listener, short what, void *data)
 		       : is_reserved(door, fd);
 
 	(void)what;
-	if (fd >= 0)
-		vgpu_untrusted_prepare(fd);
 	if (full) {
 		complain(door, fd < 0 ? strerror(errno) : "few descriptors are left");
 		if (!door->ops->shed(door->data)) {
@@ -88,14 +86,6 @@ static void on_knock(evutil_socket_t listener, short what, void *data)
 	}
 	if (fd >= 0 && !door->ops->admit(fd, door->data))
 		close_for(door, DOOR_BREATH);
-}
-
-ssize_t door_receive(struct evbuffer *in, int fd, size_t most)
-{
-	char bytes[DOOR_MOST];
-	ssize_t n = vgpu_untrusted_receive(fd, bytes, most);
-
-	return n > 0 && evbuffer_add(in, bytes, (size_t)n) < 0 ? -ENOMEM : n;
 }
 
 int door_open(struct door **out, struct event_base *base, int fd, const char *name,

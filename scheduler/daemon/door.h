@@ -9,10 +9,8 @@
 #ifndef DAEMON_DOOR_H
 #define DAEMON_DOOR_H
 
-#include <event2/buffer.h>
 #include <event2/event.h>
 #include <stdbool.h>
-#include <sys/types.h>
 
 #include "vgpu/types.h"
 
@@ -41,13 +39,7 @@ struct door_ops {
  */
 int door_open(struct door **out, struct event_base *base, int fd, const char *name,
 	      uint32_t reserve, const struct door_ops *ops, void *data);
-/* Most bytes that one call receives. */
-#define DOOR_MOST 16384u
-/* Receives at most MOST bytes from a connection that has come through a door. How many bytes came,
- * 0 at its end, or -errno; -EPERM: a descriptor would come with them. */
-ssize_t door_receive(struct evbuffer *in, int fd, size_t most);
-/* Frees the door, which may be NULL. Returns the socket, which is the caller's again; -1 of NULL.
- */
+/* Frees the door, which may be NULL. Returns the socket, which is the caller's again; -1 of NULL. */
 int door_close(struct door *door);
 
 #endif

@@ -11,7 +11,6 @@
 
 #include "door.h"
 #include "vgpu/clock.h"
-#include "vgpu/untrusted.h"
 
 /* Left to the control socket's clients and the hook's, besides vgpud's own. */
 #define RESERVE (DOOR_RESERVE + 128u)
@@ -61,7 +60,7 @@ static void drop(struct http_peer *peer)
 		evbuffer_free(peer->in);
 	if (peer->out)
 		evbuffer_free(peer->out);
-	vgpu_untrusted_close(&peer->fd);
+	close(peer->fd);
 	free(peer);
 }
 
@@ -159,14 +158,14 @@ static void serve(struct piece *piece)
 {
 	struct http_peer *peer =
 		(struct http_peer *)(void *)((char *)piece - offsetof(struct http_peer, piece));
-	ssize_t n = door_receive(peer->in, peer->fd, HTTP_MAX_HEAD);
+	int n = evbuffer_read(peer->in, peer->fd, HTTP_MAX_HEAD);
 	struct evbuffer_ptr end;
 	char *head;
 
 	/* A peer that sends no more may still read. */
 	if (n == 0 && (peer->stage == WAITS || peer->stage == READS))
 		return;
-	if (n == 0 || (n < 0 && n != -EAGAIN)) {
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
 		drop(peer);
 		return;
 	}
@@ -238,7 +237,7 @@ static bool admit(int fd, void *data)
 		drop_oldest(http, false);
 	peer = calloc(1, sizeof(*peer));
 	if (!peer) {
-		vgpu_untrusted_close(&fd);
+		close(fd);
 		return false;
 	}
 	*peer = (struct http_peer){.next = http->peers,
@@ -287,13 +286,10 @@ int http_start(struct http **out, struct event_base *base, int fd, struct share 
 
 void http_stop(struct http *http)
 {
-	int fd;
-
 	if (!http)
 		return;
 	while (http->peers)
 		drop(http->peers);
-	fd = door_close(http->door);
-	vgpu_untrusted_close_listener(&fd);
+	close(door_close(http->door));
 	free(http);
 }

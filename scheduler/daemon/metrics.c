@@ -17,7 +17,6 @@
 #include "metrics_text.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
-#include "vgpu/untrusted.h"
 
 #define MAX_SCRAPES 4u
 #define BACKLOG 16
@@ -154,7 +153,6 @@ static int listen_unix(struct metrics *m, const char *path, struct vgpu_error *e
 
 	if (fd < 0)
 		return vgpu_error_prefix(err, fd, "metrics");
-	vgpu_untrusted_prepare(fd);
 	snprintf(m->path, sizeof(m->path), "%s", path); /* metrics_stop unlinks it */
 	return fd;
 }

@@ -130,10 +130,6 @@ int program_start(const char *name, const char *const *args, const int *fds, uin
 	(void)err;
 	if (strcmp(args[0], "--give-back") == 0)
 		return give_back(fds, n, pidfd);
-	if (strcmp(args[0], "--close") == 0) {
-		*pidfd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
-		return 0;
-	}
 	vf = strtoul(args[1], NULL, 10);
 	p = &processes[vf];
 	HOLDS(strcmp(name, "softgpu-vf") == 0 && strcmp(args[0], "--vf") == 0 && vf < VFS);

@@ -118,15 +118,8 @@ int confine_user(uid_t uid, gid_t gid, const char *file, struct vgpu_error *err)
 	return 0;
 }
 
-int confine_files(struct vgpu_error *err)
+int confine_calls(struct vgpu_error *err)
 {
-	(void)err;
-	return 0;
-}
-
-int confine_calls(bool threads, struct vgpu_error *err)
-{
-	(void)threads;
 	(void)err;
 	return 0;
 }
@@ -140,21 +133,15 @@ int vfio_server_create(struct vfio_server **out, const char *name, int fifo, str
 	return -ENOSYS;
 }
 
-int vfio_server_adopt(struct vfio_server *server, int connection, const struct vfio_server_ops *ops,
+int vfio_server_adopt(struct vfio_server *server, int listener, const struct vfio_server_ops *ops,
 		      void *device, struct vfio_endpoint **out)
 {
 	(void)server;
-	(void)connection;
+	(void)listener;
 	(void)ops;
 	(void)device;
 	(void)out;
 	return -ENOSYS;
-}
-
-void vfio_server_ask(struct vfio_server *server, void (*call)(void *data), void *data)
-{
-	(void)server;
-	call(data);
 }
 
 void vfio_endpoint_irq(struct vfio_endpoint *endpoint, uint32_t vector)

@@ -6,6 +6,6 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/attack-lib.sh"
 start_tenants
-kinds="interrupts registers doorbells requests maps crowd descriptors lingers resets windows silence"
+kinds="interrupts registers doorbells requests maps crowd descriptors resets windows silence"
 [ -z "$tsan" ] || kinds="registers crowd descriptors resets silence" # in which threads have most to do with each other
 attack_all "${*:-$kinds}"

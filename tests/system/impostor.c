@@ -9,8 +9,6 @@
  *   truncate  truncates and punches what it shares, and fills what can be filled
  *   hold      keeps the lock of the page's file, from before the device has sealed it
  *   notices   asks the device to look, without an end
- *   lingers   sends the device descriptors whose close takes a minute, and ends
- *   burns     computes in 16 threads, for which it uses any priority that it is given
  *   late      says that it has stopped, and fails, and has work, all at once, without an end
  *
  * As a worker, from when it has its first run:
@@ -37,10 +35,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "lingering.h"
 #include "page.h"
 #include "protocol.h"
-#include "vgpu/local_socket.h"
 
 static void become(const char *name, char **argv)
 {
@@ -133,57 +129,11 @@ static void hold_lock(void)
 		perror("impostor: userfaultfd");
 }
 
-/* Sends a descriptor, and ends, so that the last close of it is the receiver's. */
-static void send_lingering(int to)
-{
-	struct iovec part = {(char[]){0}, 1};
-	int fd = lingering(60);
-
-	if (fd < 0 || vgpu_socket_send(to, &part, 1, &fd, 1, MSG_DONTWAIT) < 0)
-		fprintf(stderr, "impostor: nobody takes the descriptor\n");
-	usleep(500000); /* it does not end so often that the records of it hide all others */
-	_exit(0);
-}
-
-static void *compute(void *arg)
-{
-	volatile uint64_t n = 0;
-
-	for (;;)
-		n++;
-	return arg;
-}
-
-/* Threads are made while the device waits for this one to stop, which it does at once. */
-static void burn(struct vf_page *page)
-{
-	unsigned i = 0, limit = 16;
-	pthread_t thread;
-
-	for (;;) {
-		uint32_t run = atomic_load(&page->run), state = VF_RUN_STATE(run);
-
-		if (i < limit && pthread_create(&thread, NULL, compute, NULL) == 0)
-			i++;
-		atomic_store(&page->answered, atomic_load(&page->asked));
-		if (state == VF_RUN) {
-			atomic_store(&page->status,
-				     (uint64_t)atomic_load(&page->generation) << 32 | VF_BUSY);
-		} else if (state != VF_STOPPED) {
-			atomic_store(&page->run, VF_RUN_WORD(run >> 3, VF_STOPPED));
-		}
-		atomic_fetch_add(&page->notices, 1);
-		notify(VF_NOTICE_FD);
-		usleep(200);
-	}
-}
-
 static void be_vf(const char *kind)
 {
 	struct vf_page *page =
 		mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, VF_PAGE_FD, 0);
 	bool quiet = strcmp(kind, "deaf") == 0 || strcmp(kind, "hold") == 0;
-	bool burns = strcmp(kind, "burns") == 0;
 
 	if (page == MAP_FAILED)
 		_exit(1);
@@ -191,10 +141,6 @@ static void be_vf(const char *kind)
 		hold_lock();
 	atomic_store(&page->ready, 1);
 	notify(VF_NOTICE_FD);
-	if (strcmp(kind, "lingers") == 0)
-		send_lingering(VF_CONTROL_FD);
-	if (burns)
-		burn(page);
 	while (!quiet) {
 		if (strcmp(kind, "scribble") == 0)
 			scribble((uint32_t *)page, sizeof(*page));

@@ -30,9 +30,6 @@
  * where the kernel can; and urgent bytes come in line with others. Any thread. */
 void vgpu_untrusted_prepare(int fd);
 
-/* Lets descriptors come again, for a connection whose receiver can wait. Any thread. */
-void vgpu_untrusted_allow(int fd);
-
 /* recv() with MSG_DONTWAIT on a prepared socket. How many bytes came, 0 at the end, or -errno;
  * -EPERM: a descriptor goes with some of these bytes, or comes behind them; all stay unread. */
 ssize_t vgpu_untrusted_receive(int fd, void *data, size_t size);
@@ -41,10 +38,6 @@ ssize_t vgpu_untrusted_receive(int fd, void *data, size_t size);
 void vgpu_untrusted_close(int *fd);
 /* Closes a listener, and each connection that waits there. */
 void vgpu_untrusted_close_listener(int *fd);
-
-/* From now on no core dump has this process's memory, and other processes of its user cannot look
- * into it. Not with sanitizers, which do. Any thread. */
-void vgpu_hide_memory(void);
 
 /* What that process runs: the program's main() calls it first, with its arguments. True: this was
  * such a process, and has done its work; main() returns 0. */

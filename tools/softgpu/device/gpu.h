@@ -36,7 +36,6 @@ struct channel {
 /* COMING: nothing of a VF is being copied back to GPU memory. */
 #define MEMORY_NOWHERE UINT64_MAX
 
-struct doors;
 struct leaving;
 struct link;
 struct local;
@@ -70,8 +69,6 @@ struct vf {
 	 * copied back, is nobody's any more: the filler must free its pages. */
 	bool compared, drops;
 	uint32_t told; /* why its memory cannot be moved for now: see carry.c; 0: nothing */
-
-	uid_t users[2]; /* of its process and its worker: see users.h */
 
 	bool renew; /* the memory must be replaced when the VF has been reset */
 
@@ -153,8 +150,6 @@ struct softgpu {
 	vgpu_nsec ask_at; /* when to ask VF processes for an answer next */
 
 	struct leaving *leaving; /* processes that have been asked to exit */
-	struct doors *doors;
-	uint32_t next_user;	 /* see users.h */
 	struct workers *workers; /* NULL: VF processes compute by themselves */
 	pthread_t sequencer, filler;
 	uint32_t n_threads; /* how many of these run, in this order */

@@ -59,9 +59,9 @@ static void remove_leaver(struct leaving *l, struct leaver *gone)
 	epoll_ctl(l->epoll, EPOLL_CTL_DEL, gone->pidfd, NULL);
 	vgpu_close(&gone->pidfd);
 	free(gone);
-	if (vf == LEAVING_WORKERS)
+	if (vf < 0)
 		settled(l);
-	else if (vf >= 0 && l->gpu->vfs[vf].link)
+	else if (l->gpu->vfs[vf].link)
 		link_wake(l->gpu->vfs[vf].link);
 }
 
@@ -78,14 +78,11 @@ static vgpu_nsec kill_overdue(struct leaving *l, vgpu_nsec now)
 			e->killed = true;
 			e->until = now + REPORT_AFTER;
 		} else if (e->until <= now) {
-			fputs(e->vf == LEAVING_NOBODYS
-				      ? "<4>softgpu: a process that closes what a client has left "
-					"does not end: it holds a file that the client serves\n"
-				      : "<3>softgpu: a process that was killed 2 s ago has not "
-					"ended: a driver may hang: look at dmesg\n",
-			      stderr);
+			fprintf(stderr, "<3>softgpu: a process that was killed 2 s ago has not "
+					"ended: a driver "
+					"may hang: look at dmesg\n");
 			e->until = VGPU_NEVER;
-			if (e->vf == LEAVING_WORKERS)
+			if (e->vf < 0)
 				settled(l);
 		}
 		if (e->until < next)
@@ -94,19 +91,12 @@ static vgpu_nsec kill_overdue(struct leaving *l, vgpu_nsec now)
 	return next;
 }
 
-/* Reaps the process. False: a debugger, or a sanitizer, is still looking at it. */
-static bool has_ended(const struct leaver *e)
-{
-	siginfo_t info = {0};
-
-	return waitid(P_PIDFD, (id_t)e->pidfd, &info, WEXITED | WNOHANG) < 0 || info.si_pid != 0;
-}
-
 static void *leaving_thread(void *arg)
 {
 	struct leaving *l = arg;
 	struct epoll_event events[16];
 	vgpu_nsec now = vgpu_now(), next;
+	siginfo_t info;
 	int n, i;
 
 	softgpu_lock(l->gpu);
@@ -124,7 +114,7 @@ static void *leaving_thread(void *arg)
 
 			if (!e)
 				vgpu_eventfd_drain(l->wake);
-			else if (has_ended(e))
+			else if (waitid(P_PIDFD, (id_t)e->pidfd, &info, WEXITED | WNOHANG) == 0)
 				remove_leaver(l, e);
 		}
 	}
@@ -196,7 +186,7 @@ vgpu_nsec leaving_quiet_since(const struct leaving *l)
 	const struct leaver *e;
 
 	for (e = l->first; e; e = e->next)
-		if (e->vf == LEAVING_WORKERS && e->until != VGPU_NEVER)
+		if (e->vf < 0 && e->until != VGPU_NEVER)
 			return VGPU_NEVER;
 	return l->quiet_since;
 }

@@ -21,14 +21,11 @@ int leaving_create(struct leaving **out, struct softgpu *gpu, struct vgpu_error 
 void leaving_destroy(struct leaving *l);
 
 /* Adds a process. PIDFD is taken over. UNTIL: when to kill the process; VGPU_NEVER: never. VF is
- * not served before the process has ended; LEAVING_WORKERS: no VF depends on it, but other workers
- * may be slower meanwhile; LEAVING_NOBODYS: nobody depends on it. */
-#define LEAVING_WORKERS (-1)
-#define LEAVING_NOBODYS (-2)
+ * not served before the process has ended; -1: no VF depends on it. */
 void leaving_add(struct leaving *l, int pidfd, int vf, vgpu_nsec until);
 /* Whether a process with this VF is in the list. */
 bool leaving_holds(const struct leaving *l, int vf);
-/* When the last process of LEAVING_WORKERS had ended, or was found to hang; VGPU_NEVER: there
+/* When the last process on which no VF depends had ended, or was found to hang; VGPU_NEVER: there
  * is one that is about to end. */
 vgpu_nsec leaving_quiet_since(const struct leaving *l);
 

@@ -15,28 +15,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "doors.h"
 #include "groups.h"
 #include "link.h"
 #include "local.h"
 #include "program.h"
 #include "stuck.h"
-#include "users.h"
 #include "vfio/thread.h"
 #include "vfio/user_server.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
-#include "vgpu/untrusted.h"
 #include "workers.h"
 
-/* CPU time that a process may use beside its turns: a part of one CPU in the long run, of which its
- * server takes most, and what it can save up. When an abuse of it is forgotten. */
-#define CPU_PERCENT 35
-#define CPU_SAVED ((int64_t)(500 * VGPU_MSEC))
-#define ABUSE_FORGOTTEN (600 * VGPU_SEC)
-/* How many asks in a row a process may leave unanswered. */
-#define UNANSWERED_MOST 5u
 /* How long a process may take to stop after KILLING, or with workers; then it is killed. */
 #define KILL_AFTER (5 * VGPU_MSEC)
 /* The same for one of ordinary priority, which may have to wait for a CPU first. */
@@ -55,8 +45,6 @@
 /* The priority of a process that must stop: above all that compute, below the threads that answer.
  */
 #define BOOST 1
-/* How long a process keeps that priority in one stop; then it has to stop at an ordinary one. */
-#define LEND_MOST (20 * VGPU_MSEC)
 
 struct link {
 	struct softgpu *gpu;
@@ -70,27 +58,14 @@ struct link {
 	struct vf_page unused;
 	struct vf_page *mapped; /* the page of the process, from its start */
 	pid_t pid;
-	int pidfd, control, notice, wake, epoll, page_fd;
-	int listener; /* never anybody else's */
-	int client;   /* a copy of the connection that the process has; -1: no client */
-	bool ready;   /* PAGE is the process's */
+	int pidfd, control, notice, wake, epoll, page_fd, listener;
+	bool ready; /* PAGE is the process's */
 	bool kill;
 
 	uint32_t run, context, to_vf, asked; /* serials */
 	bool stopping, boosted;
 	vgpu_nsec stopped; /* with workers: when it was told to stop; VGPU_NEVER: at once */
 	vgpu_nsec deadline;
-	/* The bucket of real-time work that the VF may cause, in ns of CPU time, and the one of CPU
-	 * time that its process may use: what is left, and when that was so. */
-	int64_t rt_left, cpu_left;
-	vgpu_nsec rt_at, cpu_at, cpu_used;
-	vgpu_nsec run_since, ran; /* since RUN, VGPU_NEVER: stopped; turns since CPU_AT */
-	uint32_t unanswered;	  /* asks in a row */
-	uint32_t abuses;	  /* ends for too much CPU time, one after the other */
-	vgpu_nsec abused_at;
-	bool abused;
-	vgpu_nsec
-		lent_until; /* when a real-time priority is taken back; VGPU_NEVER: none is lent */
 
 	/* what was read last */
 	uint64_t limit; /* of the process's memory, beside GROUPS_ALLOWANCE */
@@ -109,49 +84,6 @@ struct vf_page *link_page(const struct link *l)
 static struct vf *vf_of(const struct link *l)
 {
 	return &l->gpu->vfs[l->vf];
-}
-
-/*
- * What a VF causes in threads of the real-time class, here and in the PF's driver: each VF may
- * cause RT_VF_PERCENT of one CPU, and all together RT_PERCENT. The time of this VF's thread is
- * measured; what an interrupt costs the threads that answer the PF, and the PF's driver, is
- * RT_INTERRUPT; a process that begins and ends costs RT_PROCESS. While a VF owes time, its
- * messages, resets and wakes are not looked at, and no process is started for it. Stops are.
- */
-#define RT_VF_PERCENT 5
-#define RT_PERCENT 20
-#define RT_SAVED ((int64_t)(40 * VGPU_MSEC))
-#define RT_INTERRUPT ((int64_t)(200 * VGPU_USEC))
-#define RT_PROCESS ((int64_t)(2 * VGPU_MSEC))
-
-static void charge(struct link *l, int64_t ns)
-{
-	l->rt_left -= ns;
-}
-
-/* How long until the VF owes no time, nanoseconds; 0: it owes none. */
-static vgpu_nsec owes(struct link *l)
-{
-	vgpu_nsec now = vgpu_now();
-	uint32_t percent = RT_PERCENT * 100 / (l->gpu->enabled ? l->gpu->enabled : 1);
-
-	if (l->gpu->config.fifo == 0)
-		return 0;
-	if (percent > RT_VF_PERCENT * 100)
-		percent = RT_VF_PERCENT * 100; /* hundredths of a per cent */
-	l->rt_left += (int64_t)((now - l->rt_at) * percent / 10000);
-	l->rt_at = now;
-	if (l->rt_left > RT_SAVED)
-		l->rt_left = RT_SAVED;
-	return l->rt_left < 0 ? (vgpu_nsec)-l->rt_left * 10000 / percent : 0;
-}
-
-static int64_t thread_time(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * (int64_t)VGPU_SEC + t.tv_nsec;
 }
 
 void link_ring(struct link *l)
@@ -190,30 +122,13 @@ static vgpu_nsec kill_after(const struct link *l)
 	return l->gpu->config.fifo > 0 ? KILL_AFTER : KILL_AFTER_ORDINARY;
 }
 
-/* Takes the real-time priority back from a process that has not stopped. */
-static void take_back(struct link *l)
-{
-	struct sched_param param = {0};
-
-	l->lent_until = VGPU_NEVER;
-	if (l->ready)
-		sched_setscheduler(l->pid, SCHED_OTHER | SCHED_RESET_ON_FORK, &param);
-	if (l->gpu->workers)
-		workers_lend(l->gpu, l->vf, false);
-}
-
 vgpu_nsec link_deadline(const struct link *l)
 {
-	return l->deadline < l->lent_until ? l->deadline : l->lent_until;
+	return l->deadline;
 }
 
 void link_overdue(struct link *l)
 {
-	if (l->lent_until <= vgpu_now()) {
-		take_back(l);
-		if (l->deadline > vgpu_now())
-			return;
-	}
 	/* Another worker may have begun to start or end since the deadline was set. */
 	if (l->gpu->workers && l->stopping && l->stopped != VGPU_NEVER) {
 		l->deadline = l->stopped + kill_after(l) + workers_stop_most(l->gpu, l->stopped);
@@ -336,30 +251,20 @@ void link_worker(struct link *l)
 		send_order(l, &order, fds, VF_ORDER_FDS);
 }
 
-/*
- * Lends a real-time priority to the process's first thread, which executes, and to its worker,
- * until they have stopped or LEND_MOST has passed. Threads that they make meanwhile do not have it.
- * RLIMIT_RTTIME is of no use here: it adds up what a thread had of many loans, if the thread does
- * not sleep in them, and would end an innocent process.
- */
+/* Raises the priority of the process's first thread, which executes, while it must stop. */
 static void boost(struct link *l, bool up)
 {
 	struct sched_param param = {.sched_priority = up ? BOOST : 0};
 	int policy = l->gpu->workers ? SCHED_OTHER : SCHED_IDLE;
 
 	if (l->gpu->config.fifo > 0 && l->boosted != up && l->ready)
-		sched_setscheduler(l->pid, (up ? SCHED_FIFO : policy) | SCHED_RESET_ON_FORK,
-				   &param);
-	if (l->gpu->workers && l->boosted != up)
-		workers_lend(l->gpu, l->vf, up);
-	l->lent_until = up ? vgpu_now() + LEND_MOST : VGPU_NEVER;
+		sched_setscheduler(l->pid, up ? SCHED_FIFO : policy, &param);
 	l->boosted = up;
 }
 
 void link_run(struct link *l)
 {
 	l->stopping = false;
-	l->run_since = vgpu_now();
 	if (l->gpu->workers)
 		workers_begin_turn(l->gpu, l->vf);
 	atomic_store(&l->page->run, VF_RUN_WORD(++l->run, VF_RUN));
@@ -396,20 +301,11 @@ static bool has_stopped(struct link *l)
 	return !l->gpu->workers || workers_end_turn(l->gpu, l->vf) || l->faulted;
 }
 
-/* Counts the turn that ends, or that has lasted until now. */
-static void end_turn(struct link *l)
-{
-	if (l->run_since != VGPU_NEVER)
-		l->ran += vgpu_now() - l->run_since;
-	l->run_since = VGPU_NEVER;
-}
-
 bool link_stop(struct link *l, bool kill)
 {
 	const struct vf_order look = {.type = VF_ORDER_LOOK};
 	uint32_t parked = VF_RUN_WORD(l->run, VF_PARKED), was;
 
-	end_turn(l);
 	if (!l->ready)
 		return true;
 	if (!l->stopping &&
@@ -488,8 +384,6 @@ static void read_status(struct link *l)
 
 	if (status >> 32 != atomic_load(&l->page->generation))
 		return;
-	if (busy != was)
-		charge(l, RT_INTERRUPT / 4); /* no more than a word that the PF's driver reads */
 	command_busy(gpu, l->vf, busy);
 	if (was && !busy && !(status & VF_DEAD) && gpu->running == l->vf) {
 		gpu->hvvm_waits |= 1u << l->vf;
@@ -513,12 +407,10 @@ static void read_mailbox(struct link *l)
 	/* A message that is being replaced is read when the process asks for that. */
 	if (serial != l->to_pf && atomic_load(&m->serial) == serial) {
 		l->to_pf = serial;
-		charge(l, RT_INTERRUPT);
 		registers_take_message(l->gpu, l->vf, serial != 0, words);
 	}
 	if (taken != l->to_vf_taken) {
 		l->to_vf_taken = taken;
-		charge(l, RT_INTERRUPT);
 		if (taken != 0 && taken == atomic_load(&l->page->to_vf.serial))
 			registers_take_acknowledgement(l->gpu, l->vf);
 	}
@@ -537,7 +429,6 @@ static void read_counters(struct link *l)
 	l->gate_drops = drops;
 	if (resets != l->resets) {
 		l->resets = resets;
-		charge(l, RT_INTERRUPT);
 		command_vf_reset(l->gpu, l->vf);
 		link_set(l, &l->page->resets_taken, resets);
 	}
@@ -550,11 +441,9 @@ static void read_page(struct link *l)
 
 	if (!l->ready || notices == l->notices)
 		return;
-	if (owes(l) > 0) {
-		read_run(l);
-		return;
-	}
 	l->notices = notices;
+	if (atomic_load(&l->page->client))
+		l->gpu->used |= 1u << l->vf;
 	read_counters(l);
 	read_status(l);
 	if (atomic_load(&l->page->status) >> 32 == atomic_load(&l->page->generation))
@@ -579,50 +468,6 @@ static void look_for_worker(struct link *l)
 			l->vf);
 }
 
-/*
- * Whether the process uses more CPU time than it needs: that of its turns, what serving its client
- * may take, and a reserve. At ordinary priority it would take CPU time from other VFs, which
- * compute below that.
- */
-static bool is_greedy(struct link *l)
-{
-	vgpu_nsec now = vgpu_now(), used;
-	bool runs = l->run_since != VGPU_NEVER;
-	struct timespec t;
-	clockid_t clock;
-
-	if (clock_getcpuclockid(l->pid, &clock) != 0 || clock_gettime(clock, &t) < 0)
-		return false;
-	used = (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
-	end_turn(l);
-	if (runs)
-		l->run_since = now;
-	l->cpu_left += (int64_t)(l->ran + (now - l->cpu_at) * CPU_PERCENT / 100) -
-		       (int64_t)(used - l->cpu_used);
-	if (l->cpu_left > CPU_SAVED)
-		l->cpu_left = CPU_SAVED;
-	l->cpu_used = used;
-	l->cpu_at = now;
-	l->ran = 0;
-	return l->cpu_left < 0;
-}
-
-/* Ends a process that uses too much CPU time. The next one has to wait, longer each time. */
-static void end_greedy(struct link *l)
-{
-	vgpu_nsec now = vgpu_now();
-
-	l->abuses = now - l->abused_at > ABUSE_FORGOTTEN ? 1 : l->abuses + (l->abuses < 6);
-	l->abused_at = now;
-	l->abused = true;
-	fprintf(stderr,
-		"<4>softgpu: VF %d: its process takes more CPU time than its share and is killed; "
-		"the "
-		"next one starts in %u s\n",
-		l->vf, 1u << l->abuses);
-	link_kill(l);
-}
-
 void links_ask(struct softgpu *gpu)
 {
 	uint32_t i;
@@ -632,20 +477,13 @@ void links_ask(struct softgpu *gpu)
 
 		if (!l->ready || l->kill)
 			continue;
-		if (is_greedy(l)) {
-			end_greedy(l);
-			continue;
-		}
 		if (atomic_load(&l->page->answered) != l->asked) {
-			if (++l->unanswered < UNANSWERED_MOST)
-				continue;
 			fprintf(stderr,
 				"<4>softgpu: VF %d: its process does not answer and is killed\n",
 				l->vf);
 			link_kill(l);
 			continue;
 		}
-		l->unanswered = 0;
 		link_set(l, &l->page->asked, ++l->asked);
 		look_for_worker(l);
 	}
@@ -657,11 +495,7 @@ static void publish_all(struct link *l)
 	const struct vf *vf = vf_of(l);
 
 	l->notices = l->resets = l->violations = l->gate_drops = l->to_pf = l->to_vf_taken = 0;
-	l->asked = l->unanswered = 0;
-	l->cpu_left = CPU_SAVED;
-	l->cpu_at = vgpu_now();
-	l->cpu_used = l->ran = 0;
-	l->run_since = VGPU_NEVER;
+	l->asked = 0;
 	l->faulted = l->stopping = l->boosted = false;
 	l->deadline = VGPU_NEVER;
 	if (l->gpu->workers)
@@ -676,13 +510,15 @@ static void publish_all(struct link *l)
 /* The page is sealed: hands the VF over to the process. */
 static void begin(struct link *l)
 {
+	const struct vf_order serve = {.type = VF_ORDER_SERVE};
+
 	l->page = l->mapped;
 	l->ready = true;
 	publish_all(l);
 	l->boosted = true;
 	boost(l, false);
 	link_memory(l);
-	link_open(l);
+	send_order(l, &serve, NULL, 0);
 	if (l->gpu->running == l->vf)
 		link_run(l);
 	pthread_cond_broadcast(&l->gpu->links_cond);
@@ -698,52 +534,21 @@ static void watch(struct link *l, int fd, uint32_t events, uint64_t what)
 
 enum { NOTICE, WAKE, GONE };
 
-int link_accept(struct link *l)
-{
-	struct pollfd gone = {l->client, POLLRDHUP, 0};
-	int fd;
-
-	/* A client that has gone leaves its place to the next one, who waits for the next process.
-	 */
-	if (!l->ready || l->kill || (l->client >= 0 && poll(&gone, 1, 0) > 0))
-		return -EAGAIN;
-	fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	return fd < 0 ? -errno : fd;
-}
-
-bool link_client(struct link *l, int fd)
-{
-	const struct vf_order order = {.type = VF_ORDER_CLIENT};
-
-	if (l->client >= 0)
-		return false;
-	/* The process may take over descriptors, of memory and of eventfds. */
-	vgpu_untrusted_allow(fd);
-	l->client = fd;
-	l->gpu->used |= 1u << l->vf;
-	send_order(l, &order, &fd, 1);
-	return true;
-}
-
-void link_open(struct link *l)
-{
-	doors_open(l->gpu->doors, l->vf, l->listener);
-}
-
-/* Finds the listening socket, at which clients may wait already, or makes one. Until a connection
- * is passed to the process, the kernel refuses descriptors for it, where it can. */
+/* Finds a listening socket: that of the last process, if the process has not shut it down, so that
+ * waiting clients are served; or a new one. */
 static int find_listener(struct link *l, struct vgpu_error *err)
 {
-	if (l->listener >= 0)
+	struct pollfd p = {l->listener, POLLRDHUP, 0};
+
+	if (l->listener >= 0 && poll(&p, 1, 0) >= 0 &&
+	    !(p.revents & (POLLHUP | POLLRDHUP | POLLERR)))
 		return 0;
+	vgpu_close(&l->listener);
 	if (l->gpu->carrier->listen)
 		l->listener = l->gpu->carrier->listen(l->gpu->opaque, l->vf, err);
 	else
 		l->listener = local_listen(vf_of(l)->local, err);
-	if (l->listener < 0)
-		return l->listener;
-	vgpu_untrusted_prepare(l->listener);
-	return 0;
+	return l->listener < 0 ? l->listener : 0;
 }
 
 /* Starts the process. Called without the lock. */
@@ -752,7 +557,6 @@ static int start(struct link *l, struct vgpu_error *err)
 	const struct softgpu_config *c = &l->gpu->config;
 	int pair[2] = {-1, -1}, fds[VF_DMA_FD + 1 - VF_CONTROL_FD], n = 0, r;
 	char vf[16], vram[24], uid[16], gid[16], pid[16];
-	gid_t group;
 	const char *args[] = {"--vf",
 			      vf,
 			      "--vram",
@@ -770,12 +574,9 @@ static int start(struct link *l, struct vgpu_error *err)
 
 	snprintf(vf, sizeof(vf), "%d", l->vf);
 	snprintf(vram, sizeof(vram), "%llu", (unsigned long long)c->vram);
-	softgpu_lock(l->gpu);
-	snprintf(uid, sizeof(uid), "%u",
-		 (unsigned)users_next(l->gpu, l->vf, USERS_PROCESS, &group));
-	softgpu_unlock(l->gpu);
+	snprintf(uid, sizeof(uid), "%u", (unsigned)c->worker_uid);
 	snprintf(pid, sizeof(pid), "%d", (int)getpid());
-	snprintf(gid, sizeof(gid), "%u", (unsigned)group);
+	snprintf(gid, sizeof(gid), "%u", (unsigned)c->worker_gid);
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	l->wake = vgpu_eventfd();
 	l->notice = vgpu_eventfd();
@@ -787,8 +588,6 @@ static int start(struct link *l, struct vgpu_error *err)
 		return vgpu_error_set(err, -errno, "descriptors for its process: %s",
 				      strerror(errno));
 	l->control = pair[0];
-	/* The process sends nothing here, so there is never anything in it to be closed. */
-	shutdown(l->control, SHUT_RD);
 	l->mapped = mmap(NULL, sizeof(*l->page), PROT_READ | PROT_WRITE, MAP_SHARED, l->page_fd, 0);
 	if (l->mapped == MAP_FAILED) {
 		l->mapped = NULL;
@@ -801,13 +600,14 @@ static int start(struct link *l, struct vgpu_error *err)
 	fds[n++] = pair[1];
 	fds[n++] = l->page_fd;
 	fds[n++] = l->notice;
+	fds[n++] = l->listener;
 	if (vf_of(l)->local)
 		fds[n++] = local_dma_fd(vf_of(l)->local);
 	if (r == 0)
 		r = program_start("softgpu-vf", args, fds, (uint32_t)n, &l->pid, &l->pidfd, err);
 	close(pair[1]);
-	if (n > VF_DMA_FD - VF_CONTROL_FD)
-		close(fds[VF_DMA_FD - VF_CONTROL_FD]);
+	if (n > 4)
+		close(fds[4]);
 	if (r < 0)
 		return r;
 	if (c->groups)
@@ -844,18 +644,12 @@ static void limit_rate(struct link *l)
 		l->page_reads_since = at;
 		l->page_reads = 0;
 	}
-	if (l->page_reads++ >= PAGE_READS) {
-		t = (struct timespec){0, (long)(PAGE_READS_IN - (at - l->page_reads_since))};
-		softgpu_unlock(l->gpu);
-		nanosleep(&t, NULL);
-		softgpu_lock(l->gpu);
-	}
-	t = (struct timespec){0, (long)PAGE_READS_IN};
-	while (owes(l) > 0 && !l->stopping && !l->kill && !l->gpu->quit) {
-		softgpu_unlock(l->gpu);
-		nanosleep(&t, NULL);
-		softgpu_lock(l->gpu);
-	}
+	if (l->page_reads++ < PAGE_READS)
+		return;
+	t = (struct timespec){0, (long)(PAGE_READS_IN - (at - l->page_reads_since))};
+	softgpu_unlock(l->gpu);
+	nanosleep(&t, NULL);
+	softgpu_lock(l->gpu);
 }
 
 /*
@@ -893,19 +687,13 @@ static void serve(struct link *l)
 {
 	struct epoll_event events[3];
 	bool gone = false, maps;
-	int64_t began = thread_time();
-	vgpu_nsec late;
 	int n, i;
 
 	l->deadline = vgpu_now() + START_MS * VGPU_MSEC;
 	pthread_cond_signal(&l->gpu->sequencer_cond);
 	while (!gone && !l->kill && !l->gpu->quit && (uint32_t)l->vf < l->gpu->enabled) {
-		charge(l, thread_time() - began);
-		began = thread_time();
-		late = owes(l);
 		softgpu_unlock(l->gpu);
-		/* What has been left unread in a stop, since the VF owes time, is read later. */
-		n = epoll_wait(l->epoll, events, 3, late ? (int)(late / VGPU_MSEC) + 1 : -1);
+		n = epoll_wait(l->epoll, events, 3, -1);
 		maps = !l->ready && atomic_load(&l->mapped->ready);
 		if (maps && !seal(l))
 			gone = true;
@@ -945,13 +733,9 @@ static void finish(struct link *l)
 	read_page(l); /* for the last time */
 	gpu->used &= ~(1u << l->vf);
 	l->page = &l->unused;
-	end_turn(l);
 	l->ready = l->kill = l->has_process = l->started = l->stopping = false;
 	l->mapped = NULL;
-	l->deadline = l->lent_until = VGPU_NEVER;
-	if (l->client >= 0)
-		shutdown(l->client, SHUT_RDWR);
-	doors_discard(gpu->doors, &l->client);
+	l->deadline = VGPU_NEVER;
 	vgpu_close(&l->control);
 	vgpu_close(&l->notice);
 	vgpu_close(&l->wake);
@@ -969,7 +753,6 @@ static void finish(struct link *l)
 	}
 	if (!was_ready)
 		return;
-	charge(l, RT_PROCESS);
 	/* The kernel's VFIO also resets a VF on the last close. */
 	runs = gpu->running == l->vf;
 	if (runs)
@@ -998,13 +781,12 @@ static void wait_for_exit(struct link *l)
 }
 
 /* Waits before another process is started. */
-static void wait_again(struct link *l, vgpu_nsec ns)
+static void wait_again(struct link *l)
 {
-	vgpu_nsec until = vgpu_now() + ns;
+	vgpu_nsec until = vgpu_now() + AGAIN_MS * VGPU_MSEC;
 	struct timespec t = {(time_t)(until / VGPU_SEC), (long)(until % VGPU_SEC)};
 
-	while (is_wanted(l) && vgpu_now() < until)
-		pthread_cond_timedwait(&l->cond, &l->gpu->lock, &t);
+	pthread_cond_timedwait(&l->cond, &l->gpu->lock, &t);
 }
 
 static void *link_thread(void *arg)
@@ -1042,22 +824,11 @@ static void *link_thread(void *arg)
 		wait_for_exit(l);
 		set_real_time(l, true);
 		softgpu_lock(gpu);
-		if (l->abused)
-			wait_again(l, VGPU_SEC << l->abuses);
-		else if (!started)
-			wait_again(l, AGAIN_MS * VGPU_MSEC);
-		l->abused = false;
-		wait_again(l, owes(l));
+		if (!started && is_wanted(l))
+			wait_again(l);
 	}
 	softgpu_unlock(gpu);
 	return NULL;
-}
-
-static void close_listener(struct link *l)
-{
-	if (l->listener >= 0)
-		shutdown(l->listener, SHUT_RDWR);
-	doors_discard(l->gpu->doors, &l->listener);
 }
 
 /* Whether the VF has a process that serves it, if the VF is enabled, or else none. */
@@ -1067,7 +838,7 @@ static bool has_followed(struct link *l)
 		return l->ready;
 	/* The carrier will remove the listener's name. */
 	if (!l->has_process)
-		close_listener(l);
+		vgpu_close(&l->listener);
 	return !l->has_process;
 }
 
@@ -1105,15 +876,9 @@ int links_create(struct softgpu *gpu, struct vgpu_error *err)
 		if (!l)
 			r = ENOMEM;
 		if (r == 0) {
-			*l = (struct link){.gpu = gpu,
-					   .vf = (int)i,
-					   .deadline = VGPU_NEVER,
-					   .lent_until = VGPU_NEVER,
-					   .run_since = VGPU_NEVER,
-					   .rt_left = RT_SAVED,
-					   .rt_at = vgpu_now()};
+			*l = (struct link){.gpu = gpu, .vf = (int)i, .deadline = VGPU_NEVER};
 			l->pidfd = l->control = l->notice = l->wake = l->epoll = l->page_fd = -1;
-			l->listener = l->client = -1;
+			l->listener = -1;
 			l->page = &l->unused;
 			pthread_cond_init(&l->cond, &attr);
 			gpu->vfs[i].link = l;
@@ -1152,8 +917,8 @@ void links_destroy(struct softgpu *gpu)
 
 		softgpu_lock(gpu); /* the thread that waits for processes that exit wakes links */
 		vf->link = NULL;
-		close_listener(l); /* nobody waits for a process there any more */
 		softgpu_unlock(gpu);
+		vgpu_close(&l->listener); /* nobody waits for a process there any more */
 		local_destroy(vf->local);
 		pthread_cond_destroy(&l->cond);
 		free(l);

@@ -11,7 +11,6 @@
 #include "leaving.h"
 #include "limit.h"
 #include "link.h"
-#include "users.h"
 #include "workers.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
@@ -88,13 +87,14 @@ void workers_begin(struct softgpu *gpu, int index)
 		.limit = limit,
 		.modules = gpu->config.module_memory,
 		.fifo = gpu->config.fifo,
+		.uid = gpu->config.worker_uid,
+		.gid = gpu->config.worker_gid,
 	};
 	struct vgpu_error err = {""};
 
 	forget_copies(vf);
 	if (!memory_is_here(gpu, vf))
 		return;
-	options.uid = users_next(gpu, index, USERS_WORKER, &options.gid);
 	gpu->workers->numbers[index]++;
 	if (worker_start(&gpu->workers->of[index], &options, &err) < 0)
 		fprintf(stderr, "<3>softgpu: VF %d: %s\n", index, err.text);
@@ -162,7 +162,7 @@ void workers_end(struct softgpu *gpu, int index)
 	w->churn[index].since = VGPU_NEVER;
 	if (pidfd < 0)
 		return;
-	leaving_add(gpu->leaving, pidfd, LEAVING_WORKERS, vgpu_now() + QUIT);
+	leaving_add(gpu->leaving, pidfd, -1, vgpu_now() + QUIT);
 	workers_tell(gpu);
 }
 
@@ -209,12 +209,6 @@ uint32_t workers_memory(const struct softgpu *gpu, int index, int fds[2])
 bool workers_is(const struct softgpu *gpu, int index, uint32_t number)
 {
 	return gpu->workers->of[index] && gpu->workers->numbers[index] == number;
-}
-
-void workers_lend(struct softgpu *gpu, int index, bool on)
-{
-	if (gpu->workers->of[index])
-		worker_lend(gpu->workers->of[index], on);
 }
 
 void workers_begin_turn(struct softgpu *gpu, int index)

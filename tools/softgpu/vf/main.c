@@ -159,8 +159,8 @@ static void receive_order(struct vf *vf)
 	case VF_ORDER_MEMORY:
 		take_memory(vf, &order, fds);
 		break;
-	case VF_ORDER_CLIENT:
-		vf->client = fds[0];
+	case VF_ORDER_SERVE:
+		vf->serves = true;
 		break;
 	case VF_ORDER_WORKER:
 		take_worker(vf, &order, fds);
@@ -258,15 +258,14 @@ static bool follow_mailbox(struct vf *vf)
 	return raise;
 }
 
-/* Answers the device, which asks whether this process still works: in the server's thread, between
- * two messages. There is no answer if a client has made that thread wait, possibly for ever, even
- * after the client has gone: by what it does to files, or by a descriptor whose close takes long.
- */
-static void answer(void *arg)
+/* Answers the device, which asks whether this process still works. There is no answer if a client
+ * has made the server's thread wait, possibly for ever, even after the client has gone. */
+static void answer(struct vf *vf)
 {
-	struct vf *vf = arg;
 	uint32_t asked = atomic_load(&vf->page->asked);
 
+	if (asked == atomic_load(&vf->page->answered))
+		return;
 	if (vf->endpoint)
 		vfio_endpoint_sync(vf->endpoint);
 	atomic_store(&vf->page->answered, asked);
@@ -275,25 +274,24 @@ static void answer(void *arg)
 static void *bell_thread(void *arg)
 {
 	struct vf *vf = arg;
+	bool raise, serves;
 	uint32_t bell;
-	bool raise;
-	int client;
 
 	for (;;) {
 		bell = atomic_load(&vf->page->bell);
 		pthread_mutex_lock(&vf->lock);
 		vf_follow(vf);
 		raise = follow_mailbox(vf);
-		client = vf->client;
+		serves = vf->serves;
 		pthread_mutex_unlock(&vf->lock);
 		/* Without the lock, because the server's callbacks take it. */
-		if (client >= 0 && !vf->endpoint &&
-		    vfio_server_adopt(vf->server, client, &registers_ops, vf, &vf->endpoint) < 0)
+		if (serves && !vf->endpoint &&
+		    vfio_server_adopt(vf->server, VF_LISTENER_FD, &registers_ops, vf,
+				      &vf->endpoint) < 0)
 			_exit(1);
 		if (raise && vf->endpoint)
 			vfio_endpoint_irq(vf->endpoint, SOFTGPU_VECTOR_MAILBOX);
-		if (atomic_load(&vf->page->asked) != atomic_load(&vf->page->answered))
-			vfio_server_ask(vf->server, answer, vf);
+		answer(vf);
 		vf_futex_wait(&vf->page->bell, bell, NULL);
 	}
 	return NULL;
@@ -328,9 +326,6 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, pid_t device, struct vgpu_
 	 * in a process that the device was just starting.) */
 	if (getppid() != device)
 		_exit(0);
-	r = confine_files(err);
-	if (r < 0)
-		return r;
 	r = vfio_server_create(&vf->server, "sv-server", 0, err);
 	if (r < 0)
 		return r;
@@ -338,7 +333,7 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, pid_t device, struct vgpu_
 	r = vfio_thread_create(&bell, "sv-bell", SCHED_OTHER, 0, bell_thread, vf);
 	if (r != 0)
 		return vgpu_error_set(err, -r, "a thread cannot be started: %s", strerror(r));
-	return confine_calls(vf->has_worker, err);
+	return confine_calls(err);
 }
 
 /* Empties a file that a VF had. If a client holds the file's lock, only this process waits for it.
@@ -350,17 +345,6 @@ static int give_back(void)
 
 	if (fstat(VF_CONTROL_FD, &st) < 0 || fallocate(VF_CONTROL_FD, how, 0, st.st_size) < 0)
 		return 1;
-	return 0;
-}
-
-/* Has descriptors that untrusted programs have put others into, and closes them by ending, when the
- * device has closed its own copies: then a pipe ends. Returns the exit status. */
-static int close_last(void)
-{
-	char byte;
-
-	while (read(VF_CONTROL_FD, &byte, 1) < 0 && errno == EINTR)
-		;
 	return 0;
 }
 
@@ -415,7 +399,7 @@ static const char help[] =
 
 int main(int argc, char **argv)
 {
-	static struct vf vf = {.memfd = -1, .client = -1};
+	static struct vf vf = {.memfd = -1};
 	struct vgpu_error err = {""};
 	pid_t device;
 	uid_t uid;
@@ -425,11 +409,9 @@ int main(int argc, char **argv)
 		return 0;
 	if (argc == 2 && strcmp(argv[1], "--give-back") == 0)
 		return give_back();
-	if (argc == 2 && strcmp(argv[1], "--close") == 0)
-		_exit(close_last()); /* at once: it does not matter what this process leaks */
 	if (read_options(argc, argv, &vf, &uid, &gid, &device) < 0)
 		return 2;
-	if (!vf.layout || !vf.vram || fcntl(VF_NOTICE_FD, F_GETFD) < 0) {
+	if (!vf.layout || !vf.vram || fcntl(VF_LISTENER_FD, F_GETFD) < 0) {
 		fputs(help, stderr);
 		return 2;
 	}
