@@ -39,7 +39,8 @@ struct door_ops {
  */
 int door_open(struct door **out, struct event_base *base, int fd, const char *name,
 	      uint32_t reserve, const struct door_ops *ops, void *data);
-/* Frees the door, which may be NULL. Returns the socket, which is the caller's again; -1 of NULL. */
+/* Frees the door, which may be NULL. Returns the socket, which is the caller's again; -1 of NULL.
+ */
 int door_close(struct door *door);
 
 #endif

@@ -28,7 +28,7 @@ void softgpu_lock(struct softgpu *gpu)
 void softgpu_unlock(struct softgpu *gpu)
 {
 	uint32_t pf = gpu->irqs_pf, n = gpu->enabled, used = gpu->used, v;
-	bool changed = gpu->vfs_changed, tell = gpu->carrier->used && used != gpu->used_told;
+	bool changed = gpu->vfs_changed, tell = used != gpu->used_told && gpu->carrier->used;
 
 	/* A reset of the GPU does not end before the carrier knows of the change. */
 	if (changed)
