@@ -179,7 +179,7 @@ static void settings(void)
 {
 	static const char *const bad[] = {"hosts",    "hosts=0",     "hosts=1e3",     "colour=1",
 					  "mix=none", "=5",	     "providers=all", "choice=me",
-					  "vfs=32",   "weigher=pac", "seed=-1"};
+					  "vfs=65",   "weigher=pac", "seed=-1"};
 	struct fleet_options o;
 	struct vgpu_error err;
 	char *word;
