@@ -77,7 +77,7 @@ static void mistakes(void)
 	static const struct {
 		const char *name, *says;
 	} cases[] = {
-		{"sysfs:01:00.0", "not a PCI address"},
+		{"sysfs:01:00", "not a PCI address"},
 		{"sysfs:0000:77:00.0", "no such PCI function"},
 		{"sysfs:0000:00:00.0", "has no SR-IOV"},
 		{"vfio:0000:77:00.0", "no such PCI function"},
