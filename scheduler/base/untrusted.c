@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sockios.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -119,17 +117,32 @@ static bool close_elsewhere(int *fd)
 	return started;
 }
 
+/* Whether descriptors are unread in the connection, of which nothing but bytes is lost. A process
+ * for each connection that is refused with its request unread would be an attack of its own. */
+static bool has_descriptors(int fd)
+{
+	char bytes[4096];
+	ssize_t n;
+
+	vgpu_untrusted_prepare(fd);
+	/* Nothing can come any more after this: what is unread is a socket's buffer at most. */
+	if (shutdown(fd, SHUT_RDWR) < 0)
+		return false;
+	do
+		n = vgpu_untrusted_receive(fd, bytes, sizeof(bytes));
+	while (n > 0);
+	return n == -EPERM;
+}
+
 void vgpu_untrusted_close(int *fd)
 {
-	int unread = 0, domain = 0;
+	int domain = 0;
 	socklen_t size = sizeof(domain);
 
 	if (*fd < 0)
 		return;
-	/* Nothing can come any more after this, so what is unread stays as it is. */
 	if (getsockopt(*fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX &&
-	    shutdown(*fd, SHUT_RDWR) == 0 && ioctl(*fd, SIOCINQ, &unread) == 0 && unread > 0 &&
-	    !close_elsewhere(fd))
+	    has_descriptors(*fd) && !close_elsewhere(fd))
 		*fd = -1; /* stays open: this process must not wait for its end */
 	vgpu_close(fd);
 }

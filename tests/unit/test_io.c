@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "suite.h"
@@ -322,6 +323,37 @@ static void untrusted_descriptors(void)
 	close(fd);
 }
 
+/* Whether this process has had a child since the last call. */
+static bool had_child(void)
+{
+	bool had = false;
+
+	while (waitpid(-1, NULL, 0) > 0)
+		had = true;
+	return had;
+}
+
+/* A connection with unread bytes is closed here; one with an unread descriptor, behind how many
+ * bytes it may be, by a process of its own. */
+static void untrusted_ends(void)
+{
+	static const char bytes[10000];
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), last;
+	struct iovec byte = {(char *)"c", 1};
+
+	for (last = 0; last <= 1; last++) {
+		open_pair(SOCK_STREAM);
+		CU_ASSERT_EQUAL(vgpu_socket_send_all(pair[0], bytes, sizeof(bytes)), 0);
+		if (last)
+			CU_ASSERT_EQUAL(vgpu_socket_send(pair[0], &byte, 1, &fd, 1, 0), 1);
+		vgpu_untrusted_close(&pair[1]);
+		CU_ASSERT_EQUAL(pair[1], -1);
+		CU_ASSERT_EQUAL(had_child(), last);
+		vgpu_close(&pair[0]);
+	}
+	close(fd);
+}
+
 static const struct test tests[] = {
 	{"descriptors: closed once, and handed on", closes_and_takes},
 	{"eventfds: signalled and drained", eventfds},
@@ -332,6 +364,7 @@ static const struct test tests[] = {
 	{"messages: no free numbers for descriptors", no_room_for_descriptors},
 	{"messages: datagrams are whole or refused", datagrams},
 	{"messages: descriptors of untrusted peers stay unread", untrusted_descriptors},
+	{"messages: only unread descriptors take a process to close", untrusted_ends},
 	{"files: replaced and read", files},
 	{"files: a failed replacement leaves the old file", files_that_are_not_replaced},
 	{NULL, NULL},
@@ -342,6 +375,8 @@ int main(int argc, char **argv)
 	const struct test *const tables[] = {tests, NULL};
 	int status;
 
+	if (vgpu_untrusted_main(argc, argv))
+		return 0;
 	if (!mkdtemp(dir))
 		return 1;
 	status = suite_main("io", tables, argc, argv);

@@ -12,7 +12,7 @@
  *   fails with EPERM.
  * - Before a read, bytes are looked at (MSG_PEEK), and read only if no descriptor goes with them.
  *   This holds on every kernel, and for what was sent before descriptors were refused.
- * - A socket with unread bytes is closed by a process that does nothing else.
+ * - A socket in which a descriptor is unread is closed by a process that does nothing else.
  *
  * Not more can be done here about kernels older than 6.10, where any process that closes a unix
  * socket may have to close what the kernel's garbage collector finds in others.
@@ -34,7 +34,7 @@ void vgpu_untrusted_prepare(int fd);
  * -EPERM: a descriptor goes with some of these bytes, or comes behind them; all stay unread. */
 ssize_t vgpu_untrusted_receive(int fd, void *data, size_t size);
 
-/* Closes a connection, in a process of its own if there are unread bytes. */
+/* Closes a connection, in a process of its own if there are unread descriptors. */
 void vgpu_untrusted_close(int *fd);
 /* Closes a listener, and each connection that waits there. */
 void vgpu_untrusted_close_listener(int *fd);
