@@ -20,7 +20,7 @@ offers() { # WORDS -- OFFERS: completing the last of WORDS offers exactly OFFERS
 offers p -- policy
 offers gpu "" -- list show
 offers vm e -- explain
-offers -o "" -- json text
+offers -o "" -- json csv text
 offers top --sort r -- received
 offers -o json vf s -- show set
 offers --gpu "" -- gpu0

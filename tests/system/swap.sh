@@ -87,6 +87,7 @@ kill -HUP "$keeper_pid"
 refused() { grep -q '384 MiB of host memory are kept for this GPU' "$run/vgpud.log"; }
 await 30 refused
 sed -i 's/host_memory_mib = 400/host_memory_mib = 384/' "$run/vgpud.conf"
+kill -HUP "$keeper_pid"
 await 60 other_child "$old"
 pids+=("$(child)")
 for n in 0 1 2; do kill -INT ${g[n]}; wait_guest ${g[n]} k$n; [ "$(field k$n resets)" = 0 ] || fail "guest $n was reset"; done
