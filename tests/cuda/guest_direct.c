@@ -369,6 +369,11 @@ bool guest_has_images(struct guest *g)
 	return g->worker->shared->about.modules;
 }
 
+bool guest_has_many_modules(struct guest *g)
+{
+	return g->worker->shared->about.modules;
+}
+
 bool guest_has_arena(struct guest *g)
 {
 	return g->worker->shared->about.modules;

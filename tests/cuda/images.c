@@ -79,7 +79,7 @@ static bool damaged(void)
 	CHECK(all_give(&cubin, sizeof(cubin), CUDA_ERROR_INVALID_PTX));
 	CHECK(cuModuleLoadData(&module, &cubin) == CUDA_ERROR_INVALID_PTX);
 	fat.bytes = 0;
-	CHECK(all_give(&fat, sizeof(fat), CUDA_ERROR_INVALID_PTX));
+	CHECK(all_give(&fat, sizeof(fat), CUDA_ERROR_NO_BINARY_FOR_GPU));
 	CHECK(all_give("x", 1, CUDA_ERROR_INVALID_PTX));
 	CHECK(all_give(programs_ptx, strlen(programs_ptx), CUDA_SUCCESS));
 	return sample_end(); /* the VF lives on */

@@ -232,22 +232,27 @@ static bool logs(void)
 	return sample_end();
 }
 
-/* A program that has all of its modules links all the same. */
+/* A program that has no memory left for modules links all the same. */
 static bool no_module(void)
 {
-	CUmodule module[16];
+	CUmodule module[200], more;
 	CUlinkState link;
-	size_t bytes, i;
+	CUresult e = CUDA_SUCCESS;
+	size_t bytes, n;
 	void *image;
 
 	CHECK(sample_begin());
-	for (i = 0; i < 16; i++)
-		OK(cuModuleLoadData(&module[i], sample_ptx));
+	for (n = 0; n < 200; n++) {
+		e = cuModuleLoadData(&module[n], sample_ptx);
+		if (e != CUDA_SUCCESS)
+			break;
+	}
+	CHECK(n == 200 || e == CUDA_ERROR_OUT_OF_MEMORY);
 	OK(cuLinkCreate_v2(0, NULL, NULL, &link));
 	OK(add(link, linked_ptx));
 	OK(add(link, linked_to_ptx));
 	OK(cuLinkComplete(link, &image, &bytes));
-	CHECK(cuModuleLoadData(&module[0], image) == CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(n == 200 || cuModuleLoadData(&more, image) == CUDA_ERROR_OUT_OF_MEMORY);
 	OK(cuModuleUnload(module[0]));
 	OK(cuModuleLoadData(&module[0], image));
 	CHECK(computes(module[0], 0));

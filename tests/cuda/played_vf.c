@@ -181,7 +181,8 @@ void played_vf_start(void)
 	if (window == MAP_FAILED)
 		abort();
 	atomic_store(&c->features, SOFTGPU_HAS_MODULES | SOFTGPU_HAS_SLOTS | SOFTGPU_HAS_ARENA |
-					   SOFTGPU_HAS_AWAIT | SOFTGPU_HAS_IMAGES);
+					   SOFTGPU_HAS_AWAIT | SOFTGPU_HAS_IMAGES |
+					   SOFTGPU_HAS_MANY_MODULES);
 	atomic_store(&c->reset_wanted, 1); /* the first worker */
 	if (pthread_create(&thread, NULL, play, NULL) != 0)
 		abort();

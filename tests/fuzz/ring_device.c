@@ -532,7 +532,7 @@ static int model_compile(struct device *d, uint32_t module, uint8_t *image, uint
 static int model_load(struct device *d, uint32_t module, void *compiled)
 {
 	struct compiled *c = compiled;
-	bool loads = module % SOFTGPU_MAX_MODULES != SOFTGPU_MAX_MODULES - 1;
+	bool loads = module % SOFTGPU_MAX_MODULES != 15;
 
 	HOLDS(module < DEVICE_MODULES && !d->loaded[module] && !d->rests);
 	HOLDS(c->module == module && !c->checks && d->n == 0);

@@ -76,7 +76,7 @@ static uint64_t argument(struct input *in, char what, uint32_t size)
 	case 'd':
 		return (1 + input_number(in, 1) % 48) | (1 + input_number(in, 1) % 48) << 32;
 	case 'm':
-		return input_number(in, 1) % SOFTGPU_MAX_MODULES;
+		return input_number(in, 1) % 16;
 	case 's':
 		return STRUCTS + input_number(in, 1) % N_STRUCTS * STRUCT_ROOM;
 	case 'z':

@@ -131,10 +131,11 @@ static CUresult begin(struct vgpu_error *err)
 {
 	const uint64_t arg[7] = {0, link_parts.structure_at, sizeof(link_about)};
 	CUresult e = guest_is_fresh(guest) ? CUDA_SUCCESS : clear();
+	const uint64_t n = guest_has_many_modules(guest) ? 1 : SOFTGPU_HAD_MAX_MODULES;
 	uint64_t i;
 
-	for (i = 0; i < SOFTGPU_MAX_MODULES && e == CUDA_SUCCESS; i++)
-		e = link_put(SOFTGPU_MODULE_UNLOAD, 0, (uint64_t[7]){i});
+	for (i = 0; i < n && e == CUDA_SUCCESS; i++)
+		e = link_put(SOFTGPU_MODULE_UNLOAD, SOFTGPU_MODULE_ALL, (uint64_t[7]){i});
 	if (e == CUDA_SUCCESS)
 		e = link_put(SOFTGPU_ABOUT, 0, arg);
 	if (e == CUDA_SUCCESS)

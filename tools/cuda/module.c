@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "guest.h"
 #include "library.h"
 #include "vgpu/clock.h"
 
@@ -153,7 +154,9 @@ static CUresult load_as(uint32_t number, uint32_t flags, const void *image, uint
 	if (error == SOFTGPU_OK)
 		return CUDA_SUCCESS;
 	call_log("the host refuses the module: %s", text[0] ? text : "it does not say why");
-	return CUDA_ERROR_INVALID_PTX;
+	return error == SOFTGPU_NO_ROOM	    ? CUDA_ERROR_OUT_OF_MEMORY
+	       : error == SOFTGPU_OTHER_GPU ? CUDA_ERROR_NO_BINARY_FOR_GPU
+					    : CUDA_ERROR_INVALID_PTX;
 }
 
 CUresult module_check(const void *image, uint64_t bytes, struct module_logs *logs)
@@ -166,7 +169,7 @@ CUresult module_load(void **out, const void *image, uint64_t most, struct module
 {
 	struct module *m;
 	uint64_t bytes;
-	uint32_t number;
+	uint32_t number, places;
 	CUresult e;
 
 	if (!out || !image)
@@ -175,10 +178,13 @@ CUresult module_load(void **out, const void *image, uint64_t most, struct module
 		call_log("the image is damaged: it is shorter than it says, or too long");
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
-	for (number = 0; number < SOFTGPU_MAX_MODULES && numbers[number];)
+	places = guest_has_many_modules(link_guest()) ? SOFTGPU_MAX_MODULES
+						      : SOFTGPU_HAD_MAX_MODULES;
+	for (number = 0; number < places && numbers[number];)
 		number++;
-	if (number == SOFTGPU_MAX_MODULES) {
-		call_log("a program has no more than %u modules at a time", SOFTGPU_MAX_MODULES);
+	if (number == places) {
+		call_log("a program has no more than %u modules at a time%s", places,
+			 places == SOFTGPU_MAX_MODULES ? "" : ": softgpu on the host is old");
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	m = calloc(1, sizeof(*m));

@@ -407,6 +407,11 @@ bool guest_has_images(struct guest *g)
 	return g->features & SOFTGPU_HAS_IMAGES;
 }
 
+bool guest_has_many_modules(struct guest *g)
+{
+	return g->features & SOFTGPU_HAS_MANY_MODULES;
+}
+
 bool guest_has_events(struct guest *g)
 {
 	return g->features & SOFTGPU_HAS_AWAIT && g->share.n_events > 0;

@@ -49,6 +49,8 @@ bool guest_has_modules(struct guest *g);
 bool guest_has_old_modules(struct guest *g);
 /* Whether it links images, and compiles one alone. */
 bool guest_has_images(struct guest *g);
+/* Whether a ring has more than SOFTGPU_HAD_MAX_MODULES modules. */
+bool guest_has_many_modules(struct guest *g);
 /* Whether it takes the packets ARENA, MAP and UNMAP; ARENA may say that there is none. */
 bool guest_has_arena(struct guest *g);
 /* Whether it takes the packet AWAIT, and processes of the VF can have events together. */

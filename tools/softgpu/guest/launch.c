@@ -326,8 +326,9 @@ static int run_packets(struct guest *g, const char *log, struct vgpu_error *err)
 
 	if (r == 0)
 		r = guest_wait(g, fence, TIMEOUT);
-	if (r == -EIO && guest_error(g) == SOFTGPU_BAD_MODULE)
-		return vgpu_error_set(err, r, "the file does not compile: %s", log);
+	if (r == -EIO && (guest_error(g) == SOFTGPU_BAD_MODULE ||
+			  guest_error(g) == SOFTGPU_NO_ROOM || guest_error(g) == SOFTGPU_OTHER_GPU))
+		return vgpu_error_set(err, r, "the file cannot be loaded: %s", log);
 	if (r == -EIO && guest_error(g) == SOFTGPU_BAD_LAUNCH)
 		return vgpu_error_set(
 			err, r,

@@ -133,7 +133,8 @@ static uint32_t read_register(struct vf *vf, uint32_t offset)
 	case SOFTGPU_FEATURES:
 		return offset == SOFTGPU_FEATURES && vf->modules
 			       ? SOFTGPU_HAS_MODULES | SOFTGPU_HAS_SLOTS | SOFTGPU_HAS_ARENA |
-					 SOFTGPU_HAS_AWAIT | SOFTGPU_HAS_IMAGES
+					 SOFTGPU_HAS_AWAIT | SOFTGPU_HAS_IMAGES |
+					 SOFTGPU_HAS_MANY_MODULES
 			       : 0;
 	case SOFTGPU_STATUS:
 		return vf->dead ? half(vf->error, offset) : 0;

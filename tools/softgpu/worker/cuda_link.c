@@ -93,7 +93,7 @@ static int unpack(struct job *j, const uint8_t *image, uint64_t bytes, struct pa
 	int r = image_find(image, bytes, j->d->major, j->d->minor, &m, err);
 
 	if (r == 0 && m.kind == IMAGE_UNKNOWN)
-		r = vgpu_error_set(err, -EINVAL,
+		r = vgpu_error_set(err, -ENOEXEC,
 				   "the fat binary has no binary and no PTX for this GPU, compute "
 				   "capability %d.%d",
 				   j->d->major, j->d->minor);
@@ -194,7 +194,8 @@ static int make(struct job *j, uint8_t **out, uint64_t *size, struct vgpu_error 
 	*size = linked;
 	if (e == CUDA_SUCCESS)
 		return 0;
-	return vgpu_error_set(err, -EINVAL, "%s", j->log[0] ? "" : cuda_error_name(j->d, e));
+	return vgpu_error_set(err, e == CUDA_ERROR_NO_BINARY_FOR_GPU ? -ENOEXEC : -EINVAL, "%s",
+			      j->log[0] ? "" : cuda_error_name(j->d, e));
 }
 
 int cuda_make_binary(struct device *d, uint8_t *image, uint64_t bytes, uint32_t flags,

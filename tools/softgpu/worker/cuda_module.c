@@ -47,7 +47,7 @@ static int check_memory(const struct cuda_extra *x, uint32_t module, struct comp
 	/* whole pages are counted */
 	if (needs.memory > left / CUDA_PAGE * CUDA_PAGE)
 		return vgpu_error_set(
-			err, -EINVAL,
+			err, -ENOMEM,
 			"the module takes %llu MiB, and %llu MiB of the VF's %llu MiB for "
 			"modules (softgpu's --module-memory) are left",
 			(unsigned long long)(needs.memory >> 20) + 1,
@@ -103,7 +103,10 @@ int cuda_load_module(struct device *d, uint32_t module, void *compiled)
 		d->extra.modules[module] = c->memory;
 	d->gated[module] = c->gated;
 	cuda_drop(c);
-	return e == CUDA_SUCCESS ? 0 : -EINVAL;
+	return e == CUDA_SUCCESS		   ? 0
+	       : e == CUDA_ERROR_OUT_OF_MEMORY	   ? -ENOMEM
+	       : e == CUDA_ERROR_NO_BINARY_FOR_GPU ? -ENOEXEC
+						   : -EINVAL;
 }
 
 void cuda_unload(struct device *d, uint32_t module)

@@ -77,6 +77,15 @@ static int unload(struct module_table *t, uint32_t module)
 	return MODULE_DONE;
 }
 
+static int unload_all(struct module_table *t, uint32_t source)
+{
+	uint32_t i;
+
+	for (i = 0; i < SOFTGPU_MAX_MODULES; i++)
+		unload(t, source * SOFTGPU_MAX_MODULES + i);
+	return MODULE_DONE;
+}
+
 static int begin_to_compile(struct module_table *t, uint32_t module, const struct softgpu_packet *p,
 			    const uint8_t *window)
 {
@@ -124,10 +133,9 @@ void module_table_destroy(struct module_table *t)
 
 void module_close(struct module_table *t, uint32_t source)
 {
-	uint32_t first = source * SOFTGPU_MAX_MODULES, i;
+	uint32_t first = source * SOFTGPU_MAX_MODULES;
 
-	for (i = 0; i < SOFTGPU_MAX_MODULES; i++)
-		unload(t, first + i);
+	unload_all(t, source);
 	if (atomic_load(&t->compiling) != COMPILING_NONE && t->number - first < SOFTGPU_MAX_MODULES)
 		t->orphan = true;
 }
@@ -146,6 +154,13 @@ bool module_wait(struct module_table *t)
 	if (atomic_load(&t->compiling) != COMPILING_BUSY)
 		atomic_store(&t->shared->waits, 0);
 	return true;
+}
+
+static enum softgpu_error refusal(int result)
+{
+	return result == -ENOMEM    ? SOFTGPU_NO_ROOM
+	       : result == -ENOEXEC ? SOFTGPU_OTHER_GPU
+				    : SOFTGPU_BAD_MODULE;
 }
 
 static int load(struct module_table *t, uint32_t module, const struct softgpu_packet *p,
@@ -179,7 +194,7 @@ static int load(struct module_table *t, uint32_t module, const struct softgpu_pa
 		memcpy(window + a[3], t->log, n);
 		window[a[3] + n - 1] = 0;
 	}
-	return t->result < 0 ? -SOFTGPU_BAD_MODULE : MODULE_DONE;
+	return t->result < 0 ? -(int)refusal(t->result) : MODULE_DONE;
 }
 
 /* Writes one argument to TO, where the function expects SIZE bytes. 0, or a negative enum
@@ -343,7 +358,7 @@ int module_packet(struct module_table *t, uint32_t source, struct piece_job *job
 	case SOFTGPU_MODULE_LOAD:
 		return load(t, module, p, window);
 	case SOFTGPU_MODULE_UNLOAD:
-		return unload(t, module);
+		return p->flags & SOFTGPU_MODULE_ALL ? unload_all(t, source) : unload(t, module);
 	case SOFTGPU_FUNCTION:
 		return find_function(t, module, p, window);
 	case SOFTGPU_ABOUT:

@@ -301,6 +301,8 @@ enum softgpu_error {
 	SOFTGPU_BAD_MODULE = 7, /* does not compile; its log says why */
 	SOFTGPU_BAD_LAUNCH = 8, /* no such function, or an invalid grid or arguments */
 	SOFTGPU_BAD_MAP = 9,	/* the device has no memory for its page tables */
+	SOFTGPU_NO_ROOM = 10,	/* the module does not fit into what is left for modules */
+	SOFTGPU_OTHER_GPU = 11, /* the module has nothing for this GPU */
 };
 
 enum softgpu_feature {
@@ -311,6 +313,8 @@ enum softgpu_feature {
 	/* MODULE_LOAD, MODULE_UNLOAD, LAUNCH, what is asked of modules, and the flag REPORT */
 	SOFTGPU_HAS_MODULES = 64,
 	SOFTGPU_HAS_IMAGES = 128, /* MODULE_LOAD of several images, and its flag CHECK */
+	/* SOFTGPU_MAX_MODULES modules, and MODULE_UNLOAD's flag ALL; else there are 16 */
+	SOFTGPU_HAS_MANY_MODULES = 256,
 };
 
 /* One packet of the command ring: 64 bytes */
@@ -333,7 +337,7 @@ enum softgpu_opcode {
 	SOFTGPU_UPLOAD = 10,	    /* dst, src in the window, bytes */
 	SOFTGPU_DOWNLOAD = 11,	    /* dst in the window, src, bytes */
 	SOFTGPU_MODULE_LOAD = 12,   /* module, image, bytes, log, bytes; flags: GATED, CHECK */
-	SOFTGPU_MODULE_UNLOAD = 13, /* module */
+	SOFTGPU_MODULE_UNLOAD = 13, /* module; flag: ALL */
 	SOFTGPU_LAUNCH = 14,	    /* module, struct softgpu_launch, bytes; flag: TOGETHER */
 	SOFTGPU_EVENT = 15,	    /* dst in the window: nanoseconds, when all before it is done */
 	SOFTGPU_FUNCTION = 16,	    /* module, struct softgpu_function, bytes */
@@ -367,7 +371,12 @@ struct softgpu_images {
 	uint32_t magic, n;
 	uint64_t bytes[SOFTGPU_MAX_IMAGES];
 };
-#define SOFTGPU_MAX_MODULES 16u
+/* The numbers that a ring's modules may have. What the VF may have of memory for modules ends
+ * before. */
+#define SOFTGPU_MAX_MODULES 4096u
+#define SOFTGPU_HAD_MAX_MODULES 16u /* without SOFTGPU_HAS_MANY_MODULES */
+/* Flag of MODULE_UNLOAD: all modules of the ring, whichever is named. */
+#define SOFTGPU_MODULE_ALL 1u
 /* Flag of LAUNCH: the blocks wait for each other. All of them run at a time, or the launch is
  * wrong. */
 #define SOFTGPU_LAUNCH_TOGETHER 1u
