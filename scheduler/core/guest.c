@@ -42,7 +42,7 @@ void guest_request(struct vgpu_core *core, uint32_t index, enum vgpu_window wind
 		return;
 	case RESTART:
 		vf->want_init = true;
-		ladder_reset(core, index, false);
+		ladder_reset(core, index, VGPU_BLAME_NONE);
 		return;
 	case RESET:
 		if (ladder_is_resetting(vf))
@@ -50,7 +50,7 @@ void guest_request(struct vgpu_core *core, uint32_t index, enum vgpu_window wind
 		if (history_exceeds(&vf->resets, RESETS_PER_MINUTE, 60 * VGPU_SEC, core->now))
 			window_refuse(core, index, window);
 		else
-			ladder_reset(core, index, false);
+			ladder_reset(core, index, VGPU_BLAME_NONE);
 		return;
 	}
 }
@@ -74,7 +74,7 @@ void guest_reset(struct vgpu_core *core, uint32_t index)
 		vf->context = VGPU_CTX_BROKEN; /* no SAVE will end any more */
 	if (vf->context != VGPU_CTX_NONE || vf->queued || core->resident == index ||
 	    core->target == index)
-		ladder_reset(core, index, false);
+		ladder_reset(core, index, VGPU_BLAME_NONE);
 	else if (vf->state != VGPU_VF_FAILED)
 		/* No driver was up, but the tenant may have written to the VF's memory. */
 		ladder_scrub(core, index);

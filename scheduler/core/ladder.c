@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Resets, and how they escalate: the VF's queues, the function, the whole GPU; each level only
- * where the GPU supports it, the last only where the operator allows it. A VF that was reset by its
- * own fault is in back-off for 1, 2, 4 ... seconds; at the third time in a minute it is
- * quarantined. A reset of a VF that is not on the engine lets the others run on.
+ * where the GPU supports it, the last only where the operator allows it. A VF for which others had
+ * to wait is in back-off for 1, 2, 4 ... seconds; at the third time in a minute it is quarantined.
+ * One whose work has ended in a fault is in back-off, but for a few seconds at most, and not for
+ * good. A reset of a VF that is not on the engine lets the others run on.
  */
 #include <assert.h>
 
@@ -92,7 +93,7 @@ static bool must_wait(const struct vgpu_core *core, uint32_t index)
 	return core->phase == VGPU_PHASE_SAVE && core->vfs[index].context == VGPU_CTX_IDLED;
 }
 
-void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
+void ladder_reset(struct vgpu_core *core, uint32_t index, enum vgpu_blame blame)
 {
 	struct vf *vf = core_vf(core, index);
 	bool on_engine = core->resident == index;
@@ -101,12 +102,13 @@ void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
 		return;
 	if (must_wait(core, index)) {
 		vf->reset_comes = true;
-		vf->reset_strike |= strike;
+		if (vf->reset_blame < blame)
+			vf->reset_blame = blame;
 		return;
 	}
 	vf->reset_comes = false;
-	vf->reset_strike = false;
-	leave_engine(core, index, strike ? VGPU_END_HANG : VGPU_END_REMOVED);
+	vf->reset_blame = VGPU_BLAME_NONE;
+	leave_engine(core, index, blame ? VGPU_END_HANG : VGPU_END_REMOVED);
 	vf->context = VGPU_CTX_BROKEN;
 	vf->busy = false;
 	vf->held = false;
@@ -115,7 +117,7 @@ void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
 	core_act(core, VGPU_AC_NOTICE, index, VGPU_NOTICE_RESET);
 	core_set_state(core, index, VGPU_VF_SCRUBBING);
 	vf->reset = (struct vgpu_reset){
-		.strike = strike,
+		.blame = blame,
 		.level = next_level(core, VGPU_RESET_ENGINE),
 		.retry_at = VGPU_NEVER,
 	};
@@ -132,36 +134,37 @@ void ladder_catch_up(struct vgpu_core *core, uint32_t index)
 {
 	struct vf *vf = core_vf(core, index);
 
-	ladder_reset(core, index, vf->reset_strike);
+	ladder_reset(core, index, vf->reset_blame);
 }
 
-static void hang(struct vgpu_core *core, uint32_t index, uint64_t late)
+static void hang(struct vgpu_core *core, uint32_t index, enum vgpu_blame blame, uint64_t late)
 {
 	core_vf(core, index)->ledger.hangs++;
 	core_record(core, VGPU_REC_HANG, index, core->phase, late, 0);
-	ladder_reset(core, index, true);
+	ladder_reset(core, index, blame);
 }
 
 void ladder_hang(struct vgpu_core *core)
 {
 	core_vf(core, core->resident)->context = VGPU_CTX_BROKEN;
-	hang(core, core->resident, core->now - core->phase_since);
+	hang(core, core->resident, VGPU_BLAME_HANG, core->now - core->phase_since);
 }
 
 void ladder_fault(struct vgpu_core *core, uint32_t index, bool stuck)
 {
 	struct vf *vf = core_vf(core, index);
 	bool is_noticed = vf->context == VGPU_CTX_BROKEN || vf->context == VGPU_CTX_NONE;
-	bool waits = vf->reset_comes && vf->reset_strike;
+	bool waits = vf->reset_comes && vf->reset_blame;
+	enum vgpu_blame blame = stuck ? VGPU_BLAME_HANG : VGPU_BLAME_FAULT;
 
 	if (stuck && !is_noticed && core->resident == index)
 		vf->context = VGPU_CTX_BROKEN; /* no SAVE will end any more */
 	if (is_noticed || (waits && vf->context != VGPU_CTX_BROKEN))
 		return;
 	if (waits)
-		ladder_reset(core, index, true);
+		ladder_reset(core, index, vf->reset_blame);
 	else
-		hang(core, index, 0);
+		hang(core, index, blame, 0);
 }
 
 void ladder_overstay(struct vgpu_core *core, uint32_t index)
@@ -172,31 +175,37 @@ void ladder_overstay(struct vgpu_core *core, uint32_t index)
 
 	vf->ledger.window_timeouts++;
 	window_closed(core, true);
-	ladder_reset(core, index, true);
+	ladder_reset(core, index, VGPU_BLAME_HANG);
 	vf->quarantined |= again;
 }
 
-/* Sentences a VF for its own fault to back-off or quarantine, which lasts until its time is over or
- * an operator ends it. */
-static void strike(struct vgpu_core *core, struct vf *vf)
+/* Sentences a VF, as it is to blame for its reset, to back-off or quarantine, which lasts until its
+ * time is over or an operator ends it. */
+static void punish(struct vgpu_core *core, struct vf *vf, enum vgpu_blame blame)
 {
+	const bool hung = blame == VGPU_BLAME_HANG;
+	struct history *h = hung ? &vf->strikes : &vf->faults;
+	const vgpu_nsec last = hung ? BACKOFF_LAST : BACKOFF_FAULTS;
 	vgpu_nsec pause = BACKOFF_FIRST;
 	uint32_t i;
 
-	if (history_exceeds(&vf->strikes, STRIKES - 1, STRIKE_SPAN, core->now)) {
+	if (blame == VGPU_BLAME_NONE)
+		return;
+	if (history_exceeds(h, hung ? STRIKES - 1 : FAULTS, STRIKE_SPAN, core->now) && hung) {
 		vf->quarantined = true;
 		return;
 	}
-	for (i = 1; i < vf->strikes.n && pause < BACKOFF_LAST; i++)
+	for (i = 1; i < h->n && pause < last; i++)
 		pause *= 2;
-	vf->backoff_until = core->now + pause;
+	vf->backoff_until = nsec_max(vf->backoff_until, core->now + pause);
 }
 
 void ladder_forgive(struct vf *vf)
 {
 	vf->strikes.n = 0;
 	vf->resets.n = 0;
-	vf->windows.n = 0;
+	vf->faults.n = 0;
+	vf->window_tokens_at = 0;
 	vf->window_timeouts.n = 0;
 	vf->quarantined = false;
 	vf->backoff_until = 0;
@@ -214,8 +223,7 @@ static void reset_succeeded(struct vgpu_core *core, uint32_t index)
 	struct vf *vf = core_vf(core, index);
 
 	vf->context = VGPU_CTX_NONE;
-	if (vf->reset.strike)
-		strike(core, vf);
+	punish(core, vf, vf->reset.blame);
 	core_act(core, VGPU_AC_NOTICE, index, VGPU_NOTICE_RESET_DONE);
 	ladder_scrub(core, index);
 	if (core->resident != index)
@@ -243,8 +251,8 @@ static void gpu_was_reset(struct vgpu_core *core, uint32_t culprit)
 		vf->held = false;
 		policy_host_online(core, i, false);
 		vf->context = VGPU_CTX_NONE;
-		if (ladder_is_resetting(vf) && vf->reset.strike)
-			strike(core, vf);
+		if (ladder_is_resetting(vf))
+			punish(core, vf, vf->reset.blame);
 		vf->reset = VGPU_RESET_NONE;
 		core_act(core, VGPU_AC_ACCESS, i, VGPU_ACCESS_NONE);
 		core_act(core, VGPU_AC_NOTICE, i, VGPU_NOTICE_RESET);

@@ -263,7 +263,7 @@ bool history_exceeds(struct history *h, uint32_t limit, vgpu_nsec span, vgpu_nse
 {
 	uint32_t kept = 0, i;
 
-	assert(limit <= WINDOWS_PER_MINUTE);
+	assert(limit <= HISTORY);
 	for (i = 0; i < h->n; i++)
 		if (now - h->at[i] < span)
 			h->at[kept++] = h->at[i];
@@ -272,4 +272,14 @@ bool history_exceeds(struct history *h, uint32_t limit, vgpu_nsec span, vgpu_nse
 		return true;
 	h->at[h->n++] = now;
 	return false;
+}
+
+bool bucket_take(vgpu_nsec *full_at, uint32_t burst, vgpu_nsec refill, vgpu_nsec now)
+{
+	vgpu_nsec then = nsec_max(*full_at, now) + refill;
+
+	if (then > now + burst * refill)
+		return false;
+	*full_at = then;
+	return true;
 }

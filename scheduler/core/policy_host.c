@@ -24,15 +24,10 @@ static int64_t *row(int64_t *rows, uint32_t index)
 /* Limits how often a VF's wakes preempt. */
 static bool wake_is_limited(struct vgpu_core *core, struct vf *vf)
 {
-	vgpu_nsec horizon = core->now + WAKE_BURST * WAKE_REFILL;
-	vgpu_nsec used = nsec_max(vf->wake_tokens_at, core->now) + WAKE_REFILL;
+	bool limited = !bucket_take(&vf->wake_tokens_at, WAKE_BURST, WAKE_REFILL, core->now);
 
-	if (used > horizon) {
-		core->ledger.wake_limited++;
-		return true;
-	}
-	vf->wake_tokens_at = used;
-	return false;
+	core->ledger.wake_limited += limited;
+	return limited;
 }
 
 static void woken(struct vgpu_core *core, uint32_t index, bool preempt)

@@ -24,16 +24,18 @@
 #include "vgpu/core.h"
 #include "vgpu/reset.h"
 
-/* Limits against abuse. The numbers are AMD's (libgv amdgv_guard.h), except for hangs: three
- * strikes in a minute is our choice. */
-#define WINDOWS_PER_MINUTE 9u
+/* Limits against abuse. The numbers are AMD's (libgv amdgv_guard.h), except for hangs and faults,
+ * which are our choice: a third hang in a minute ends in quarantine, because others have waited for
+ * it; a fault costs nobody but the VF, and ends in a back-off of a few seconds at most. */
 #define RESETS_PER_MINUTE 3u
 #define WINDOW_TIMEOUTS 2u
 #define WINDOW_TIMEOUT_SPAN (500 * VGPU_SEC)
 #define STRIKES 3u
+#define FAULTS 4u
 #define STRIKE_SPAN (60 * VGPU_SEC)
 #define BACKOFF_FIRST (1 * VGPU_SEC)
 #define BACKOFF_LAST (60 * VGPU_SEC)
+#define BACKOFF_FAULTS (8 * VGPU_SEC)
 
 /* Time of windows and resets is charged in this many instalments; a VF owes at most DEBT_MAX, or
  * the credit and a longest window if that is more. */
@@ -59,6 +61,12 @@
 #define WAKE_BURST 10u
 #define WAKE_REFILL (5 * VGPU_MSEC)
 
+/* How often a guest's driver may come or go: ten times a second, so that a suite of short programs
+ * is not held up. What others lose by a window is charged (LEAST_SHARE); this limits vgpud's work.
+ */
+#define WINDOW_BURST 40u
+#define WINDOW_REFILL (100 * VGPU_MSEC)
+
 /* A new policy stays in force until every VF that was waiting has run once or has no more work, but
  * no longer than this, so that a policy that lets a VF wait for ever can be replaced. */
 #define POLICY_STAYS VGPU_SEC
@@ -66,9 +74,11 @@
 /* How many preemption times the median is taken of: two outliers in a row do not change it. */
 #define STOPS 5u
 
+#define HISTORY 4u
+
 /* The last instants at which an event of one kind happened, oldest first. */
 struct history {
-	vgpu_nsec at[WINDOWS_PER_MINUTE];
+	vgpu_nsec at[HISTORY];
 	uint32_t n;
 };
 
@@ -88,10 +98,10 @@ struct vf {
 			  */
 	uint32_t scrubs; /* scrubs in flight; only the answer to the last one counts */
 	struct vgpu_reset reset;
-	bool reset_comes;	 /* its reset waits for the end of a command */
-	bool reset_strike;	 /* and is for its own fault */
-	bool quarantined;	 /* lasts until an operator resets the VF */
-	vgpu_nsec backoff_until; /* 0: no back-off */
+	bool reset_comes;	     /* its reset waits for the end of a command */
+	enum vgpu_blame reset_blame; /* and for what */
+	bool quarantined;	     /* lasts until an operator resets the VF */
+	vgpu_nsec backoff_until;     /* 0: no back-off */
 	vgpu_nsec waiting_since; /* since when it has work without running; VGPU_NEVER: it has none,
 				    or runs */
 
@@ -100,19 +110,20 @@ struct vf {
 	enum vgpu_window window;
 	uint32_t next_queued;
 
-	struct history windows, window_timeouts, resets, strikes;
+	struct history window_timeouts, resets, strikes, faults;
 
 	/* How long its last preemptions took. Before there have been five, the rest is 0 and
 	 * VGPU_NEVER by turns, so that the median is that of the others; of two the larger one. */
 	vgpu_nsec stops[STOPS];
 	uint32_t n_stops;
-	vgpu_nsec wake_tokens_at; /* token bucket, as the instant at which it would be empty */
-	vgpu_nsec surcharge;	  /* switch time that its next account charges */
-	vgpu_nsec instalment;	  /* how much of its debt each dispatch pays */
-	vgpu_nsec paid_until;	  /* instant until which the time has paid; see ledger_lapses() */
-	uint32_t share;		  /* its share of the time, in billionths */
-	vgpu_nsec open_run;	  /* run time of the open dispatch */
-	vgpu_nsec written_off;	  /* window and reset time above DEBT_MAX, not charged */
+	/* Token buckets, each as the instant at which it would be full. */
+	vgpu_nsec wake_tokens_at, window_tokens_at;
+	vgpu_nsec surcharge;   /* switch time that its next account charges */
+	vgpu_nsec instalment;  /* how much of its debt each dispatch pays */
+	vgpu_nsec paid_until;  /* instant until which the time has paid; see ledger_lapses() */
+	uint32_t share;	       /* its share of the time, in billionths */
+	vgpu_nsec open_run;    /* run time of the open dispatch */
+	vgpu_nsec written_off; /* window and reset time above DEBT_MAX, not charged */
 	struct vgpu_vf_ledger ledger;
 };
 
@@ -211,6 +222,9 @@ void ledger_pay(struct vgpu_core *core, struct vf *vf);
 void ledger_share_out(struct vgpu_core *core);
 vgpu_nsec ledger_credit_at(struct vgpu_core *core, struct vf *vf);
 bool history_exceeds(struct history *h, uint32_t limit, vgpu_nsec span, vgpu_nsec now);
+/* Takes a token of the bucket FULL_AT, which has BURST, and a new one each REFILL; false: there is
+ * none. */
+bool bucket_take(vgpu_nsec *full_at, uint32_t burst, vgpu_nsec refill, vgpu_nsec now);
 
 /* policy_host.c */
 void policy_host_sync(struct vgpu_core *core, uint32_t vf);
@@ -272,11 +286,11 @@ void ladder_hang(struct vgpu_core *core);
 void ladder_fault(struct vgpu_core *core, uint32_t vf, bool stuck);
 /* The VF has not given its exclusive window back in time. */
 void ladder_overstay(struct vgpu_core *core, uint32_t vf);
-/* Resets a VF; STRIKE: it is at fault. The state that the VF enters after its scrub also depends on
- * its earlier faults. While the GPU has commands of a switch ahead of it, a reset of the VF that is
- * being loaded waits until it is on the engine, and one of the VF that is being saved until it is
- * off it. */
-void ladder_reset(struct vgpu_core *core, uint32_t vf, bool strike);
+/* Resets a VF, which is to blame for it as BLAME says. The state that the VF enters after its scrub
+ * also depends on its earlier faults. While the GPU has commands of a switch ahead of it, a reset
+ * of the VF that is being loaded waits until it is on the engine, and one of the VF that is being
+ * saved until it is off it. */
+void ladder_reset(struct vgpu_core *core, uint32_t vf, enum vgpu_blame blame);
 /* Resets a VF whose reset had to wait (reset_comes). */
 void ladder_catch_up(struct vgpu_core *core, uint32_t vf);
 /* Returns whether a reset is under way, or will be tried again; then another one has no effect. */

@@ -202,7 +202,7 @@ static int on_add(struct vgpu_core *core, const struct vgpu_event *event)
 		core->resident = event->vf;
 	if (event->value == 0 || context == VGPU_CTX_BROKEN) {
 		/* It was in a window, or its context is broken: its driver must start again. */
-		ladder_reset(core, event->vf, false);
+		ladder_reset(core, event->vf, VGPU_BLAME_NONE);
 		return 0;
 	}
 	policy_host_online(core, event->vf, true);
@@ -228,7 +228,7 @@ static int on_reset_vf(struct vgpu_core *core, const struct vgpu_event *event)
 {
 	core->vfs[event->vf].want_init = false;
 	ladder_forgive(&core->vfs[event->vf]);
-	ladder_reset(core, event->vf, false);
+	ladder_reset(core, event->vf, VGPU_BLAME_NONE);
 	return 0;
 }
 

@@ -58,7 +58,7 @@ void window_enqueue(struct vgpu_core *core, uint32_t index, enum vgpu_window win
 {
 	struct vf *vf = core_vf(core, index);
 
-	if (history_exceeds(&vf->windows, WINDOWS_PER_MINUTE, 60 * VGPU_SEC, core->now)) {
+	if (!bucket_take(&vf->window_tokens_at, WINDOW_BURST, WINDOW_REFILL, core->now)) {
 		window_refuse(core, index, window);
 		return;
 	}

@@ -499,8 +499,8 @@ static void hangs(void)
 	end();
 }
 
-/* A window that is not given back ends in a reset, the second time in quarantine. At most nine
- * windows a minute are granted. */
+/* A window that is not given back ends in a reset, the second time in quarantine. Forty windows are
+ * granted at once, then one each 100 ms. */
 static void windows(void)
 {
 	struct vgpu_vf_view view;
@@ -528,7 +528,7 @@ static void windows(void)
 	vgpu_core_vf_view(core, 0, &view);
 	CU_ASSERT_EQUAL(view.state, VGPU_VF_QUARANTINED);
 
-	for (i = 0; i < 9; i++) {
+	for (i = 0; i < 40; i++) {
 		event(VGPU_EV_REQUEST, 1, i % 2 ? VGPU_WINDOW_FINI : VGPU_WINDOW_INIT, 0, NULL);
 		event(VGPU_EV_DONE, 1, i % 2 ? VGPU_CMD_LOAD : VGPU_CMD_INIT, 0, NULL);
 		event(VGPU_EV_DONE, 1, VGPU_CMD_RUN, 0, NULL);
@@ -543,8 +543,11 @@ static void windows(void)
 			event(VGPU_EV_SCRUBBED, 1, 0, 0, NULL);
 		}
 	}
-	event(VGPU_EV_REQUEST, 1, VGPU_WINDOW_FINI, 0, NULL);
+	event(VGPU_EV_REQUEST, 1, VGPU_WINDOW_INIT, 0, NULL);
 	CU_ASSERT_STRING_EQUAL(said, "tell 1 refused; ");
+	now += 100 * VGPU_MSEC;
+	event(VGPU_EV_REQUEST, 1, VGPU_WINDOW_INIT, 0, NULL);
+	CU_ASSERT_STRING_EQUAL(said, "init 1; ");
 	end();
 }
 

@@ -68,6 +68,32 @@ static void strikes(void)
 	end();
 }
 
+/* Work that ends in a fault keeps nobody waiting: its VF is held back, for longer each time but no
+ * longer than 8 s, and never quarantined. Such faults do not count as hangs. */
+static void faulting(void)
+{
+	uint32_t i;
+
+	begin_with(1);
+	for (i = 0; i < 20; i++) {
+		tell(VGPU_EV_HANG, 0, 0);
+		CU_ASSERT(did(VGPU_AC_RESET, 0, VGPU_RESET_VF));
+		tell(VGPU_EV_RESET_DONE, 0, VGPU_RESET_VF);
+		tell(VGPU_EV_SCRUBBED, 0, 0);
+		CU_ASSERT(view_of(0).backoff_until - now <= 8 * VGPU_SEC);
+		CU_ASSERT(i > 4 ||
+			  view_of(0).backoff_until - now == (i < 3 ? VGPU_SEC << i : 8 * VGPU_SEC));
+		recover(0);
+	}
+	hang(0);
+	recover(0);
+	hang(0);
+	recover(0);
+	hang(0);
+	CU_ASSERT_EQUAL(view_of(0).state, VGPU_VF_QUARANTINED);
+	end();
+}
+
 /* Only an operator ends a quarantine, not the guest and not a reset of the GPU; and then all faults
  * are forgotten. */
 static void quarantines(void)
@@ -549,6 +575,7 @@ static void after_an_eviction(void)
 
 static const struct test tests[] = {
 	{"strikes expire, back-offs double", strikes},
+	{"a fault holds back, and not for good", faulting},
 	{"only an operator ends a quarantine", quarantines},
 	{"a hang is counted once", one_hang},
 	{"the whole GPU is the last resort", whole_gpu},

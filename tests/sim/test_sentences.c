@@ -17,7 +17,7 @@ static void is_reset(uint32_t vf)
 /* VF, whose driver is up, does not stop, and is reset; it is being scrubbed. */
 static void hang(uint32_t vf)
 {
-	tell(VGPU_EV_HANG, vf, 0);
+	tell(VGPU_EV_HANG, vf, 1);
 	CU_ASSERT(did(VGPU_AC_RESET, vf, VGPU_RESET_VF));
 	tell(VGPU_EV_RESET_DONE, vf, VGPU_RESET_VF);
 	CU_ASSERT_EQUAL(view_of(vf).state, VGPU_VF_SCRUBBING);

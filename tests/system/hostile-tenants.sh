@@ -15,14 +15,14 @@ start_guest endless 1 endless --seconds 600
 start_guest hog 2 hog --us 10000 --seconds 600
 await 30 active 3
 shares_kept 3
-# The work of guest fault faults three times, and its VF is reset each time, with a back-off before the guest may return. After
-# the third time the VF is quarantined and the guest is refused.
-start_guest fault 3 fault --seconds 60
+# The work of guest fault faults again and again. Its VF is reset each time, with a back-off before the guest may return, and is
+# not quarantined: nobody had to wait for it to stop.
+start_guest fault 3 fault --seconds 600
+await 60 at_least 3 hangs 4
+kill $guest_pid
 wait $guest_pid
-code=$?
-[ $code = 3 ] || fail "the tenant whose work faults was not refused: exit status $code, want 3"
-await 30 is 3 state quarantined
-[ "$(vf 3 hangs) $(vf 3 resets) $(vf 3 window_timeouts)" = "3 3 0" ] || fail "want three hangs, three resets and no window time-out: $(ctl vf show 3)"
+! grep -q 'VF 3 is quarantined' "$run/vgpud.log" || fail "a VF whose work faults was quarantined: $(ctl vf show 3)"
+[ "$(vf 3 window_timeouts)" = 0 ] || fail "want no window time-out: $(ctl vf show 3)"
 [ "$(vf 0 resets)" = 0 ] && [ "$(vf 1 resets)" = 0 ] && [ "$(vf 2 resets)" = 0 ] || fail "a VF that did nothing wrong was reset"
 kill -INT $a
 wait_guest $a honest

@@ -12,9 +12,16 @@
 #define VGPU_RESET_PAUSE_FIRST (1 * VGPU_SEC)
 #define VGPU_RESET_PAUSE_LAST (60 * VGPU_SEC)
 
+/* What a reset says of its VF. */
+enum vgpu_blame {
+	VGPU_BLAME_NONE = 0,
+	VGPU_BLAME_FAULT, /* its work has ended by itself, in a fault: others waited for nothing */
+	VGPU_BLAME_HANG,  /* it did not stop, or kept its window: others had to wait */
+};
+
 struct vgpu_reset {
 	bool in_flight;
-	bool strike; /* the VF is at fault */
+	enum vgpu_blame blame;
 	enum vgpu_reset_level level;
 	uint32_t failures;
 	/* Since when it is in flight; when it has taken too long; when to make it again, or

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # CUDA programs in one of several VMs, which do what tests/vm/cuda-four.sh orders on the console: "programs", "work", "rest" and "end". $mib:
-# what programs may have of the VF's memory, MiB. vgpud refuses a VF that is brought up or down for the tenth time in a minute
-# (WINDOWS_PER_MINUTE in scheduler/core/private.h), so these are few programs.
+# what programs may have of the VF's memory, MiB. These are few programs: each takes a window of the
+# VF, for which the other VMs wait.
 . /tests/lib.sh
 cp /bin/libcuda.so.1 /bin/libnvidia-ml.so.1 /lib/x86_64-linux-gnu/
 export VGPU_CUDA_LOG=1
