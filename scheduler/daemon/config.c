@@ -642,7 +642,7 @@ static void finish(struct reader *r)
 				 "[gpu %s]: vgpu_type is only for device = nvidia:ADDRESS: remove "
 				 "it",
 				 g->name);
-		if (g->lone_slice_ms * 1000 < g->min_slice_us)
+		if (g->lone_slice_ms && g->lone_slice_ms * 1000 < g->min_slice_us)
 			complain(r, place_in_gpu(r, g, "lone_slice_ms"),
 				 "[gpu %s]: lone_slice_ms is shorter than min_slice_us", g->name);
 		for (vf = (uint32_t)g->vfs; vf < VGPU_GPU_MAX_VFS; vf++)
@@ -770,7 +770,9 @@ void config_to_engine(const struct gpu_config *g, struct engine_config *out)
 	out->core.switch_nominal = (vgpu_nsec)g->switch_least_us * VGPU_USEC;
 	out->core.grace = (vgpu_nsec)g->grace_ms * VGPU_MSEC;
 	out->core.window_max = (vgpu_nsec)g->window_max_ms * VGPU_MSEC;
-	out->core.lone_slice = (vgpu_nsec)g->lone_slice_ms * VGPU_MSEC;
+	out->lone_slice_by_kind = g->lone_slice_ms == 0;
+	if (g->lone_slice_ms)
+		out->core.lone_slice = (vgpu_nsec)g->lone_slice_ms * VGPU_MSEC;
 	out->core.debt_cap = (vgpu_nsec)g->debt_cap_ms * VGPU_MSEC;
 	memcpy(out->begin.params, g->params, sizeof(out->begin.params));
 	memcpy(out->begin.vf_params, g->vf_params, sizeof(out->begin.vf_params));

@@ -97,8 +97,9 @@ const struct config_key config_keys[] = {
 	 "time in which a VF must stop; then vgpud resets it; milliseconds"},
 	{GPU, RESTART, "window_max_ms", INT, AT(gpu_config, window_max_ms), 10, 10000, 1000, NULL,
 	 NULL, "longest exclusive window of a guest driver, milliseconds"},
-	{GPU, RESTART, "lone_slice_ms", INT, AT(gpu_config, lone_slice_ms), 1, 10000, 500, NULL,
-	 NULL, "slice of a VF while no other VF has work, milliseconds"},
+	{GPU, RESTART, "lone_slice_ms", INT, AT(gpu_config, lone_slice_ms), 0, 10000, 0, NULL, NULL,
+	 "how often a VF is stopped while no other VF has work, to see that it responds, "
+	 "milliseconds; 0: each 500, or not at all on a GPU whose long work can only be killed"},
 	{GPU, RESTART, "debt_cap_ms", INT, AT(gpu_config, debt_cap_ms), 1, 10000, 100, NULL, NULL,
 	 "most overrun that is charged for one slice, milliseconds"},
 	{VF, RESTART, "memory_mib", INT, AT(gpu_config, memory_mib), 0, 1 << 20, 0, NULL, NULL,

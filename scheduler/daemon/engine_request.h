@@ -31,6 +31,7 @@ struct engine_config {
 	const struct vgpu_driver_ops *ops; /* NULL: the registry finds the driver by DEVICE */
 	struct vgpu_driver_config driver;
 	struct vgpu_core_config core;
+	bool lone_slice_by_kind;    /* of `core`: chosen by how the GPU stops what runs */
 	struct policy_values begin; /* the values that the core starts with */
 	bool realtime;
 	vgpu_nsec spin;	       /* wait so long on the CPU for the end of each slice; 0: sleep */

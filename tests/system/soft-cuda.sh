@@ -49,6 +49,10 @@ config <<-CONF
 CONF
 start_vgpud
 [ "$(json gpu show | jq -r .preemption)" = kill ] || fail "$(ctl gpu show)"
+# Who is alone is not stopped, which would be to kill it, while nobody waits for the GPU.
+start_guest alone 1 hog --us 1500000 --jobs 1
+wait_guest $guest_pid alone
+[ "$(json vf show 1 | jq .ends.slice)" = 0 ] && [ "$(vf 1 hangs)" = 0 ] || fail "a VF that was alone was told to stop: $(ctl vf show 1)"
 
 start_guest a 0 saxpy --device-memory --seconds 300; a=$guest_pid
 await 60 at_least 0 dispatches 3
@@ -114,8 +118,8 @@ launch "$own" --function forever --arg out:8:"$run/counted" && fail "the launch 
 grep -q 'was reset' "$run/launch.txt" || fail "$(cat "$run/launch.txt")"
 grep -Eq 'VF 1(: its work)? does not stop: its (worker|process) is killed' "$run/softgpu.log" ||
 	fail "softgpu's log does not say that the worker of VF 1 was killed, or its process"
-turns=$(vf 0 dispatches)
-await 60 at_least 0 dispatches $((turns + 3))
+had=$(vf 0 run_ns)
+await 60 at_least 0 run_ns $((had + 30000000))
 kill -INT $a; wait_guest $a a
 [ "$(field a resets)" = 0 ] || fail "the tenant of VF 0, which did nothing wrong, was reset"
 kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"
