@@ -10,6 +10,7 @@
 
 /* CUjitInputType */
 enum { INPUT_CUBIN, INPUT_PTX, INPUT_FAT, INPUTS = 6 };
+static const char *const not_carried[] = {"object files", "archives", "NVVM"};
 
 struct linker {
 	void *handle;
@@ -77,8 +78,10 @@ static CUresult may_add(const struct linker *l, int type)
 	if (l->linked || type < 0 || type >= INPUTS)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (type > INPUT_FAT) {
-		call_log("cuLinkAddData: PTX, cubins and fat binaries are carried; type %d is not",
-			 type);
+		call_log("cuLinkAddData: %s: the host looks at each image before its driver does, "
+			 "and takes these not apart: extract the cubins (cuobjdump -xelf all), and "
+			 "add those",
+			 not_carried[type - INPUT_FAT - 1]);
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
 	if (l->n == SOFTGPU_MAX_IMAGES) {
