@@ -58,22 +58,13 @@ int config_check_policies(const struct config *config, const struct control *run
 /* Finds the file that stands for a device, on this host. False: none does. */
 static bool device_path(const char *device, char *out, size_t size)
 {
-	static const struct {
-		const char *transport, *directory;
-	} places[] = {{"sysfs:", PCI_DEVICES "/"},  {"vfio:", PCI_DEVICES "/"},
-		      {"xe:", PCI_DEVICES "/"},	    {"gim:", PCI_DEVICES "/"},
-		      {"nvidia:", PCI_DEVICES "/"}, {"vfio-user:", ""}};
-	size_t i, n;
+	const struct vgpu_device_form *f = vgpu_device_form_of(device);
 
-	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		n = strlen(places[i].transport);
-		if (strncmp(device, places[i].transport, n) != 0)
-			continue;
-		snprintf(out, size, "%s%.*s", places[i].directory, (int)strcspn(device + n, ","),
-			 device + n);
-		return true;
-	}
-	return false;
+	if (!f || !f->directory)
+		return false;
+	device += strlen(f->prefix);
+	snprintf(out, size, "%s%.*s", f->directory, (int)strcspn(device, ","), device);
+	return true;
 }
 
 /* Whether a driver takes the GPU with so many VFs; if not, the reason is in ERR. */

@@ -43,9 +43,7 @@ const struct config_key config_keys[] = {
 	 "unix:PATH; an address other than 127.0.0.1 and [::1] serves all who reach it, without "
 	 "TLS; empty: none"},
 	{GPU, RESTART, "device", TEXT, AT(gpu_config, device), 0, 0, 0, "", NULL,
-	 "PF to schedule: sysfs:ADDRESS, vfio:ADDRESS, vfio-user:PATH, xe:ADDRESS (Intel, driver "
-	 "xe), gim:ADDRESS (AMD, driver gim) or nvidia:ADDRESS (NVIDIA vGPU); null:OPTIONS: no "
-	 "GPU, to measure vgpud alone; required"},
+	 "GPU to schedule, or its PF; required: "}, /* config_help() adds the forms */
 	{GPU, RESTART, "layout", TEXT, AT(gpu_config, layout), 0, 0, 0, "auto", NULL,
 	 "GPU-IOV register layout: auto, navi, tonga or soft"},
 	{GPU, RESTART, "vfs", INT, AT(gpu_config, vfs), 1, VGPU_GPU_MAX_VFS, 4, NULL, NULL,

@@ -129,11 +129,14 @@ void config_help(FILE *to)
 		fprintf(to, "[%s]\n", config_sections[s]);
 		for (i = 0; config_keys[i].name; i++) {
 			const struct config_key *k = &config_keys[i];
+			char more[VGPU_FORMS_SIZE] = "";
 
 			if (k->section != s)
 				continue;
+			if (k->section == GPU && strcmp(k->name, "device") == 0)
+				vgpu_device_forms(more, sizeof(more), true);
 			if (k->type == TEXT && !*k->def_text)
-				fprintf(to, "  %-18s %s\n", k->name, k->help);
+				fprintf(to, "  %-18s %s%s\n", k->name, k->help, more);
 			else if (k->type == TEXT)
 				fprintf(to, "  %-18s %s (%s)\n", k->name, k->help, k->def_text);
 			else if (k->type == BOOL)

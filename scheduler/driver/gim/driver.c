@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gim.h"
+#include "vfio/pci.h"
 
 static uint32_t slice_of(vgpu_nsec quantum)
 {
@@ -93,9 +94,15 @@ static const struct vgpu_programmed_face programmed_face = {
 	.stop = settings_stop,
 };
 
+static const struct vgpu_device_form forms[] = {
+	{"gim:", "ADDRESS", "AMD, driver gim", PCI_DEVICES "/"},
+	{.prefix = NULL},
+};
+
 const struct vgpu_driver_ops vgpu_gim_driver = {
 	.size = sizeof(struct vgpu_driver_ops),
 	.name = "gim",
+	.forms = forms,
 	.device = &device_face,
 	.programmed = &programmed_face,
 };

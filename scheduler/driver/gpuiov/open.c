@@ -16,6 +16,7 @@
 #include "gpuiov.h"
 #include "vfio/recognise.h"
 #include "vgpu/descriptor.h"
+#include "vfio/pci.h"
 
 #define WHY_NO_MORE "GPU-IOV's registers have 32 bits, one for the PF and one for each VF"
 #define SETTLE_MS 2000 /* a chain may take 1.5 s by the core's time-outs */
@@ -571,9 +572,17 @@ static const struct vgpu_memory_face memory_face = {
 	.read = gpuiov_memory_read,
 };
 
+static const struct vgpu_device_form forms[] = {
+	{"sysfs:", "ADDRESS", NULL, PCI_DEVICES "/"},
+	{"vfio:", "ADDRESS", NULL, PCI_DEVICES "/"},
+	{"vfio-user:", "PATH", "softgpu", ""},
+	{.prefix = NULL},
+};
+
 const struct vgpu_driver_ops vgpu_gpuiov_driver = {
 	.size = sizeof(struct vgpu_driver_ops),
 	.name = "gpuiov",
+	.forms = forms,
 	.device = &device_face,
 	.switched = &switched_face,
 	.programmed = &programmed_face,

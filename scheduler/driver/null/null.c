@@ -333,9 +333,15 @@ static const struct vgpu_memory_face memory_face = {
 	.read = null_read,
 };
 
+static const struct vgpu_device_form forms[] = {
+	{"null:", "OPTIONS", "no GPU, to measure vgpud alone", NULL},
+	{.prefix = NULL},
+};
+
 const struct vgpu_driver_ops vgpu_null_driver = {
 	.size = sizeof(struct vgpu_driver_ops),
 	.name = "null",
+	.forms = forms,
 	.device = &device_face,
 	.switched = &switched_face,
 	.memory = &memory_face,

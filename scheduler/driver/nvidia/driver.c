@@ -5,6 +5,7 @@
 
 #include "nvidia.h"
 #include "vgpu/descriptor.h"
+#include "vfio/pci.h"
 
 static int nvidia_fd(const struct vgpu_driver *d)
 {
@@ -125,9 +126,15 @@ static const struct vgpu_declared_face declared_face = {
 	.observe = nvidia_observe,
 };
 
+static const struct vgpu_device_form forms[] = {
+	{"nvidia:", "ADDRESS", "NVIDIA vGPU", PCI_DEVICES "/"},
+	{.prefix = NULL},
+};
+
 const struct vgpu_driver_ops vgpu_nvidia_driver = {
 	.size = sizeof(struct vgpu_driver_ops),
 	.name = "nvidia",
+	.forms = forms,
 	.device = &device_face,
 	.declared = &declared_face,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The faces, and what the writer calls. */
 #include "xe.h"
+#include "vfio/pci.h"
 
 static int write_program(const char *pf, uint32_t n_vfs, const struct vgpu_program *want,
 			 struct vgpu_program *have, const _Atomic bool *end)
@@ -43,9 +44,15 @@ static const struct vgpu_programmed_face programmed_face = {
 	.stop = settings_stop,
 };
 
+static const struct vgpu_device_form forms[] = {
+	{"xe:", "ADDRESS", "Intel, driver xe", PCI_DEVICES "/"},
+	{.prefix = NULL},
+};
+
 const struct vgpu_driver_ops vgpu_xe_driver = {
 	.size = sizeof(struct vgpu_driver_ops),
 	.name = "xe",
+	.forms = forms,
 	.device = &device_face,
 	.programmed = &programmed_face,
 };

@@ -233,10 +233,20 @@ struct vgpu_memory_face {
 	int (*read)(struct vgpu_driver *driver, uint64_t offset, void *data, uint32_t size);
 };
 
+/* A way to name a device in the configuration: PREFIX, then an ARGUMENT, up to a comma. */
+struct vgpu_device_form {
+	const char *prefix, *argument; /* "gim:", "ADDRESS" */
+	const char *whose;	       /* for people: "AMD, driver gim"; NULL: nothing to add */
+	/* The directory of the file that stands for such a device; "": the argument is its path;
+	 * NULL: there is none. */
+	const char *directory;
+};
+
 /* A driver and its faces. `device` is required; the others are NULL where its GPUs lack them. */
 struct vgpu_driver_ops {
 	size_t size; /* of this table, as the driver was built with */
 	const char *name;
+	const struct vgpu_device_form *forms; /* end at a NULL prefix; NULL: it has none to tell */
 	const struct vgpu_device_face *device;
 	const struct vgpu_switched_face *switched;
 	const struct vgpu_programmed_face *programmed;
@@ -246,6 +256,13 @@ struct vgpu_driver_ops {
 
 /* The registry: all drivers; NULL-terminated. */
 extern const struct vgpu_driver_ops *const vgpu_drivers[];
+
+#define VGPU_FORMS_SIZE 512u
+/* Writes the forms of all drivers, "sysfs:ADDRESS, ... or null:OPTIONS"; with WHOSE also for which
+ * GPUs they are. Any thread. */
+void vgpu_device_forms(char *out, size_t size, bool whose);
+/* Returns the form of DEVICE, or NULL. Any thread. */
+const struct vgpu_device_form *vgpu_device_form_of(const char *device);
 
 /* Returns the driver that probes DEVICE, a name as in the configuration, successfully; NULL with
  * the reason if none does. Blocks for some milliseconds. Any thread. */
