@@ -31,6 +31,28 @@ int vgpu_parse_between(const char *text, int64_t min, int64_t max, int64_t *out)
 	return 0;
 }
 
+int vgpu_parse_percent(const char *text, int64_t *ppm)
+{
+	size_t whole = strspn(text, "0123456789"), part = 0, i;
+	int64_t value = 0;
+
+	for (i = 0; i < whole && i < 4; i++)
+		value = value * 10 + (text[i] - '0') * 10000;
+	if (text[whole] == '.') {
+		part = strspn(text + whole + 1, "0123456789");
+		value += part > 0 ? (text[whole + 1] - '0') * 1000 : 0;
+		value += part > 1 ? (text[whole + 2] - '0') * 100 : 0;
+		if (part == 0 || part > 2 || text[whole + 1 + part])
+			return -EINVAL;
+	} else if (text[whole]) {
+		return -EINVAL;
+	}
+	if (whole == 0 || whole > 3 || value > 1000000)
+		return -EINVAL;
+	*ppm = value;
+	return 0;
+}
+
 /* Reads the number at the head of TEXT; *END is what follows. strtoull() would take a sign, too. */
 static int take_unsigned(const char *text, int base, uint64_t *out, char **end)
 {

@@ -28,13 +28,61 @@ void vgpu_join_choices(const char *const *choices, char *text, size_t size)
 					 choices[i]);
 }
 
+const struct vgpu_param *vgpu_param_in_percent(const struct vgpu_param *table, const char *name,
+					       const char *value, int64_t *ppm)
+{
+	size_t n = strlen(name), length = strcspn(value, "%");
+	const struct vgpu_param *p;
+	char number[16];
+
+	for (p = table; p->name; p++)
+		if (strcmp(p->name, name) == 0)
+			return NULL;
+	for (p = table; p->name; p++)
+		if (strncmp(p->name, name, n) == 0 && strcmp(p->name + n, "_ppm") == 0)
+			break;
+	if (!p->name)
+		return NULL;
+	*ppm = -1;
+	if (value[length] && value[length + 1])
+		return p;
+	while (length > 0 && value[length - 1] == ' ')
+		length--;
+	snprintf(number, sizeof(number), "%.*s", (int)length, value);
+	if (length >= sizeof(number) || vgpu_parse_percent(number, ppm) < 0 || *ppm < p->min ||
+	    *ppm > p->max)
+		*ppm = -1;
+	return p;
+}
+
+void vgpu_param_as_claimed(const char *name, const char *value, char *text, size_t size)
+{
+	size_t n = strlen(name);
+	int64_t ppm;
+
+	if (n > 4 && strcmp(name + n - 4, "_ppm") == 0 && vgpu_parse_int(value, &ppm) == 0)
+		snprintf(text, size, "%.*s %g %%", (int)n - 4, name, (double)ppm / 1e4);
+	else
+		snprintf(text, size, "%s %s", name, value);
+}
+
 int vgpu_param_set(const struct vgpu_param *table, const char *name, const char *value,
 		   int64_t *values, struct vgpu_error *err)
 {
 	char names[200] = "none";
 	size_t used = 0;
-	int64_t v;
+	int64_t v = -1;
+	const struct vgpu_param *percent = vgpu_param_in_percent(table, name, value, &v);
 	int i;
+
+	if (percent && v < 0)
+		return vgpu_error_set(err, -EINVAL, "%s = %s: want %g to %g percent, like 12.5",
+				      name, value, (double)percent->min / 1e4,
+				      (double)percent->max / 1e4);
+	if (percent) {
+		values[percent - table] = v;
+		return 0;
+	}
 
 	for (i = 0; table[i].name; i++) {
 		const struct vgpu_param *p = &table[i];

@@ -74,6 +74,28 @@ json *params_json(const struct vgpu_param *table, const int64_t *values)
 	return o;
 }
 
+void call_in_ppm(struct call *call, const struct vgpu_param *table)
+{
+	json *given, *all = json_object_new_object();
+	const struct vgpu_param *p;
+	int64_t ppm;
+
+	if (!json_object_object_get_ex(call->args, "params", &given)) {
+		json_object_put(all);
+		return;
+	}
+	json_object_object_foreach(given, key, value)
+	{
+		p = value ? vgpu_param_in_percent(table, key, json_object_get_string(value), &ppm)
+			  : NULL;
+		if (p && ppm >= 0)
+			json_object_object_add(all, p->name, json_object_new_int64(ppm));
+		else
+			json_object_object_add(all, key, json_object_get(value));
+	}
+	json_object_object_add(call->args, "params", all);
+}
+
 int call_params(const struct call *call, const struct vgpu_param *table, int64_t *values,
 		struct vgpu_error *err)
 {

@@ -19,6 +19,9 @@ int64_t call_int(const struct call *call, const char *name, int64_t otherwise);
 const char *call_text(const struct call *call, const char *name);
 /* Returns the libvirt on whose behalf the client calls (struct claim); "": it does not say. */
 const char *call_host(const struct call *call);
+/* Gives parameters of TABLE that the call has in percent, as "min", the names and values that all
+ * else compares: "min_ppm". Those that cannot be read stay. */
+void call_in_ppm(struct call *call, const struct vgpu_param *table);
 /* Sets VALUES from the call's "params", {"name": value, ...}, checked against TABLE. Returns 0; on
  * a mistake it changes nothing and returns -EINVAL with the reason in ERR. */
 int call_params(const struct call *call, const struct vgpu_param *table, int64_t *values,

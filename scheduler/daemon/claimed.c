@@ -57,6 +57,7 @@ bool claimed_lost(const struct lease *l, const struct vgpu_policy_ops *policy, c
 		  size_t size)
 {
 	int64_t values[VGPU_MAX_PARAMS];
+	char param[80];
 	size_t n = 0;
 
 	text[0] = '\0';
@@ -64,10 +65,11 @@ bool claimed_lost(const struct lease *l, const struct vgpu_policy_ops *policy, c
 		return false;
 	json_object_object_foreach(l->claimed, name, value)
 	{
-		if (n < size && vgpu_param_set(policy->vf_params, name,
-					       json_object_get_string(value), values, NULL) < 0)
-			n += (size_t)snprintf(text + n, size - n, "%s%s %s", n ? ", " : "", name,
-					      json_object_get_string(value));
+		if (n >= size || vgpu_param_set(policy->vf_params, name,
+						json_object_get_string(value), values, NULL) == 0)
+			continue;
+		vgpu_param_as_claimed(name, json_object_get_string(value), param, sizeof(param));
+		n += (size_t)snprintf(text + n, size - n, "%s%s", n ? ", " : "", param);
 	}
 	if (n < size && l->claimed_policy[0] && strcmp(l->claimed_policy, policy->name) != 0)
 		n += (size_t)snprintf(text + n, size - n, "%spolicy %s", n ? ", " : "",

@@ -541,27 +541,42 @@ static void beside(const char *path, const char *name, char *out, size_t size)
 		snprintf(out, size, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, name);
 }
 
+/* Whether TABLE has P. One in percent becomes the same in parts per million, as claims have it. */
+static bool takes(const struct vgpu_param *table, struct claim_param *p, int64_t *values,
+		  struct vgpu_error *err)
+{
+	const struct vgpu_param *in_ppm;
+	int64_t ppm;
+
+	if (vgpu_param_set(table, p->name, p->value, values, err) < 0)
+		return false;
+	in_ppm = vgpu_param_in_percent(table, p->name, p->value, &ppm);
+	if (in_ppm) {
+		snprintf(p->name, sizeof(p->name), "%s", in_ppm->name);
+		snprintf(p->value, sizeof(p->value), "%" PRId64, ppm);
+	}
+	return true;
+}
+
 /* Whether P is a valid VF parameter of the policy of some configured GPU, or, without GPUs, of some
  * built-in policy. If not, ERR says why. */
-static bool is_known(const struct config *c, const struct claim_param *p, struct vgpu_error *err)
+static bool is_known(const struct config *c, struct claim_param *p, struct vgpu_error *err)
 {
 	int64_t values[VGPU_MAX_PARAMS] = {0};
 	uint32_t i;
 
 	for (i = 0; i < c->n_gpus; i++)
-		if (c->gpus[i].ops &&
-		    vgpu_param_set(c->gpus[i].ops->vf_params, p->name, p->value, values, err) == 0)
+		if (c->gpus[i].ops && takes(c->gpus[i].ops->vf_params, p, values, err))
 			return true;
 	for (i = 0; c->n_gpus == 0 && vgpu_builtin_policies[i]; i++)
-		if (vgpu_param_set(vgpu_builtin_policies[i]->vf_params, p->name, p->value, values,
-				   err) == 0)
+		if (takes(vgpu_builtin_policies[i]->vf_params, p, values, err))
 			return true;
 	return false;
 }
 
 static void check_profiles(struct reader *r)
 {
-	const struct config *c = r->config;
+	struct config *c = r->config;
 	struct vgpu_error err = {""};
 	uint32_t i, k;
 

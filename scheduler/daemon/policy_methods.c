@@ -271,8 +271,10 @@ int begin_vf_set(struct control *control, struct call *call, struct vgpu_error *
 		r = call_find_vf(call, &call->vf, err);
 	if (r == 0)
 		r = refuse_if_leased(call, err);
-	if (r == 0)
-		r = prepare_save(call, (int32_t)call->vf, err);
+	if (r < 0)
+		return r;
+	call_in_ppm(call, change_policy_of(call->gpu)->policy->vf_params);
+	r = prepare_save(call, (int32_t)call->vf, err);
 	if (r < 0)
 		return r;
 	call->then = on_set;

@@ -151,37 +151,16 @@ static void read_latency_slice(struct reader *rd, struct claim_vf *s, xmlNode *n
 	param(rd, s, node, "latency_slice_us", "%" PRIu64, quantity(rd, node, times));
 }
 
-/* Parses percent to parts per million: "12.5" to 125000. Returns -1 for anything else. */
-static int64_t parse_percent(const char *text)
-{
-	int64_t ppm = 0;
-	size_t whole = strspn(text, "0123456789"), part = 0, i;
-
-	for (i = 0; i < whole; i++)
-		ppm = ppm * 10 + (text[i] - '0') * 10000;
-	if (text[whole] == '.') {
-		part = strspn(text + whole + 1, "0123456789");
-		ppm += part > 0 ? (text[whole + 1] - '0') * 1000 : 0;
-		ppm += part > 1 ? (text[whole + 2] - '0') * 100 : 0;
-		if (part == 0 || part > 2 || text[whole + 1 + part])
-			return -1;
-	} else if (text[whole]) {
-		return -1;
-	}
-	return whole == 0 || whole > 3 || ppm > 1000000 ? -1 : ppm;
-}
-
 static void percent(struct reader *rd, struct claim_vf *s, xmlNode *node, const char *name,
 		    const char *to)
 {
 	char text[16];
-	int64_t ppm;
+	int64_t ppm = 0;
 
 	attribute(rd, node, name, text, sizeof(text));
 	if (rd->r < 0 || !text[0])
 		return;
-	ppm = parse_percent(text);
-	if (ppm < 0)
+	if (vgpu_parse_percent(text, &ppm) < 0)
 		wrong(rd, node, "%s = '%s': want percent, 0 to 100, like 12.5", name, text);
 	param(rd, s, node, to, "%" PRId64, ppm);
 }

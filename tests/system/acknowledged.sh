@@ -57,7 +57,7 @@ share() { claim "<v:device gpu='$1'/><v:sched><v:share min='$2'/></v:sched>"; } 
 
 # A key is saved while a policy runs that is not: what is saved for the configured policy stays.
 begin
-does vf set 0 min_ppm=300000 --save --reason "contract 17" --gpu gpu0
+does vf set 0 min=30% --save --reason "contract 17" --gpu gpu0
 does policy set fair --gpu gpu0
 does vf set 1 weight=200 --save --gpu gpu0
 grep -q "contract 17" "$saved" || fail "a save has taken a guarantee out of $saved: $(cat "$saved")"
@@ -143,3 +143,24 @@ await 20 available 0 3
 conf
 mapfile -t said < <(together config.reload '{}' config.reload '{}')
 [ "${said[*]}" = "OK a reload is under way; try again" ] || fail "two reloads at the same time: ${said[*]}"
+
+# A reload that would drop what VMs claim changes nothing and lists it; with --force it does, and going back gives it again.
+begin
+hook 5 "$(share gpu5 30)" prepare && hook 6 "$(share gpu5 12.5)" prepare || fail "$(cat "$run/said")"
+conf '[vf gpu0/1]' 'weight = 555'
+sed -i '/^\[gpu gpu5\]/,$s/policy = qos/policy = fair/' "$run/vgpud.conf"
+policy_of() { json policy show --gpu gpu5 | jq -r .policy; }
+ctl config reload >"$run/said" 2>&1 && fail "a reload has dropped claims in silence"
+for words in "policy fair would drop what VMs of gpu5 claim: " "vm5/a: min 30 %" "vm6/a: min 12.5 %" "Nothing was changed; with --force"; do
+	grep -qF "$words" "$run/said" || fail "a refused reload does not say \"$words\": $(cat "$run/said")"
+done
+[ "$(policy_of) $(of 0 1 params.weight)" = "qos 100" ] || fail "a refused reload has changed something: $(policy_of), $(values weight)"
+does config reload --force
+[ "$(policy_of) $(of 0 1 params.weight)" = "fair 555" ] || fail "a forced reload has not changed everything: $(policy_of), $(values weight)"
+ctl vm list >"$run/said"
+[ "$(grep -c 'not in force: min .* %: policy fair does not have it' "$run/said")" = 2 ] || fail "vm list does not say what is not in force: $(cat "$run/said")"
+conf
+does config reload
+[ "$(policy_of)" = qos ] || fail "the policy is $(policy_of)"
+mapfile -t said < <(json vf list --gpu gpu5 | jq -r '.vfs[].params.min_ppm' | sort -n)
+[ "${said[*]}" = "0 0 125000 300000" ] || fail "the VMs do not have again what they claim: ${said[*]}"

@@ -13,6 +13,7 @@
 #include "claim.h"
 #include "exit_code.h"
 #include "vgpu/file.h"
+#include "vgpu/param.h"
 
 /* Reads FILE ("-": stdin), or, on another host or where no such file exists, the XML of the libvirt
  * domain of that name. The caller frees the text. Returns an exit code. */
@@ -71,6 +72,7 @@ static void print(const struct claim *claim)
 {
 	const struct claim_hostdev *device;
 	const struct claim_vf *s;
+	char param[80];
 	uint32_t i, p;
 
 	if (claim->n_vfs == 0)
@@ -90,8 +92,11 @@ static void print(const struct claim *claim)
 			printf(", at least %" PRIu64 " bytes", s->memory);
 		if (s->policy[0])
 			printf(", policy %s", s->policy);
-		for (p = 0; p < s->n_params; p++)
-			printf(", %s %s", s->params[p].name, s->params[p].value);
+		for (p = 0; p < s->n_params; p++) {
+			vgpu_param_as_claimed(s->params[p].name, s->params[p].value, param,
+					      sizeof(param));
+			printf(", %s", param);
+		}
 		if (s->on_hang != CLAIM_GO_ON)
 			printf(", on a hang: %s", claim_on_hang_names[s->on_hang]);
 		puts(claim->required ? ""

@@ -95,7 +95,14 @@ void view_vf_list(struct json_object *o)
 void view_params(struct json_object *o)
 {
 	json_object_object_foreach(o, key, value)
-		printf("%-18s %s\n", key, json_object_get_string(value));
+	{
+		size_t n = strlen(key);
+
+		printf("%-18s %s", key, json_object_get_string(value));
+		if (n > 4 && strcmp(key + n - 4, "_ppm") == 0)
+			printf(" (%g %%)", json_object_get_double(value) / 1e4);
+		putchar('\n');
+	}
 }
 
 void view_vf_show(struct json_object *o)

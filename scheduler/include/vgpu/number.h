@@ -16,6 +16,8 @@ int vgpu_parse_between(const char *text, int64_t min, int64_t max, int64_t *out)
 int vgpu_parse_unsigned(const char *text, uint64_t max, uint64_t *out);
 /* A decimal number that may have a fraction, from MIN to MAX; 0, -EINVAL or -ERANGE. */
 int vgpu_parse_real(const char *text, double min, double max, double *out);
+/* Percent, 0 to 100 with at most two decimals, like 12.5, as parts per million; 0 or -EINVAL. */
+int vgpu_parse_percent(const char *text, int64_t *ppm);
 /* Bytes up to MAX: a decimal number, with "M" or "G" behind it for MiB or GiB; 0, -EINVAL or
  * -ERANGE. */
 int vgpu_parse_size(const char *text, uint64_t max, uint64_t *out);
