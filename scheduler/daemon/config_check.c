@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -11,48 +12,96 @@
 #include "trial.h"
 #include "vfio/pci.h"
 
-/* What the GPU can do; NULL: nobody has opened it. */
-static const struct vgpu_driver_caps *caps_of(const struct control *running,
-					      const struct gpu_config *gpu)
+/* Whether the GPU's driver would set it up as configured. */
+static int check_setup(const struct config *config, const struct gpu_config *g,
+		       struct vgpu_driver_caps *caps, FILE *errors)
 {
-	uint32_t i;
+	struct engine_config engine;
+	struct vgpu_error err = {""};
+	const struct vgpu_driver_ops *driver = vgpu_driver_for(g->device, &err);
+	uint32_t vf, most = 0;
 
-	for (i = 0; running && i < running->n_gpus; i++)
-		if (strcmp(running->gpus[i].config->name, gpu->name) == 0 &&
-		    strcmp(running->gpus[i].config->device, gpu->device) == 0)
-			return engine_caps(running->gpus[i].engine);
-	return NULL;
+	config_to_engine(g, &engine);
+	if (!driver || !driver->device->check ||
+	    driver->device->check(&engine.driver, caps, &err) >= 0)
+		return 0;
+	/* If memory is too small, somebody gets too much of it. */
+	for (vf = 1; vf < VGPU_GPU_MAX_VFS; vf++)
+		most = g->memory_mib[vf] > g->memory_mib[most] ? vf : most;
+	config_print_place(config, g->memory_mib[most] ? g->vf_at[most] : g->policy_at, errors);
+	fprintf(errors, "[gpu %s]: %s\n", g->name, err.text);
+	return 1;
 }
 
-int config_check_policies(const struct config *config, const struct control *running, FILE *errors)
+/* CAPS: NULL, if nobody has looked at the GPU. */
+static int check_policy(const struct config *config, const struct gpu_config *g,
+			const struct vgpu_driver_caps *caps, FILE *errors)
 {
-	struct policy_values values;
+	struct policy_values values = {.policy = g->ops};
 	struct vgpu_error err;
+	int32_t vf;
+
+	memcpy(values.params, g->params, sizeof(values.params));
+	memcpy(values.vf_params, g->vf_params, sizeof(values.vf_params));
+	if (trial(g, caps, &values, &vf, &err) == 0)
+		return 0;
+	config_print_place(config, vf >= 0 && g->vf_at[vf].line ? g->vf_at[vf] : g->policy_at,
+			   errors);
+	if (vf < 0)
+		fprintf(errors, "[gpu %s]: %s\n", g->name, err.text);
+	else
+		fprintf(errors, "[vf %s/%d], with the VFs before it: %s\n", g->name, vf, err.text);
+	return 1;
+}
+
+int config_check_gpus(const struct config *config, struct config_known *known, FILE *errors)
+{
 	int wrong = 0;
 	uint32_t i;
-	int32_t vf;
 
 	for (i = 0; i < config->n_gpus; i++) {
 		const struct gpu_config *g = &config->gpus[i];
+		struct vgpu_driver_caps *caps = known ? &known->gpus[i] : NULL;
 
 		if (!g->ops || g->mistaken)
 			continue;
-		values.policy = g->ops;
-		memcpy(values.params, g->params, sizeof(values.params));
-		memcpy(values.vf_params, g->vf_params, sizeof(values.vf_params));
-		if (trial(g, caps_of(running, g), &values, &vf, &err) == 0)
-			continue;
-		wrong++;
-		config_print_place(config,
-				   vf >= 0 && g->vf_at[vf].line ? g->vf_at[vf] : g->policy_at,
-				   errors);
-		if (vf < 0)
-			fprintf(errors, "[gpu %s]: %s\n", g->name, err.text);
-		else
-			fprintf(errors, "[vf %s/%d], with the VFs before it: %s\n", g->name, vf,
-				err.text);
+		if (caps && caps->max_vfs == 0)
+			caps = NULL;
+		wrong += caps ? check_setup(config, g, caps, errors) : 0;
+		wrong += check_policy(config, g, caps, errors);
 	}
 	return wrong;
+}
+
+/* Notes what GPUs that vgpud has opened can do. */
+static void know(const struct config *config, const struct control *running,
+		 struct config_known *out)
+{
+	const struct gpu_config *g, *runs;
+	uint32_t i, k;
+
+	for (i = 0; i < config->n_gpus; i++)
+		for (k = 0; k < running->n_gpus; k++) {
+			g = &config->gpus[i];
+			runs = running->gpus[k].config;
+			if (strcmp(runs->name, g->name) == 0 &&
+			    strcmp(runs->device, g->device) == 0 &&
+			    engine_policy(running->gpus[k].engine)->opened)
+				out->gpus[i] = *engine_caps(running->gpus[k].engine);
+		}
+}
+
+int config_check_running(const struct config *config, const struct control *running, FILE *errors)
+{
+	struct config_known *known = calloc(1, sizeof(*known));
+	int wrong;
+
+	if (!known)
+		return -ENOMEM;
+	know(config, running, known);
+	wrong = config_check_gpus(config, known, errors);
+	free(known);
+	return wrong > 0 ? -EINVAL : 0;
 }
 
 /* Finds the file that stands for a device, on this host. False: none does. */
@@ -80,7 +129,26 @@ static bool driver_takes(const struct gpu_config *g, struct vgpu_error *err)
 	return false;
 }
 
-static int check_device(const struct config *config, const struct gpu_config *g, FILE *errors)
+/* Looks at the GPU, if that changes nothing. Negative: a start could not open it. */
+static int look(const struct gpu_config *g, struct vgpu_driver_caps *caps, FILE *untold,
+		struct vgpu_error *err)
+{
+	const struct vgpu_driver_ops *driver = vgpu_driver_for(g->device, err);
+	struct engine_config engine;
+	int r;
+
+	if (!driver || !driver->device->check || !g->ops || g->mistaken)
+		return 0;
+	config_to_engine(g, &engine);
+	r = driver->device->check(&engine.driver, caps, err);
+	if (r > 0)
+		fprintf(untold, "GPU %s: %s\n", g->name, err->text);
+	/* What it would not take is reported later, with the place. */
+	return caps->max_vfs ? 0 : r;
+}
+
+static int check_device(const struct config *config, const struct gpu_config *g,
+			struct vgpu_driver_caps *caps, FILE *errors, FILE *untold)
 {
 	struct vgpu_error err = {""};
 	char path[300];
@@ -97,18 +165,20 @@ static int check_device(const struct config *config, const struct gpu_config *g,
 			       strncmp(g->device, "vfio-user:", 10) == 0
 				       ? "is softgpu running?"
 				       : "'vgpuctl doctor' lists the GPUs of this host");
-	else if (driver_takes(g, &err))
+	else if (driver_takes(g, &err) && look(g, caps, untold, &err) >= 0)
 		return 0;
 	fprintf(errors, "%s: [gpu %s]: device = %s: %s\n", config->file, g->name, g->device,
 		err.text);
 	return 1;
 }
 
-int config_check_host(const struct config *config, FILE *errors)
+int config_check_host(const struct config *config, struct config_known *known, FILE *errors,
+		      FILE *untold)
 {
 	int wrong = 0;
 	uint32_t i;
 
+	memset(known, 0, sizeof(*known));
 	/* Without packages there may be no group: then only root can use vgpuctl. */
 	if (strcmp(config->group, CONFIG_DEFAULT_GROUP) != 0 && !getgrnam(config->group)) {
 		wrong++;
@@ -118,6 +188,6 @@ int config_check_host(const struct config *config, FILE *errors)
 			config->file, config->group);
 	}
 	for (i = 0; i < config->n_gpus; i++)
-		wrong += check_device(config, &config->gpus[i], errors);
+		wrong += check_device(config, &config->gpus[i], &known->gpus[i], errors, untold);
 	return wrong;
 }

@@ -5,13 +5,25 @@
 
 #include "state.h"
 
-/* Whether each GPU's policy takes its configured parameters: guarantees that add up to more than
- * there is are refused. CONFIG has been read without mistakes. RUNNING: the GPUs that vgpud has
- * opened, whose control thread calls; NULL: none. Prints every mistake to ERRORS, one line each.
+/* What is known of the GPUs of a configuration, by their numbers in it; max_vfs is 0 of one of
+ * which nothing is. */
+struct config_known {
+	struct vgpu_driver_caps gpus[CONFIG_MAX_GPUS];
+};
+
+/* Whether each GPU can be set up as configured, and its policy takes its parameters: memory that is
+ * not there, and guarantees that add up to more than there is, are refused. CONFIG has been read
+ * without mistakes. KNOWN may be NULL: nothing. Prints every mistake to ERRORS, one line each.
  * Returns how many there are. */
-int config_check_policies(const struct config *config, const struct control *running, FILE *errors);
+int config_check_gpus(const struct config *config, struct config_known *known, FILE *errors);
+/* The same, with what is known of the GPUs that vgpud has opened. The control thread calls. Returns
+ * 0, -EINVAL or -ENOMEM. */
+int config_check_running(const struct config *config, const struct control *running, FILE *errors);
 /* Whether this host has what the configuration names: devices, and the group. CONFIG may have
- * mistakes. Prints and returns as above. */
-int config_check_host(const struct config *config, FILE *errors);
+ * mistakes. Looks at the GPUs, as far as this changes nothing, and notes in KNOWN what they can do;
+ * prints to UNTOLD, one line each, at which it cannot look, and why. Blocks. Prints and returns as
+ * above. */
+int config_check_host(const struct config *config, struct config_known *known, FILE *errors,
+		      FILE *untold);
 
 #endif

@@ -47,8 +47,8 @@ static int read_files(const struct control *control, struct config *out, char **
 	if (!errors)
 		return -ENOMEM;
 	r = config_read(out, control->config->file, errors);
-	if (r == 0 && config_check_policies(out, control, errors) > 0)
-		r = -EINVAL;
+	if (r == 0)
+		r = config_check_running(out, control, errors);
 	fclose(errors);
 	return r;
 }
@@ -246,6 +246,7 @@ static int make(struct call *call, const struct policy_values *now, struct vgpu_
 		memcpy(want->vf_params, g->vf_params, sizeof(want->vf_params));
 	}
 	call->wanted = want;
+	call->request.keep = true; /* a GPU that is lost keeps no other from its values */
 	if (!reload->refused && !call_int(call, "force", 0)) {
 		free(call->refusal);
 		call->refusal = claimed_refusal(call->gpu, want->policy);

@@ -82,12 +82,14 @@ enum engine_ask { ENGINE_EVENT = 0, ENGINE_SNAPSHOT, ENGINE_MEMORY };
 /*
  * A request to the engine. It belongs to the engine from engine_send until engine_receive returns
  * it. The next rounds of the engine's loop answer all but changes of memory; what cannot be done
- * now is refused, never kept. RESULT is that of vgpu_core_step, or -ENODEV: the GPU is lost;
- * -E2BIG: the policy needs more memory than the engine has for it.
+ * now is refused; with KEEP, values for a GPU that is lost are kept for when it is back. RESULT is
+ * that of vgpu_core_step, or -ENODEV: the GPU is lost; -E2BIG: the policy needs more memory than
+ * the engine has for it.
  */
 struct engine_request {
 	enum engine_ask ask;
 	struct vgpu_event event;
+	bool keep;
 	struct engine_snapshot *snapshot; /* to be filled in; with ENGINE_MEMORY it may be NULL */
 	struct vgpu_memory_change memory;
 	struct vgpu_memory_plan plan; /* the answer to it */

@@ -103,9 +103,9 @@ void engine_refuse(struct engine_request *request, int r, const char *format, ..
 	va_end(args);
 }
 
-/* Of a GPU that could not be set up since the start, keeps new values for when it can: so
- * parameters that VMs have come back with it, and a reload can mend what keeps it from being set
- * up. False: the event is of another kind. */
+/* Of a GPU that could not be set up since the start, or that a reload finds lost, keeps new values
+ * for when it can be: so parameters that VMs have come back with it, and a reload can mend what
+ * keeps it from being set up. False: the event is of another kind. */
 static bool keep_values(struct engine *e, struct engine_request *request)
 {
 	const struct vgpu_event *event = &request->event;
@@ -138,8 +138,8 @@ static void answer(struct engine *e, struct engine_request *request)
 		if (e->time && e->time->catch_up)
 			e->time->catch_up(e);
 		fill_snapshot(e, request->snapshot);
-	} else if (!e->driver && !e->was_set_up && request->ask == ENGINE_EVENT &&
-		   keep_values(e, request)) {
+	} else if (!e->driver && (!e->was_set_up || request->keep) &&
+		   request->ask == ENGINE_EVENT && keep_values(e, request)) {
 		; /* kept */
 	} else if (!e->driver) {
 		engine_refuse(request, -ENODEV, "%s", e->lost_why.text);

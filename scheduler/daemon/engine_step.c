@@ -108,7 +108,7 @@ void engine_publish(struct engine *e)
 
 	if (!e->policy_changed)
 		return;
-	if (e->is_set_up) {
+	if (e->is_set_up && e->driver) {
 		e->time->values(e, false, &p->in_force);
 		p->change_waits = e->time->values(e, true, &p->to_come);
 	} else {

@@ -42,6 +42,7 @@
  *   door.c             accepts connections
  *   listen.c           sockets to listen on
  *   service.c          talks to the service manager
+ *   running.c          asks another vgpud, which runs
  *   saved.c            the drop-in for saved changes
  *   config_check.c     checks what the configuration's files do not tell
  *   trial.c            asks a core or a governor of its own whether a policy takes parameters
@@ -95,6 +96,7 @@
 #include "live.h"
 #include "log.h"
 #include "metrics.h"
+#include "running.h"
 #include "service.h"
 #include "uevents.h"
 #include "vfio/pci.h"
@@ -336,20 +338,44 @@ static int release(const char *text)
 }
 
 /* Reads and checks the configuration, and prints its mistakes. Returns how many. */
-static int read_config(struct config *config, const char *file, bool host, FILE *errors)
+static int read_config(struct config *config, const char *file, FILE *errors)
 {
-	int r = config_read(config, file, errors);
-	int wrong = r < 0 ? 1 : config_check_policies(config, NULL, errors);
+	return config_read(config, file, errors) < 0 ? 1 : config_check_gpus(config, NULL, errors);
+}
 
-	if (host && r != -ENOMEM)
-		wrong += config_check_host(config, errors);
+/* The same, of this host, too. A GPU that a running vgpud has is known to that one alone, so it is
+ * asked. */
+static int read_config_here(struct config *config, const char *file, FILE *errors)
+{
+	static struct config_known known;
+	char *untold = NULL;
+	size_t size;
+	FILE *notes = open_memstream(&untold, &size);
+	int r = notes ? config_read(config, file, errors) : -ENOMEM, wrong = r < 0, asked;
+
+	if (r != -ENOMEM)
+		wrong += config_check_host(config, &known, errors, notes);
+	if (r == 0)
+		wrong += config_check_gpus(config, &known, errors);
+	if (notes)
+		fclose(notes);
+	if (wrong == 0 && untold && *untold) {
+		asked = running_takes(config, errors);
+		wrong = asked > 0;
+		if (asked < 0)
+			fprintf(errors, "not everything can be checked before a start: %s", untold);
+	}
+	free(untold);
 	return wrong;
 }
 
 /* --check-config, and --dump-config. */
 static int look_at(struct config *config, const char *file, bool check)
 {
-	if (read_config(config, file, check, stderr) > 0)
+	int wrong =
+		check ? read_config_here(config, file, stderr) : read_config(config, file, stderr);
+
+	if (wrong > 0)
 		return EX_CONFIG;
 	if (!check)
 		config_dump(config, stdout);
@@ -367,7 +393,7 @@ static bool is_usable(struct config *config, const char *file)
 
 	if (!errors)
 		return false;
-	wrong = read_config(config, file, false, errors);
+	wrong = read_config(config, file, errors);
 	fclose(errors);
 	fputs(said, stderr);
 	for (line = strtok_r(said, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))

@@ -209,8 +209,8 @@ static int read_back(struct config *out, const struct control *control, const st
 	if (!errors)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	r = config_read_staged(out, control->config->file, errors);
-	if (r == 0 && config_check_policies(out, control, errors) > 0)
-		r = -EINVAL;
+	if (r == 0)
+		r = config_check_running(out, control, errors);
 	fclose(errors);
 	if (r < 0)
 		vgpu_error_set(err, r, "the configuration would be wrong: %.*s",

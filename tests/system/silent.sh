@@ -90,6 +90,21 @@ is_free() { [ "$(ctl --gpu late -o json vf show 1 | jq -r .state)" = available ]
 await 60 is_free
 start_guest a 1 sha256 --jobs 20; a=$guest_pid
 wait_guest $a a
+# What the check passes, a start takes: it looks at GPUs, and asks the vgpud that has one.
+too_much() { # GPU: the check finds that its VF 1 is to have more memory than it has, and nothing else
+	"$vgpud" --config "$run/vgpud.conf" --check-config >"$run/said" 2>&1
+	[ $? = 78 ] && [ "$(wc -l <"$run/said")" = 1 ] && grep -q "\[gpu $1\]: VF 1 is to have 5000 MiB, but the GPU has" "$run/said" || fail "--check-config of $1: $(cat "$run/said")"
+}
+too_much small
+cp "$run/vgpud.conf" "$run/kept.conf"
+sed -i '/^\[gpu small\]/,$d' "$run/vgpud.conf"
+printf '[vf late/1]\nmemory_mib = 5000\n' >>"$run/vgpud.conf"
+too_much late
+! ctl config reload >"$run/said" 2>&1 && grep -q "VF 1 is to have 5000 MiB" "$run/said" || fail "a reload takes what a start would not: $(cat "$run/said")"
+sed "s,$run/control.sock,$run/other.sock,; s/5000/10/" "$run/vgpud.conf" >"$run/other.conf"
+"$vgpud" --config "$run/other.conf" --check-config >"$run/said" 2>&1 || fail "$(cat "$run/said")"
+grep -q "^not everything can be checked before a start: GPU late: .*another program holds this device" "$run/said" || fail "--check-config does not say what it cannot tell: $(cat "$run/said")"
+cp "$run/kept.conf" "$run/vgpud.conf"
 # SIGHUP reloads; one with mistakes changes nothing, and the log says why.
 sed -i 's/^vfs = 2$/&\nslice_us = 3000/; ' "$run/vgpud.conf"
 kill -HUP "$vgpud_pid"
@@ -100,11 +115,24 @@ sed -i 's/slice_us = 3000/slice_us = 4/' "$run/vgpud.conf"
 kill -HUP "$vgpud_pid"
 await 30 grep -q 'the configuration was not reloaded: .*slice_us' "$run/vgpud.log"
 slice_is 3000 || fail "a wrong configuration was reloaded"
+# A GPU that was lost meanwhile keeps no other from its new values, and comes back with its own.
+kill "$softgpu_pid"; wait "$softgpu_pid"
+is_lost() { [ -n "$(lost late)" ]; }
+await 60 is_lost
+sed -i 's/slice_us = 4/slice_us = 3500/' "$run/vgpud.conf"
+ctl config reload >"$run/said" 2>&1 || fail "one GPU that is lost keeps all from a reload: $(cat "$run/said")"
+slice_is 3500 || fail "gpu0 does not have what was reloaded"
+start_softgpu --vfs 2
+await 60 comes
+[ "$(ctl --gpu late -o json policy show | jq .values.slice_us)" = 3500 ] || fail "the GPU came back without what was reloaded"
 # softgpu is no worse for it: its tenants would lose their work.
 kill -HUP "$softgpu_pid"
 start_guest b 1 sha256 --jobs 20; b=$guest_pid
 wait_guest $b b
 kill "$vgpud_pid"; wait "$vgpud_pid" || fail "vgpud ended with $?"
+sed -i '/^\[gpu small\]/,$d' "$run/vgpud.conf"
+printf '[vf late/1]\nmemory_mib = 5000\n' >>"$run/vgpud.conf"
+too_much late
 # Another program has the port of the metrics: vgpud serves them as soon as it goes.
 mkfifo "$run/hold"
 /usr/bin/python3 -c 'import socket, sys

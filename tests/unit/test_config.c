@@ -212,7 +212,7 @@ static void places_in_drop_ins(void)
 		FILE *errors = fmemopen(said, sizeof(said) - 1, "w");
 
 		CU_ASSERT_EQUAL(config_read(&config, file, errors), -EINVAL);
-		CU_ASSERT_EQUAL(config_check_policies(&config, NULL, errors), 1);
+		CU_ASSERT_EQUAL(config_check_gpus(&config, NULL, errors), 1);
 		fclose(errors);
 	}
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, ".d/x.conf:3: [gpu b]: layout = round"));
@@ -256,14 +256,14 @@ static int checked(int (*check)(const struct config *config, FILE *errors), cons
 
 static int policies(const struct config *read, FILE *errors)
 {
-	return config_check_policies(read, NULL, errors);
+	return config_check_gpus(read, NULL, errors);
 }
 
 /* Guarantees that add up to more than a GPU has are found before it is opened, for each GPU. */
 static void guarantees_add_up(void)
 {
 	static const char *const halves = "policy = qos\n[vf a/0]\nmin_ppm = 400000\n"
-					  "[vf a/2]\nmin_ppm = 400000\n";
+					  "[vf a/2]\nmin = 40 %\n";
 	char text[600];
 
 	snprintf(text, sizeof(text), "%s%s", GPU, halves);
@@ -275,6 +275,40 @@ static void guarantees_add_up(void)
 	CU_ASSERT_EQUAL(checked(policies, text), 2);
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, "[vf a/3], with the VFs before it: policy qos: "));
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, "[vf b/0], with the VFs before it: policy qos: "));
+}
+
+static int qos_param(const char *name)
+{
+	const struct vgpu_param *p = vgpu_builtin_policy("qos")->vf_params;
+	int i;
+
+	for (i = 0; strcmp(p[i].name, name) != 0; i++)
+		;
+	return i;
+}
+
+/* Parts per million can be given in percent, as claims have them, also in a profile. */
+static void percent_is_read(void)
+{
+	static const char *const wrong[] = {"101", "12.345", "-1", "30 % x", "30 ppm", "1e1"};
+	char text[400];
+	size_t i;
+
+	snprintf(text, sizeof(text),
+		 "%spolicy = qos\n[vf a/0]\nmin = 12.5\nmax = 25%%\n[vf a/1]\nmin = 7 %%\n"
+		 "[profile p]\nmin = 30\n",
+		 GPU);
+	CU_ASSERT_EQUAL(checked(policies, text), 0);
+	CU_ASSERT_EQUAL(config.gpus[0].vf_params[0][qos_param("min_ppm")], 125000);
+	CU_ASSERT_EQUAL(config.gpus[0].vf_params[0][qos_param("max_ppm")], 250000);
+	CU_ASSERT_EQUAL(config.gpus[0].vf_params[1][qos_param("min_ppm")], 70000);
+	CU_ASSERT_STRING_EQUAL(config.profiles[0].params[0].name, "min_ppm");
+	CU_ASSERT_STRING_EQUAL(config.profiles[0].params[0].value, "300000");
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		snprintf(text, sizeof(text), "%spolicy = qos\n[vf a/0]\nmin = %s\n", GPU, wrong[i]);
+		CU_ASSERT_EQUAL(read_text(text), -EINVAL);
+		CU_ASSERT_PTR_NOT_NULL(strstr(said, "want 0 to 100 percent, like 12.5"));
+	}
 }
 
 static vgpu_nsec switch_ns;
@@ -373,15 +407,37 @@ static void promises_of_a_trial(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "VF 0: policy equal: a world switch takes time"));
 }
 
+static int host(const struct config *read, FILE *errors)
+{
+	static struct config_known known;
+
+	return config_check_host(read, &known, errors, errors) +
+	       config_check_gpus(read, &known, errors);
+}
+
+/* Memory that the GPU does not have: found before a start, and by the vgpud that has the GPU. */
+static void too_much_memory(void)
+{
+	CU_ASSERT_EQUAL(checked(host, "[gpu a]\ndevice = null:memory_mib=1024\nvfs = 2\n"
+				      "[vf a/1]\nmemory_mib = 900\n"),
+			0);
+	CU_ASSERT_EQUAL(checked(host, "[gpu a]\ndevice = null:memory_mib=1024\nvfs = 2\n"
+				      "[vf a/1]\nmemory_mib = 5000\n"),
+			1);
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(said, "vgpud.conf:5: [gpu a]: VF 1 is to have 5000 MiB, but the GPU has"));
+	CU_ASSERT_EQUAL(checked(host, "[gpu a]\ndevice = null:max_vfs=2\nvfs = 3\n"), 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "vfs = 3: this GPU has at most 2"));
+}
+
 /* Devices and groups that this host does not have. */
 static void not_here(void)
 {
-	CU_ASSERT_EQUAL(checked(config_check_host, "[gpu a]\ndevice = null:\n"), 0);
-	CU_ASSERT_EQUAL(checked(config_check_host,
-				"[daemon]\ngroup = no-such-group\n"
-				"[gpu a]\ndevice = sysfs:fffe:1f:00.0\n"
-				"[gpu b]\ndevice = vfio-user:/nonexistent/pf.sock\n"
-				"[gpu c]\ndevice = nonsense:3\n[gpu d]\ndevice = null:\n"),
+	CU_ASSERT_EQUAL(checked(host, "[gpu a]\ndevice = null:\n"), 0);
+	CU_ASSERT_EQUAL(checked(host, "[daemon]\ngroup = no-such-group\n"
+				      "[gpu a]\ndevice = sysfs:fffe:1f:00.0\n"
+				      "[gpu b]\ndevice = vfio-user:/nonexistent/pf.sock\n"
+				      "[gpu c]\ndevice = nonsense:3\n[gpu d]\ndevice = null:\n"),
 			4);
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, "group = no-such-group: this host has no such group"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, "/sys/bus/pci/devices/fffe:1f:00.0: No such file"));
@@ -565,9 +621,11 @@ static const struct test tests[] = {
 	{"a mistake is reported where it stands, also in a drop-in", places_in_drop_ins},
 	{"a directory is no configuration", not_a_file},
 	{"guarantees beyond the GPU are mistakes", guarantees_add_up},
+	{"percent is read as claims have it", percent_is_read},
 	{"a GPU is tried as what it is", tried_as_its_kind},
 	{"a trial tells what a policy would promise", promises_of_a_trial},
 	{"devices and groups that do not exist are mistakes", not_here},
+	{"memory and VFs that the GPU does not have are mistakes", too_much_memory},
 	{"a dumped configuration reads back to the same", dump_round_trip},
 	{"switches have the room that is configured", room_for_switches},
 	{"drop-ins are read in the order of their names", drop_ins},

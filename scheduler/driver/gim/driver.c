@@ -79,6 +79,7 @@ static int gim_usage(struct vgpu_driver *d, vgpu_nsec *active, vgpu_nsec now)
 
 static const struct vgpu_device_face device_face = {
 	.probe = gim_probe,
+	.check = gim_check,
 	.open = gim_open,
 	.close = gim_close,
 	.fd = settings_fd,

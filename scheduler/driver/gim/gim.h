@@ -18,6 +18,8 @@ extern const struct settings_ops gim_settings;
 int gim_read_program(const char *pf, uint32_t n_vfs, struct vgpu_program *out);
 
 int gim_probe(const char *device, struct vgpu_error *err);
+int gim_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps *caps,
+	      struct vgpu_error *err);
 int gim_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 	     struct vgpu_driver_caps *caps, struct vgpu_driver_found *found, vgpu_event_sink *sink,
 	     void *data, struct vgpu_error *err);

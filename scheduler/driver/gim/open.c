@@ -135,22 +135,38 @@ static void describe(const struct pci_info *pf, struct vgpu_driver_caps *caps,
 	snprintf(caps->transport, sizeof(caps->transport), "debugfs");
 }
 
+/* Finds the GPU, and whether it can be as configured. */
+static int begin(const struct vgpu_driver_config *config, struct pci_info *pf,
+		 struct vgpu_error *err)
+{
+	int r = gim_recognise(config->device + strlen(PREFIX), pf, err);
+
+	return r == 0 ? check_config(pf, config, err) : r;
+}
+
+int gim_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps *caps,
+	      struct vgpu_error *err)
+{
+	struct pci_info pf;
+
+	(void)caps;
+	return begin(config, &pf, err);
+}
+
 int gim_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 	     struct vgpu_driver_caps *caps, struct vgpu_driver_found *found, vgpu_event_sink *sink,
 	     void *data, struct vgpu_error *err)
 {
 	struct vgpu_driver *d;
 	struct pci_info pf;
-	int r = gim_recognise(config->device + strlen(PREFIX), &pf, err);
+	int r = begin(config, &pf, err);
 
 	if (r < 0)
 		return r;
 	d = settings_new(sink, data, err);
 	if (!d)
 		return -ENOMEM;
-	r = check_config(&pf, config, err);
-	if (r == 0)
-		r = settings_lock(&d->lock, pf.address, err);
+	r = settings_lock(&d->lock, pf.address, err);
 	if (r == 0)
 		r = settings_check_vfs(&pf, err);
 	if (r == 0)

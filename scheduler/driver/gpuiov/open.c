@@ -99,22 +99,14 @@ static int read_preemption(struct vgpu_driver *d, struct vgpu_driver_caps *caps)
 	return 0;
 }
 
-static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
-		struct vgpu_partition *planned, struct vgpu_error *err)
+/* Reads what the GPU can do. */
+static int read_caps(struct vgpu_driver *d, struct vgpu_driver_caps *caps, struct vgpu_error *err)
 {
-	struct vgpu_partition_request request = {
-		.granule = GPUIOV_FB_UNIT,
-		.pf_reserve = d->config.pf_reserve,
-		.n_vfs = d->config.n_vfs,
-		.placement = d->config.placement,
-		.pinned = d->config.pinned,
-	};
 	uint32_t mib, context, id = 0, features = 0;
 	uint16_t total;
 	int r;
 
 	d->config.host = d->config.host / GPUIOV_FB_UNIT * GPUIOV_FB_UNIT;
-	request.host = d->config.host;
 	r = gpuiov_read(d, GPUIOV_FB_AVAILABLE, &mib);
 	if (r == 0)
 		r = gpuiov_read(d, GPUIOV_CONTEXT, &context);
@@ -137,6 +129,7 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 		.memory = (uint64_t)mib << 20,
 		.host = d->config.host,
 		.granule = GPUIOV_FB_UNIT,
+		.context = GPUIOV_CONTEXT_SIZE(context),
 		.chain = features & SOFTGPU_TAKES_CHAINS ? VGPU_CHAIN : 1,
 		.reset_levels = 1u << VGPU_RESET_VF | 1u << VGPU_RESET_GPU,
 	};
@@ -153,20 +146,36 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 		r = gpuiov_read_turns(d, caps);
 	if (r < 0)
 		return vgpu_error_set(err, r, "cannot read registers: %s", strerror(-r));
-	if (d->config.n_vfs > caps->max_vfs)
+	d->memory = caps->memory;
+	return 0;
+}
+
+/* Divides the memory as configured, if a GPU with these CAPS can be set up like that. */
+static int plan(const struct vgpu_driver_config *config, const struct vgpu_driver_caps *caps,
+		struct vgpu_partition *planned, struct vgpu_error *err)
+{
+	struct vgpu_partition_request request = {
+		.total = caps->memory,
+		.granule = GPUIOV_FB_UNIT,
+		.pf_reserve = config->pf_reserve,
+		.save_area = caps->context * config->n_vfs,
+		.n_vfs = config->n_vfs,
+		.placement = config->placement,
+		.pinned = config->pinned,
+		.host = config->host / GPUIOV_FB_UNIT * GPUIOV_FB_UNIT,
+	};
+
+	if (config->n_vfs > caps->max_vfs)
 		return vgpu_error_set(err, -EINVAL,
 				      "vfs = %" PRIu32 ": the GPU has at most %" PRIu32 "%s%s",
-				      d->config.n_vfs, caps->max_vfs,
+				      config->n_vfs, caps->max_vfs,
 				      caps->max_vfs == GPUIOV_MOST_VFS ? ": " : "",
 				      caps->max_vfs == GPUIOV_MOST_VFS ? WHY_NO_MORE : "");
-	d->memory = caps->memory;
-	if ((caps->memory + caps->host) / GPUIOV_FB_UNIT > 0x10000)
+	if ((caps->memory + request.host) / GPUIOV_FB_UNIT > 0x10000)
 		return vgpu_error_set(err, -E2BIG,
 				      "GPU memory and host_memory_mib together exceed the 1 TiB "
 				      "that GPU-IOV can address");
-	request.total = caps->memory;
-	request.save_area = GPUIOV_CONTEXT_SIZE(context) * d->config.n_vfs;
-	memcpy(request.sizes, d->config.sizes, sizeof(request.sizes));
+	memcpy(request.sizes, config->sizes, sizeof(request.sizes));
 	return vgpu_partition_plan(&request, planned, err);
 }
 
@@ -483,30 +492,70 @@ static void driver_close(struct vgpu_driver *d, bool lost)
 	free(d);
 }
 
+static struct vgpu_driver *new_driver(const struct vgpu_driver_config *config,
+				      vgpu_event_sink *sink, void *data)
+{
+	struct vgpu_driver *d = calloc(1, sizeof(*d));
+
+	if (d)
+		*d = (struct vgpu_driver){
+			.config = *config,
+			.sink = sink,
+			.data = data,
+			.epoll = -1,
+			.vectors = {-1, -1},
+			.command = {.poll_at = VGPU_NEVER},
+			.planned = VGPU_NEVER,
+		};
+	return d;
+}
+
+/* Opens the device, and reads what the GPU can do. */
+static int look(struct vgpu_driver *d, struct vgpu_driver_caps *caps, struct vgpu_error *err)
+{
+	int r = vfio_device_open(&d->device, d->config.device, err);
+
+	if (r == 0)
+		r = find_capabilities(d, d->config.layout, err);
+	return r == 0 ? read_caps(d, caps, err) : r;
+}
+
+/* A vfio-user device can be looked at when nobody has it. Others are taken from their drivers when
+ * they are opened. */
+static int driver_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps *caps,
+			struct vgpu_error *err)
+{
+	struct vgpu_partition planned;
+	struct vgpu_driver *d;
+	int r;
+
+	if (caps->max_vfs)
+		return plan(config, caps, &planned, err);
+	if (strncmp(config->device, "vfio-user:", 10) != 0) {
+		vgpu_error_set(err, 1, "only a start takes it from its driver, to look at it");
+		return 1;
+	}
+	d = new_driver(config, NULL, NULL);
+	if (!d)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	r = look(d, caps, err);
+	driver_close(d, false);
+	return r == -EBUSY ? 1 : r < 0 ? r : plan(config, caps, &planned, err);
+}
+
 static int driver_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 		       struct vgpu_driver_caps *caps, struct vgpu_driver_found *found,
 		       vgpu_event_sink *sink, void *data, struct vgpu_error *err)
 {
-	struct vgpu_driver *d = calloc(1, sizeof(*d));
+	struct vgpu_driver *d = new_driver(config, sink, data);
 	int r;
 
 	if (!d)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	*d = (struct vgpu_driver){
-		.config = *config,
-		.sink = sink,
-		.data = data,
-		.epoll = -1,
-		.vectors = {-1, -1},
-		.command = {.poll_at = VGPU_NEVER},
-		.planned = VGPU_NEVER,
-	};
 	*found = (struct vgpu_driver_found){.adopted = false};
-	r = vfio_device_open(&d->device, config->device, err);
+	r = look(d, caps, err);
 	if (r == 0)
-		r = find_capabilities(d, config->layout, err);
-	if (r == 0)
-		r = plan(d, caps, &found->planned, err);
+		r = plan(&d->config, caps, &found->planned, err);
 	if (r == 0)
 		r = open_host_memory(d, found, err);
 	if (r == 0)
@@ -542,6 +591,7 @@ static const struct vgpu_device_face device_face = {
 	.most_vfs = GPUIOV_MOST_VFS,
 	.why_no_more = WHY_NO_MORE,
 	.probe = driver_probe,
+	.check = driver_check,
 	.open = driver_open,
 	.close = driver_close,
 	.fd = gpuiov_fd,

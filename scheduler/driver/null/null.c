@@ -56,21 +56,21 @@ static int null_probe(const char *device, struct vgpu_error *err)
 	return r < 0 ? r : 1;
 }
 
-static int plan(const struct vgpu_driver *d, const struct vgpu_driver_config *config,
+static int plan(const struct null_options *options, const struct vgpu_driver_config *config,
 		struct vgpu_partition *out, struct vgpu_error *err)
 {
 	struct vgpu_partition_request request = {
-		.total = d->options.memory,
+		.total = options->memory,
 		.granule = GRANULE,
 		.pf_reserve = config->pf_reserve,
-		.save_area = SAVE_SLOT * d->n_vfs,
-		.n_vfs = d->n_vfs,
+		.save_area = SAVE_SLOT * config->n_vfs,
+		.n_vfs = config->n_vfs,
 		.placement = config->placement,
 	};
 
-	if (d->n_vfs > d->options.max_vfs)
-		return vgpu_error_set(err, -EINVAL, "vfs = %u: this GPU has at most %u", d->n_vfs,
-				      d->options.max_vfs);
+	if (config->n_vfs > options->max_vfs)
+		return vgpu_error_set(err, -EINVAL, "vfs = %u: this GPU has at most %u",
+				      config->n_vfs, options->max_vfs);
 	if (config->host > 0)
 		return vgpu_error_set(
 			err, -EOPNOTSUPP,
@@ -97,7 +97,36 @@ static int set_up(struct vgpu_driver *d, const struct vgpu_driver_config *config
 	r = null_read_options(config->device, &d->options, err);
 	if (r < 0)
 		return r;
-	return plan(d, config, planned, err);
+	return plan(&d->options, config, planned, err);
+}
+
+static void describe(const struct null_options *options, struct vgpu_driver_caps *caps)
+{
+	*caps = (struct vgpu_driver_caps){
+		.driver = vgpu_null_driver.name,
+		.max_vfs = options->max_vfs,
+		.memory = options->memory,
+		.granule = GRANULE,
+		.reset_levels = 1u << VGPU_RESET_VF | 1u << VGPU_RESET_GPU,
+		.chain = VGPU_CHAIN,
+		.preemption = "hard",
+	};
+	snprintf(caps->model, sizeof(caps->model), "none");
+	snprintf(caps->layout, sizeof(caps->layout), "none");
+	snprintf(caps->transport, sizeof(caps->transport), "null");
+}
+
+static int null_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps *caps,
+		      struct vgpu_error *err)
+{
+	struct null_options options;
+	struct vgpu_partition planned;
+	int r = null_read_options(config->device, &options, err);
+
+	if (r < 0)
+		return r;
+	describe(&options, caps);
+	return plan(&options, config, &planned, err);
 }
 
 /* Every open adopts the GPU: each VF has its driver up and its context saved. */
@@ -125,18 +154,7 @@ static int null_open(struct vgpu_driver **out, const struct vgpu_driver_config *
 	}
 	d->options.busy &= vgpu_first_vfs(d->n_vfs);
 	d->news[TOLD_BUSY] = d->options.busy;
-	*caps = (struct vgpu_driver_caps){
-		.driver = vgpu_null_driver.name,
-		.max_vfs = d->options.max_vfs,
-		.memory = d->options.memory,
-		.granule = GRANULE,
-		.reset_levels = 1u << VGPU_RESET_VF | 1u << VGPU_RESET_GPU,
-		.chain = VGPU_CHAIN,
-		.preemption = "hard",
-	};
-	snprintf(caps->model, sizeof(caps->model), "none");
-	snprintf(caps->layout, sizeof(caps->layout), "none");
-	snprintf(caps->transport, sizeof(caps->transport), "null");
+	describe(&d->options, caps);
 	*out = d;
 	return 0;
 }
@@ -311,6 +329,7 @@ static int null_read(struct vgpu_driver *d, uint64_t offset, void *data, uint32_
 
 static const struct vgpu_device_face device_face = {
 	.probe = null_probe,
+	.check = null_check,
 	.open = null_open,
 	.close = null_close,
 	.fd = null_fd,

@@ -113,6 +113,7 @@ static int nvidia_declare(struct vgpu_driver *d, const struct vgpu_declaration *
 
 static const struct vgpu_device_face device_face = {
 	.probe = nvidia_probe,
+	.check = nvidia_check,
 	.open = nvidia_open,
 	.close = nvidia_close,
 	.fd = nvidia_fd,

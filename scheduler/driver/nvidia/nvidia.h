@@ -89,6 +89,8 @@ int nvidia_translate(const struct nvidia_limits *limits, const struct vgpu_decla
 		     struct nvidia_scheduler *to, struct vgpu_error *err);
 
 int nvidia_probe(const char *device, struct vgpu_error *err);
+int nvidia_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps *caps,
+		 struct vgpu_error *err);
 int nvidia_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 		struct vgpu_driver_caps *caps, struct vgpu_driver_found *found,
 		vgpu_event_sink *sink, void *data, struct vgpu_error *err);

@@ -208,16 +208,31 @@ static int set_up(struct vgpu_driver *d, struct setup *s, struct vgpu_error *err
 	return r;
 }
 
+/* Finds the GPU, and whether it can be as configured. */
+static int begin(struct setup *s, struct vgpu_error *err)
+{
+	int r = nvidia_recognise(s->config->device + strlen(PREFIX), &s->pf, err);
+
+	return r == 0 ? check_config(s, err) : r;
+}
+
+int nvidia_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps *caps,
+		 struct vgpu_error *err)
+{
+	struct setup s = {.config = config};
+
+	(void)caps;
+	return begin(&s, err);
+}
+
 int nvidia_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 		struct vgpu_driver_caps *caps, struct vgpu_driver_found *found,
 		vgpu_event_sink *sink, void *data, struct vgpu_error *err)
 {
 	struct setup s = {.config = config};
 	struct vgpu_driver *d;
-	int r = nvidia_recognise(config->device + strlen(PREFIX), &s.pf, err);
+	int r = begin(&s, err);
 
-	if (r == 0)
-		r = check_config(&s, err);
 	if (r < 0)
 		return r;
 	d = calloc(1, sizeof(*d));

@@ -29,6 +29,7 @@ static int xe_usage(struct vgpu_driver *d, vgpu_nsec *active, vgpu_nsec now)
 
 static const struct vgpu_device_face device_face = {
 	.probe = xe_probe,
+	.check = xe_check,
 	.open = xe_open,
 	.close = xe_close,
 	.fd = settings_fd,

@@ -250,26 +250,42 @@ static int set_up(struct vgpu_driver *d, struct setup *s, struct vgpu_error *err
 	return r;
 }
 
+/* Finds the GPU, and whether it can be as configured. */
+static int begin(struct setup *s, struct vgpu_error *err)
+{
+	int r = xe_recognise(s->config->device + strlen(PREFIX), &s->pf, err);
+
+	if (r < 0)
+		return r;
+	s->memory = xe_has_memory(s->pf.address);
+	s->fresh = s->pf.vfs != s->config->n_vfs;
+	r = settings_check_config(&s->pf, s->config, err);
+	return r == 0 ? check_sizes(s, err) : r;
+}
+
+int xe_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps *caps,
+	     struct vgpu_error *err)
+{
+	struct setup s = {.config = config};
+
+	(void)caps;
+	return begin(&s, err);
+}
+
 int xe_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 	    struct vgpu_driver_caps *caps, struct vgpu_driver_found *found, vgpu_event_sink *sink,
 	    void *data, struct vgpu_error *err)
 {
 	struct setup s = {.config = config};
 	struct vgpu_driver *d;
-	int r = xe_recognise(config->device + strlen(PREFIX), &s.pf, err);
+	int r = begin(&s, err);
 
 	if (r < 0)
 		return r;
 	d = settings_new(sink, data, err);
 	if (!d)
 		return -ENOMEM;
-	s.memory = xe_has_memory(s.pf.address);
-	s.fresh = s.pf.vfs != config->n_vfs;
-	r = settings_check_config(&s.pf, config, err);
-	if (r == 0)
-		r = check_sizes(&s, err);
-	if (r == 0)
-		r = settings_lock(&d->lock, s.pf.address, err);
+	r = settings_lock(&d->lock, s.pf.address, err);
 	if (r == 0)
 		r = find(&s, err);
 	if (r == 0)

@@ -65,6 +65,8 @@ void xe_counters_close(struct xe_counters *c);
 extern const struct settings_ops xe_settings;
 
 int xe_probe(const char *device, struct vgpu_error *err);
+int xe_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps *caps,
+	     struct vgpu_error *err);
 int xe_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 	    struct vgpu_driver_caps *caps, struct vgpu_driver_found *found, vgpu_event_sink *sink,
 	    void *data, struct vgpu_error *err);

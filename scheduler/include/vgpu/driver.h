@@ -38,6 +38,7 @@ struct vgpu_driver_caps {
 	uint64_t memory;  /* bytes */
 	uint64_t host;	  /* bytes of host memory that the GPU reaches, addressed after its own */
 	uint64_t granule; /* bytes */
+	uint64_t context; /* bytes of its own memory in which it keeps the state of a VF */
 	uint32_t reset_levels; /* bit n: enum vgpu_reset_level n */
 	uint32_t chain;	       /* how many commands it takes at once */
 	/* How the GPU, by its own account, stops work that does not end by itself, and how long
@@ -103,6 +104,12 @@ struct vgpu_device_face {
 	 * Reads only: a refused GPU keeps the host driver that it has. Any thread. */
 	int (*probe)(const char *device, struct vgpu_error *err);
 
+	/* Optional. Whether open() would take CONFIG, as far as this can be told without a change
+	 * of the GPU. CAPS are an opened GPU's; or max_vfs is 0: then it may look at the GPU, and
+	 * writes to CAPS what it has found. Returns 0; 1: only open() can tell, for the reason in
+	 * ERR; or -errno with the reason that open() would give. Blocks. Any thread. */
+	int (*check)(const struct vgpu_driver_config *config, struct vgpu_driver_caps *caps,
+		     struct vgpu_error *err);
 	/* Opens the GPU, and enables its VFs and partitions its memory, or adopts both as they are.
 	 * Blocks. Returns 0, or -errno with the reason. */
 	int (*open)(struct vgpu_driver **out, const struct vgpu_driver_config *config,
