@@ -12,6 +12,7 @@
 #include "answer.h"
 #include "control_client.h"
 #include "domain.h"
+#include "needs.h"
 #include "reach.h"
 #include "session.h"
 #include "vfio/doctor.h"
@@ -284,52 +285,19 @@ static void next_step(const struct round *r)
 		     "does not run");
 }
 
-/* What the transport of a GPU's device needs. */
-static unsigned needs_of(const char *device)
-{
-	static const struct {
-		const char *transport;
-		unsigned needs;
-	} table[] = {{"vfio-user:", DOCTOR_NEEDS_NOTHING},
-		     {"null", DOCTOR_NEEDS_NOTHING},
-		     {"sysfs:", DOCTOR_NEEDS_PCI | DOCTOR_NEEDS_STUB}};
-	size_t i;
-
-	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-		if (strncmp(device, table[i].transport, strlen(table[i].transport)) == 0)
-			return table[i].needs;
-	return DOCTOR_NEEDS_PCI;
-}
-
-/* What vgpud's GPUs need; everything, if it has none or does not say which. */
-static unsigned needs(const struct options *o)
-{
-	struct json_object *answer = NULL, *list;
-	unsigned all = DOCTOR_NEEDS_NOTHING;
-	struct vgpu_error err;
-	int fd = client_connect(session_path(o), &err);
-	size_t i, n;
-
-	if (fd < 0)
-		return DOCTOR_NEEDS_ALL;
-	client_call(fd, "gpu.list", NULL, &answer, &err);
-	close(fd);
-	list = get(answer, "gpus");
-	n = count(list);
-	for (i = 0; i < n; i++)
-		all |= needs_of(get_text(at(list, i), "device"));
-	json_object_put(answer);
-	return n > 0 ? all : DOCTOR_NEEDS_ALL;
-}
-
 bool doctor(const struct options *o, bool colour)
 {
 	struct round r = {.list = o->json ? json_object_new_array() : NULL,
 			  .colour = colour,
 			  .well = true};
+	struct needs needs;
 
 	ask_vgpud(o, &r);
-	vfio_doctor(finding, &r, needs(o));
+	needs = needs_find(r.gpus, session_path(o));
+	vfio_doctor(finding, &r, needs.all);
+	if (needs.mistaken)
+		finding(&r, DOCTOR_BAD, "configuration", "it cannot be used",
+			"'vgpud --check-config' prints its mistakes");
 	check_vgpud(&r);
 	check_hook(&r);
 	check_qemu(o, &r);
