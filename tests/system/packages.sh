@@ -24,12 +24,13 @@ command -v lintian >/dev/null || { echo "skipped: lintian is missing"; exit 77; 
 lintian --allow-root --fail-on error "$run"/debs/*.deb >"$run/lintian.log" 2>&1 || fail "lintian finds errors in the packages"
 within() { chroot "$root" /usr/bin/env PATH=/usr/sbin:/usr/bin:/sbin:/bin SYSTEMD_OFFLINE=1 DEBIAN_FRONTEND=noninteractive "$@"; }
 # dpkg_as_on_a_host ARGS...: dpkg, whose scripts find a running systemd: one that notes in $root/tmp/units what it is told, and that
-# says of every unit that it is active.
+# says of every unit that it is active, but for the socket units that earlier packages had.
 mkdir "$root/tmp/systemd"
 cat >"$root/tmp/systemd/systemctl" <<'SH'
 #!/bin/sh
 for w; do case $w in --*) ;; *) words="${words:+$words }$w" ;; esac; done
 echo "$words" >>/tmp/units
+case $words in is-active*.socket) exit 3 ;; esac
 case $words in preset* | is-enabled*) exec /usr/bin/systemctl "$@" ;; esac
 SH
 chmod +x "$root/tmp/systemd/systemctl"

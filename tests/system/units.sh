@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 command -v systemd-analyze >/dev/null || { echo "skipped: systemd-analyze is missing"; exit 77; }
 mkdir "$run/units"
-cp "$VGPU_BUILD"/tools/{packaging/systemd,libvirt/daemon}/*.service "$(dirname "$0")"/../../tools/packaging/systemd/*.{service,socket,timer} "$run/units/"
+cp "$VGPU_BUILD"/tools/{packaging/systemd,libvirt/daemon}/*.service "$(dirname "$0")"/../../tools/packaging/systemd/*.{service,socket,target,timer} "$run/units/"
 sed -i "s|^ExecStart=.*/vgpud-libvirt$|ExecStart=/bin/true|; s|^ExecStart=[^ ]*/vgpud$|ExecStart=$vgpud|; s|^ExecStart=[^ ]*/softgpu|ExecStart=$softgpu|; s|^Exec\([A-Z][a-z]*\)=[^ ]*/vgpuctl|Exec\1=$vgpuctl|" "$run"/units/*.service
 mv "$run/units/vgpud-softgpu@.service" "$run/units/vgpud-softgpu@soft0.service"
 # Prints what systemd-analyze says about vgpud's units, without its remarks about other units.
@@ -30,6 +30,11 @@ has() { # SECTION KEY WORD: a line of the section sets KEY to words of which WOR
 		END {exit !found}' "$run/units/vgpud-softgpu@soft0.service" || fail "softgpu's unit lacks $2=$3"
 }
 has Unit Wants modprobe@nvidia_uvm.service
+# vgpud starts after softgpu, and does not wait for its stop, which waits for VMs.
+has Unit Before vgpud-softgpu.target
+has Unit Wants vgpud-softgpu.target
+grep -q '^Before=.*vgpud.service' "$run/units/vgpud-softgpu@soft0.service" && fail "vgpud waits while softgpu is stopped"
+grep -qx 'Before=vgpud.service' "$run/units/vgpud-softgpu.target" || fail "vgpud does not start after softgpu"
 for unit in modprobe@nvidia_uvm nvidia-persistenced nvidia-fabricmanager; do has Unit After $unit.service; done
 grep -qx 'ExecStartPre=+-/usr/bin/nvidia-modprobe -c 0 -u' "$run/units/vgpud-softgpu@soft0.service" || fail "softgpu's unit does not make nvidia-uvm's files"
 for unit in "$run"/units/*.service; do
