@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -35,6 +36,9 @@ struct vfio_server {
 	int epoll, wake;
 	int spare; /* a descriptor that is given up to refuse a client where no other is left */
 	bool stop;
+	_Atomic bool asked; /* ANSWER is to be called */
+	void (*answer)(void *data);
+	void *answer_data;
 	struct budget budget; /* the thread's */
 	pthread_mutex_t lock; /* of the list; the thread holds it except while it waits */
 	struct vfio_endpoint *endpoints;
@@ -88,8 +92,7 @@ static void serve(struct vfio_endpoint *e, uint32_t events)
 		epoll_ctl(e->server->epoll, EPOLL_CTL_MOD, c->fd, &want);
 }
 
-/* Tells a second client that the device is in use, and disconnects it. */
-static void refuse(int fd)
+void vfio_server_refuse(int fd)
 {
 	struct vfio_user_header header = {
 		.command = VFIO_USER_VERSION,
@@ -99,6 +102,12 @@ static void refuse(int fd)
 	};
 
 	send(fd, &header, sizeof(header), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Tells a second client that the device is in use, and disconnects it. */
+static void refuse(int fd)
+{
+	vfio_server_refuse(fd);
 	close(fd);
 }
 
@@ -140,8 +149,6 @@ static void accept_client(struct vfio_endpoint *e)
 		return;
 	}
 	e->c.fd = fd;
-	if (e->ops->connected)
-		e->ops->connected(e->device);
 	if (epoll_ctl(e->server->epoll, EPOLL_CTL_ADD, fd, &want) < 0)
 		disconnect(e);
 }
@@ -197,6 +204,8 @@ static void *server_thread(void *arg)
 		for (i = 0; i < n; i++) {
 			if (!events[i].data.ptr) {
 				vgpu_eventfd_drain(s->wake);
+				if (atomic_exchange(&s->asked, false))
+					s->answer(s->answer_data);
 				continue;
 			}
 			/* Look for the endpoint: it may have been removed since epoll_wait
@@ -255,6 +264,34 @@ void vfio_server_limit(struct vfio_server *s, uint32_t percent, vgpu_nsec most)
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* Makes an endpoint with a LISTENER, or with a client. 0 or -ENOMEM. */
+static int add_endpoint(struct vfio_server *s, int listener, int connection,
+			const struct vfio_server_ops *ops, void *device, struct vfio_endpoint **out)
+{
+	struct vfio_endpoint *e = calloc(1, sizeof(*e));
+	struct epoll_event want = {.events = EPOLLIN};
+	unsigned i;
+
+	if (!e)
+		return -ENOMEM;
+	*e = (struct vfio_endpoint){.server = s,
+				    .ops = ops,
+				    .device = device,
+				    .listener = listener,
+				    .c = {.fd = connection}};
+	want.data.ptr = listener >= 0 ? (void *)e : &e->c;
+	vfio_mutex_init(&e->lock);
+	for (i = 0; i < VFIO_USER_MAX_VECTORS; i++)
+		e->vectors[i] = -1;
+	*out = e;
+	pthread_mutex_lock(&s->lock);
+	e->next = s->endpoints;
+	s->endpoints = e;
+	epoll_ctl(s->epoll, EPOLL_CTL_ADD, listener >= 0 ? listener : connection, &want);
+	pthread_mutex_unlock(&s->lock);
+	return 0;
+}
+
 int vfio_server_add(struct vfio_server *s, const char *path, const struct vfio_server_ops *ops,
 		    void *device, struct vfio_endpoint **out, struct vgpu_error *err)
 {
@@ -262,7 +299,7 @@ int vfio_server_add(struct vfio_server *s, const char *path, const struct vfio_s
 
 	if (fd < 0)
 		return fd;
-	r = vfio_server_adopt(s, fd, ops, device, out);
+	r = add_endpoint(s, fd, -1, ops, device, out);
 	if (r < 0) {
 		close(fd);
 		return vgpu_error_set(err, r, "%s: out of memory", path);
@@ -271,29 +308,19 @@ int vfio_server_add(struct vfio_server *s, const char *path, const struct vfio_s
 	return 0;
 }
 
-int vfio_server_adopt(struct vfio_server *s, int listener, const struct vfio_server_ops *ops,
+int vfio_server_adopt(struct vfio_server *s, int connection, const struct vfio_server_ops *ops,
 		      void *device, struct vfio_endpoint **out)
 {
-	struct vfio_endpoint *e = calloc(1, sizeof(*e));
-	struct epoll_event want = {.events = EPOLLIN, .data.ptr = e};
-	unsigned i;
-
-	if (!e)
-		return -ENOMEM;
-	*e = (struct vfio_endpoint){
-		.server = s, .ops = ops, .device = device, .listener = listener, .c = {.fd = -1}};
-	vfio_mutex_init(&e->lock);
-	for (i = 0; i < VFIO_USER_MAX_VECTORS; i++)
-		e->vectors[i] = -1;
-	*out = e;
-	pthread_mutex_lock(&s->lock);
-	e->next = s->endpoints;
-	s->endpoints = e;
-	epoll_ctl(s->epoll, EPOLL_CTL_ADD, listener, &want);
-	pthread_mutex_unlock(&s->lock);
-	return 0;
+	return add_endpoint(s, -1, connection, ops, device, out);
 }
 
+void vfio_server_ask(struct vfio_server *s, void (*answer)(void *data), void *data)
+{
+	s->answer = answer;
+	s->answer_data = data;
+	atomic_store(&s->asked, true);
+	vgpu_eventfd_signal(s->wake);
+}
 void vfio_server_remove(struct vfio_endpoint *e)
 {
 	struct vfio_server *s = e->server;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
@@ -23,7 +24,9 @@
 /* Most of these processes at once; to make room, those that have not ended are killed. */
 #define CLOSERS 16u
 
-static int closers[CLOSERS]; /* descriptors of the processes; 0: none */
+static bool closes; /* this program's main() has called vgpu_untrusted_main() */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int closers[CLOSERS]; /* descriptors of the processes; 0: none. Protected by LOCK */
 
 void vgpu_untrusted_prepare(int fd)
 {
@@ -32,6 +35,13 @@ void vgpu_untrusted_prepare(int fd)
 	setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
 	/* Otherwise the next read would discard an urgent byte, and what goes with it, unseen. */
 	setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &yes, sizeof(yes));
+}
+
+void vgpu_untrusted_allow(int fd)
+{
+	const int yes = 1;
+
+	setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &yes, sizeof(yes));
 }
 
 ssize_t vgpu_untrusted_receive(int fd, void *data, size_t size)
@@ -82,19 +92,31 @@ static int *find_room(void)
 	return NULL;
 }
 
+bool vgpu_untrusted_reap(void)
+{
+	bool busy = false;
+	uint32_t i;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < CLOSERS; i++)
+		busy |= !reap(&closers[i]);
+	pthread_mutex_unlock(&lock);
+	return busy;
+}
+
 /* Closes the socket by a process that has it, and that ends when this one has it no more. False:
  * there is no such process. */
 static bool close_elsewhere(int *fd)
 {
 	char *argv[] = {(char *)"vgpu-closer", (char *)ARGUMENT, NULL}, *environment[] = {NULL};
-	int *room = find_room(), ends[2];
+	int *room, ends[2];
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
 	sigset_t none;
 	bool started;
 	pid_t pid;
 
-	if (!room || pipe2(ends, O_CLOEXEC) < 0)
+	if (!closes || pipe2(ends, O_CLOEXEC) < 0)
 		return false;
 	sigemptyset(&none);
 	posix_spawn_file_actions_init(&actions);
@@ -103,7 +125,10 @@ static bool close_elsewhere(int *fd)
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
 	posix_spawn_file_actions_adddup2(&actions, *fd, STDIN_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, ends[0], STDOUT_FILENO);
-	started = posix_spawn(&pid, "/proc/self/exe", &actions, &attr, argv, environment) == 0;
+	pthread_mutex_lock(&lock);
+	room = find_room();
+	started = room &&
+		  posix_spawn(&pid, "/proc/self/exe", &actions, &attr, argv, environment) == 0;
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&actions);
 	if (started) {
@@ -112,6 +137,7 @@ static bool close_elsewhere(int *fd)
 			*room = 0;
 		vgpu_close(fd);
 	}
+	pthread_mutex_unlock(&lock);
 	close(ends[0]);
 	close(ends[1]);
 	return started;
@@ -162,6 +188,7 @@ bool vgpu_untrusted_main(int argc, char **argv)
 {
 	char byte;
 
+	closes = true;
 	if (argc != 2 || strcmp(argv[1], ARGUMENT) != 0)
 		return false;
 	/* Ends when the starter has closed its copy of the socket: the one here is the last. */

@@ -133,15 +133,21 @@ int vfio_server_create(struct vfio_server **out, const char *name, int fifo, str
 	return -ENOSYS;
 }
 
-int vfio_server_adopt(struct vfio_server *server, int listener, const struct vfio_server_ops *ops,
+int vfio_server_adopt(struct vfio_server *server, int connection, const struct vfio_server_ops *ops,
 		      void *device, struct vfio_endpoint **out)
 {
 	(void)server;
-	(void)listener;
+	(void)connection;
 	(void)ops;
 	(void)device;
 	(void)out;
 	return -ENOSYS;
+}
+
+void vfio_server_ask(struct vfio_server *server, void (*call)(void *data), void *data)
+{
+	(void)server;
+	call(data);
 }
 
 void vfio_endpoint_irq(struct vfio_endpoint *endpoint, uint32_t vector)

@@ -23,14 +23,12 @@ int vf_process_start(struct vf_process *p, bool alone, struct vgpu_error *err)
 	const char *const args[] = {"--vf",	"0",	  "--vram", "268435456", "--layout",
 				    "navi",	"--user", "65534",  "--group",	 "65534",
 				    "--device", device,	  NULL};
-	int pair[2] = {-1, -1}, fds[VF_DMA_FD - VF_CONTROL_FD], page_fd, listener, r = 0;
+	int pair[2] = {-1, -1}, fds[VF_DMA_FD - VF_CONTROL_FD], page_fd, r = 0;
 
 	*p = (struct vf_process){.pidfd = -1, .control = -1, .notice = -1};
 	page_fd = memfd_create("page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	p->notice = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (page_fd < 0 || listener < 0 || p->notice < 0 ||
-	    ftruncate(page_fd, sizeof(*p->page)) < 0 ||
+	if (page_fd < 0 || p->notice < 0 || ftruncate(page_fd, sizeof(*p->page)) < 0 ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		r = vgpu_error_set(err, -errno, "descriptors: %s", strerror(errno));
 	p->control = pair[0];
@@ -45,13 +43,11 @@ int vf_process_start(struct vf_process *p, bool alone, struct vgpu_error *err)
 	fds[VF_CONTROL_FD - PROGRAM_FIRST_FD] = pair[1];
 	fds[VF_PAGE_FD - PROGRAM_FIRST_FD] = page_fd;
 	fds[VF_NOTICE_FD - PROGRAM_FIRST_FD] = p->notice;
-	fds[VF_LISTENER_FD - PROGRAM_FIRST_FD] = listener;
 	r = r ? r
 	      : program_start("softgpu-vf", args, fds, VF_DMA_FD - VF_CONTROL_FD, &p->pid,
 			      &p->pidfd, err);
 	vgpu_close(&pair[1]);
 	vgpu_close(&page_fd);
-	vgpu_close(&listener);
 	return r;
 }
 

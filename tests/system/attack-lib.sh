@@ -138,7 +138,7 @@ attack_all() {
 		[ $result != 3 ] || echo "skipped: $kind is not possible here: $(cat "$run/attack.txt")"
 		[ $result = 0 ] || [ $result = 3 ] || fail "the attack $kind ended with $result: $(cat "$run/attack.txt")"
 		# It is served again, within the time that a process has to say that it is there.
-		"$attack" look "$run/gpu/vf3.sock" 30 >"$run/look.txt" || fail "after $kind the VF is not served"
+		timeout 60 "$attack" look "$run/gpu/vf3.sock" 30 >"$run/look.txt" || fail "after $kind the VF is not served"
 		await 30 free_again
 	done
 	await 10 no_more_descriptors "$had"
@@ -158,10 +158,8 @@ use_impostors() {
 becomes() { echo "$1" >"$IMPOSTOR"; }
 runs() { [ -n "$(process_of "$1")" ]; }
 # ends N: kills the process of VF N, as soon as there is one.
-ends() {
-	await 30 runs "$1"
-	kill -9 "$(process_of "$1")"
-}
+kills() { kill -9 "$(process_of "$1")" 2>/dev/null; }
+ends() { await 30 kills "$1"; }
 descriptors() { find "/proc/$softgpu_pid/fd" -type l | wc -l; }
 no_more_descriptors() { [ "$(descriptors)" -le "$1" ]; }
 # end_tenants: the neighbours' results are right, and everything ends as it does without attacks.

@@ -26,6 +26,10 @@ for n in 0 1 2 3; do
 	for t in /proc/"$p"/task/*; do
 		case $(cat "$t/comm") in sv-server | sv-bell) [ "$(awk '{print $41}' "$t/stat")" = 0 ] || fail "$(cat "$t/comm") is real-time" ;; esac
 	done
+	# It has no listener: whoever takes it over cannot accept the VF's next client.
+	for socket in $(find "/proc/$p/fd" -lname 'socket:*' -printf '%l\n' | tr -dc '0-9\n'); do
+		! awk -v inode="$socket" '$7 == inode && $4 == "00010000" {found = 1} END {exit !found}' /proc/net/unix || fail "VF $n's process can accept clients"
+	done
 	# Of all partitions' files it has its own VF's.
 	find "/proc/$p/fd" -lname '/memfd:softgpu (deleted)' -exec stat -Lc "$n %i" {} + >>"$run/files"
 done
@@ -43,7 +47,7 @@ for signal in STOP KILL; do
 done
 start_guest next 3 mandelbrot --jobs 2; wait_guest $guest_pid next
 await 60 is 3 state available
-kinds=${*:-deaf hold scribble truncate notices late}
+kinds=${*:-deaf hold scribble truncate notices late lingers keeps}
 for kind in $kinds; do
 	observe before
 	becomes $kind
@@ -53,6 +57,7 @@ for kind in $kinds; do
 	becomes none
 	ends 3
 	"$attack" look "$run/gpu/vf3.sock" 30 >"$run/look.txt" || fail "after $kind the VF is not served"
+	! grep -q "impostor: accepts" "$run"/*.log || fail "who has taken over a process accepts clients of the next one"
 done
 await 10 no_more_descriptors "$had"
 end_tenants

@@ -19,6 +19,7 @@
 
 #include "attack.h"
 #include "guest.h"
+#include "lingering.h"
 #include "vfio/device.h"
 #include "vfio/user_proto.h"
 #include "vgpu/clock.h"
@@ -227,6 +228,30 @@ static void descriptors(struct vfio_device *d)
 			return;
 }
 
+/* A socket whose last close takes long, in place of a file for DMA. */
+static void lingers(struct vfio_device *d)
+{
+	struct {
+		struct vfio_user_header header;
+		struct vfio_user_dma_map map;
+	} m = {.header = {.command = VFIO_USER_DMA_MAP,
+			  .size = sizeof(m),
+			  .flags = VFIO_USER_NO_REPLY},
+	       .map = {.argsz = sizeof(m.map), .flags = 3, .size = 4096}};
+	struct iovec part = {&m, sizeof(m)};
+	int fd = lingering(120), i;
+
+	if (fd < 0)
+		return;
+	/* So often that the receiver is not done when this process closes it: the last close is not
+	 * its own. */
+	for (i = 0; i < 100; i++)
+		vgpu_socket_send(vfio_fd(d), &part, 1, &fd, 1, MSG_DONTWAIT);
+	close(fd);
+	while (attack_goes_on() && vfio_check(d) == 0)
+		usleep(1000);
+}
+
 static void resets(struct vfio_device *d)
 {
 	unsigned n = 0;
@@ -307,6 +332,8 @@ static const struct kind {
 	{"crowd", crowd, NULL},
 	/* sends so many descriptors at once that some are cut off */
 	{"descriptors", descriptors, NULL},
+	/* sends a descriptor whose close takes two minutes */
+	{"lingers", lingers, NULL},
 	/* resets its VF, and leaves and comes back */
 	{"resets", resets, NULL},
 	/* its driver starts and stops as often as it may, each time in an exclusive window */

@@ -6,6 +6,16 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/attack-lib.sh"
 start_tenants
-kinds="interrupts registers doorbells requests maps crowd descriptors resets windows silence"
+# A reset by an operator replaces a process that its client has stopped, at once.
+: >"$run/attack.txt"
+"$attack" lingers "$run/gpu/vf3.sock" 600 >"$run/attack.txt" 2>&1 &
+pids+=($!)
+await 30 grep -q begun "$run/attack.txt"
+ctl vf reset 3
+replaced() { grep -q "VF 3: its process does not answer after a reset" "$run/softgpu.log"; }
+await 30 replaced
+kill "${pids[-1]}" 2>/dev/null
+await 60 is 3 state available
+kinds="interrupts registers doorbells requests maps crowd descriptors lingers resets windows silence"
 [ -z "$tsan" ] || kinds="registers crowd descriptors resets silence" # in which threads have most to do with each other
 attack_all "${*:-$kinds}"

@@ -9,6 +9,8 @@
  *   truncate  truncates and punches what it shares, and fills what can be filled
  *   hold      keeps the lock of the page's file, from before the device has sealed it
  *   notices   asks the device to look, without an end
+ *   lingers   sends the device descriptors whose close takes a minute, and ends
+ *   keeps     leaves a process behind that accepts clients
  *   late      says that it has stopped, and fails, and has work, all at once, without an end
  *
  * As a worker, from when it has its first run:
@@ -35,8 +37,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "lingering.h"
 #include "page.h"
 #include "protocol.h"
+#include "vgpu/local_socket.h"
 
 static void become(const char *name, char **argv)
 {
@@ -129,11 +133,48 @@ static void hold_lock(void)
 		perror("impostor: userfaultfd");
 }
 
+/* Sends a descriptor, and ends, so that the last close of it is the receiver's. */
+static void send_lingering(int to)
+{
+	struct iovec part = {(char[]){0}, 1};
+	int fd = lingering(60);
+
+	if (fd < 0 || vgpu_socket_send(to, &part, 1, &fd, 1, MSG_DONTWAIT) < 0)
+		fprintf(stderr, "impostor: nobody takes the descriptor\n");
+	usleep(500000); /* it does not end so often that the records of it hide all others */
+	_exit(0);
+}
+
+/* A process that outlives this one, and has what it had: accepts what others want to be accepted.
+ */
+static void keep_all(void)
+{
+	int fd, accepts;
+	socklen_t size;
+
+	if (fork() != 0)
+		return;
+	alarm(60);
+	for (;;) {
+		for (fd = VF_CONTROL_FD; fd < 32; fd++) {
+			accepts = 0;
+			size = sizeof(accepts);
+			if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &accepts, &size) < 0 ||
+			    !accepts || accept4(fd, NULL, NULL, SOCK_NONBLOCK) < 0)
+				continue;
+			fprintf(stderr, "impostor: accepts a client of its successor's\n");
+			sleep(60);
+		}
+		usleep(100);
+	}
+}
+
 static void be_vf(const char *kind)
 {
 	struct vf_page *page =
 		mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, VF_PAGE_FD, 0);
-	bool quiet = strcmp(kind, "deaf") == 0 || strcmp(kind, "hold") == 0;
+	bool quiet = strcmp(kind, "deaf") == 0 || strcmp(kind, "hold") == 0 ||
+		     strcmp(kind, "keeps") == 0;
 
 	if (page == MAP_FAILED)
 		_exit(1);
@@ -141,6 +182,10 @@ static void be_vf(const char *kind)
 		hold_lock();
 	atomic_store(&page->ready, 1);
 	notify(VF_NOTICE_FD);
+	if (strcmp(kind, "lingers") == 0)
+		send_lingering(VF_CONTROL_FD);
+	if (strcmp(kind, "keeps") == 0)
+		keep_all();
 	while (!quiet) {
 		if (strcmp(kind, "scribble") == 0)
 			scribble((uint32_t *)page, sizeof(*page));

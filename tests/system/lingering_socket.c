@@ -22,5 +22,13 @@ int lingering(int seconds)
 		return -errno;
 	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
 		;
+	/* The peer outlives whoever sends the descriptor: its end would be the linger's. */
+	if (fork() == 0) {
+		dup2(listener, 0);
+		close_range(1, ~0u, 0);
+		sleep((unsigned)seconds);
+		_exit(0);
+	}
+	close(listener);
 	return fd;
 }

@@ -17,7 +17,7 @@
  * Not more can be done here about kernels older than 6.10, where any process that closes a unix
  * socket may have to close what the kernel's garbage collector finds in others.
  *
- * One thread at a time, unless noted.
+ * Any thread.
  */
 #ifndef VGPU_UNTRUSTED_H
 #define VGPU_UNTRUSTED_H
@@ -27,17 +27,25 @@
 #include <sys/types.h>
 
 /* Makes the kernel refuse descriptors for a socket and, if it listens, for all connections to it,
- * where the kernel can; and urgent bytes come in line with others. Any thread. */
+ * where the kernel can; and urgent bytes come in line with others. */
 void vgpu_untrusted_prepare(int fd);
+
+/* Lets descriptors come again, for a connection whose receiver can wait for their end. */
+void vgpu_untrusted_allow(int fd);
 
 /* recv() with MSG_DONTWAIT on a prepared socket. How many bytes came, 0 at the end, or -errno;
  * -EPERM: a descriptor goes with some of these bytes, or comes behind them; all stay unread. */
 ssize_t vgpu_untrusted_receive(int fd, void *data, size_t size);
 
-/* Closes a connection, in a process of its own if there are unread descriptors. */
+/* Closes a connection, in a process of its own if there are unread descriptors. It stays open if
+ * there can be no such process. */
 void vgpu_untrusted_close(int *fd);
 /* Closes a listener, and each connection that waits there. */
 void vgpu_untrusted_close_listener(int *fd);
+
+/* Frees what such processes leave when they have ended; the next close does so, too. Whether some
+ * go on. */
+bool vgpu_untrusted_reap(void);
 
 /* What that process runs: the program's main() calls it first, with its arguments. True: this was
  * such a process, and has done its work; main() returns 0. */

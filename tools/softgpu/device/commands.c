@@ -417,6 +417,8 @@ void command_reset_by_pf(struct softgpu *gpu, int index)
 	if (gpu->running == index)
 		link_log_stuck(gpu->vfs[index].link);
 	command_vf_reset(gpu, index);
+	if ((uint32_t)index < gpu->enabled)
+		link_check(gpu->vfs[index].link);
 }
 
 /* Resets the whole GPU: VFs are disabled and memory is cleared. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doors.h"
 #include "gpu.h"
 #include "leaving.h"
 #include "link.h"
@@ -188,6 +189,8 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 	r = status_create(gpu, err);
 	if (r == 0)
 		r = leaving_create(&gpu->leaving, gpu, err);
+	if (r == 0)
+		r = doors_create(&gpu->doors, gpu, err);
 	if (r == 0 && config->device)
 		r = workers_create(gpu, err);
 	if (r == 0)
@@ -216,6 +219,7 @@ void softgpu_destroy(struct softgpu *gpu)
 	for (i = 0; i < SOFTGPU_MAX_VFS && gpu->workers; i++)
 		workers_end(gpu, (int)i);
 	softgpu_unlock(gpu);
+	doors_destroy(gpu->doors);
 	leaving_destroy(gpu->leaving);
 	workers_destroy(gpu->workers);
 	gpu->workers = NULL;

@@ -36,6 +36,7 @@ struct channel {
 /* COMING: nothing of a VF is being copied back to GPU memory. */
 #define MEMORY_NOWHERE UINT64_MAX
 
+struct doors;
 struct leaving;
 struct link;
 struct local;
@@ -150,6 +151,7 @@ struct softgpu {
 	vgpu_nsec ask_at; /* when to ask VF processes for an answer next */
 
 	struct leaving *leaving; /* processes that have been asked to exit */
+	struct doors *doors;
 	struct workers *workers; /* NULL: VF processes compute by themselves */
 	pthread_t sequencer, filler;
 	uint32_t n_threads; /* how many of these run, in this order */

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "doors.h"
 #include "groups.h"
 #include "link.h"
 #include "local.h"
@@ -25,6 +26,7 @@
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
+#include "vgpu/untrusted.h"
 #include "workers.h"
 
 /* How long a process may take to stop after KILLING, or with workers; then it is killed. */
@@ -34,6 +36,8 @@
 /* How long a process may take to start; and how long the device waits after one that could not. */
 #define START_MS 10000
 #define AGAIN_MS 1000
+/* How long a process may take to answer after a reset. */
+#define ANSWER_MS 2000
 /* How often a thread that waits for the end of a process checks whether the device must end. */
 #define GONE_MS 200
 /* The page of a process that notifies the device is read at most PAGE_READS times in PAGE_READS_IN,
@@ -58,14 +62,18 @@ struct link {
 	struct vf_page unused;
 	struct vf_page *mapped; /* the page of the process, from its start */
 	pid_t pid;
-	int pidfd, control, notice, wake, epoll, page_fd, listener;
-	bool ready; /* PAGE is the process's */
+	int pidfd, control, notice, wake, epoll, page_fd;
+	int listener; /* never anybody else's */
+	int client;   /* a copy of the connection that the process has; -1: no client */
+	bool leaves;  /* the client had gone when the process was asked last */
+	bool ready;   /* PAGE is the process's */
 	bool kill;
 
 	uint32_t run, context, to_vf, asked; /* serials */
 	bool stopping, boosted;
 	vgpu_nsec stopped; /* with workers: when it was told to stop; VGPU_NEVER: at once */
 	vgpu_nsec deadline;
+	vgpu_nsec answer_by; /* for link_check(); VGPU_NEVER: it has not been called */
 
 	/* what was read last */
 	uint64_t limit; /* of the process's memory, beside GROUPS_ALLOWANCE */
@@ -109,7 +117,7 @@ void link_wake(struct link *l)
 void link_kill(struct link *l)
 {
 	l->kill = true;
-	l->deadline = VGPU_NEVER;
+	l->deadline = l->answer_by = VGPU_NEVER;
 	if (l->started)
 		pidfd_send_signal(l->pidfd, SIGKILL, NULL, 0);
 	/* The VF's thread continues at once, because the process's end may take as long as its
@@ -124,11 +132,41 @@ static vgpu_nsec kill_after(const struct link *l)
 
 vgpu_nsec link_deadline(const struct link *l)
 {
-	return l->deadline;
+	return l->deadline < l->answer_by ? l->deadline : l->answer_by;
+}
+
+/* Kills the process, for the reason that is logged. */
+static void end_for(struct link *l, const char *why)
+{
+	fprintf(stderr, "<4>softgpu: VF %d: its process %s and is killed\n", l->vf, why);
+	link_kill(l);
+}
+
+static bool has_answered(const struct link *l)
+{
+	return !l->ready || atomic_load(&l->page->answered) == l->asked;
+}
+
+void link_check(struct link *l)
+{
+	if (!l->ready || l->kill || l->answer_by != VGPU_NEVER)
+		return;
+	l->answer_by = vgpu_now() + ANSWER_MS * VGPU_MSEC;
+	link_set(l, &l->page->asked, ++l->asked);
+	pthread_cond_signal(&l->gpu->sequencer_cond);
 }
 
 void link_overdue(struct link *l)
 {
+	if (l->answer_by <= vgpu_now()) {
+		l->answer_by = VGPU_NEVER;
+		if (!has_answered(l)) {
+			end_for(l, "does not answer after a reset");
+			return;
+		}
+	}
+	if (l->deadline > vgpu_now())
+		return;
 	/* Another worker may have begun to start or end since the deadline was set. */
 	if (l->gpu->workers && l->stopping && l->stopped != VGPU_NEVER) {
 		l->deadline = l->stopped + kill_after(l) + workers_stop_most(l->gpu, l->stopped);
@@ -442,8 +480,6 @@ static void read_page(struct link *l)
 	if (!l->ready || notices == l->notices)
 		return;
 	l->notices = notices;
-	if (atomic_load(&l->page->client))
-		l->gpu->used |= 1u << l->vf;
 	read_counters(l);
 	read_status(l);
 	if (atomic_load(&l->page->status) >> 32 == atomic_load(&l->page->generation))
@@ -468,22 +504,33 @@ static void look_for_worker(struct link *l)
 			l->vf);
 }
 
+static bool client_has_gone(const struct link *l)
+{
+	struct pollfd gone = {l->client, POLLRDHUP, 0};
+
+	return l->client >= 0 && poll(&gone, 1, 0) > 0;
+}
+
 void links_ask(struct softgpu *gpu)
 {
+	bool gone;
 	uint32_t i;
 
 	for (i = 0; i < gpu->enabled; i++) {
 		struct link *l = gpu->vfs[i].link;
 
-		if (!l->ready || l->kill)
+		if (!l->ready || l->kill || l->answer_by != VGPU_NEVER)
 			continue;
-		if (atomic_load(&l->page->answered) != l->asked) {
-			fprintf(stderr,
-				"<4>softgpu: VF %d: its process does not answer and is killed\n",
-				l->vf);
-			link_kill(l);
+		if (!has_answered(l)) {
+			end_for(l, "does not answer");
 			continue;
 		}
+		gone = client_has_gone(l);
+		if (gone && l->leaves) {
+			end_for(l, "does not end with its client");
+			continue;
+		}
+		l->leaves = gone;
 		link_set(l, &l->page->asked, ++l->asked);
 		look_for_worker(l);
 	}
@@ -496,6 +543,8 @@ static void publish_all(struct link *l)
 
 	l->notices = l->resets = l->violations = l->gate_drops = l->to_pf = l->to_vf_taken = 0;
 	l->asked = 0;
+	l->leaves = false;
+	l->answer_by = VGPU_NEVER;
 	l->faulted = l->stopping = l->boosted = false;
 	l->deadline = VGPU_NEVER;
 	if (l->gpu->workers)
@@ -510,15 +559,13 @@ static void publish_all(struct link *l)
 /* The page is sealed: hands the VF over to the process. */
 static void begin(struct link *l)
 {
-	const struct vf_order serve = {.type = VF_ORDER_SERVE};
-
 	l->page = l->mapped;
 	l->ready = true;
 	publish_all(l);
 	l->boosted = true;
 	boost(l, false);
 	link_memory(l);
-	send_order(l, &serve, NULL, 0);
+	link_open(l);
 	if (l->gpu->running == l->vf)
 		link_run(l);
 	pthread_cond_broadcast(&l->gpu->links_cond);
@@ -534,21 +581,52 @@ static void watch(struct link *l, int fd, uint32_t events, uint64_t what)
 
 enum { NOTICE, WAKE, GONE };
 
-/* Finds a listening socket: that of the last process, if the process has not shut it down, so that
- * waiting clients are served; or a new one. */
+int link_accept(struct link *l)
+{
+	int fd;
+
+	/* A client that has gone leaves its place to the next one, who waits for the next process.
+	 */
+	if (!l->ready || l->kill || client_has_gone(l))
+		return -EBUSY;
+	fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
+bool link_client(struct link *l, int fd)
+{
+	const struct vf_order order = {.type = VF_ORDER_CLIENT};
+
+	if (l->client >= 0)
+		return false;
+	/* The process may take over descriptors, of memory and of eventfds. */
+	vgpu_untrusted_allow(fd);
+	l->client = fd;
+	l->gpu->used |= 1u << l->vf;
+	send_order(l, &order, &fd, 1);
+	return true;
+}
+
+void link_open(struct link *l)
+{
+	if (l->ready)
+		doors_open(l->gpu->doors, l->vf, l->listener);
+}
+
+/* Finds the listening socket, at which clients may wait already, or makes one. Until a connection
+ * is passed to the process, the kernel refuses descriptors for it, where it can. */
 static int find_listener(struct link *l, struct vgpu_error *err)
 {
-	struct pollfd p = {l->listener, POLLRDHUP, 0};
-
-	if (l->listener >= 0 && poll(&p, 1, 0) >= 0 &&
-	    !(p.revents & (POLLHUP | POLLRDHUP | POLLERR)))
+	if (l->listener >= 0)
 		return 0;
-	vgpu_close(&l->listener);
 	if (l->gpu->carrier->listen)
 		l->listener = l->gpu->carrier->listen(l->gpu->opaque, l->vf, err);
 	else
 		l->listener = local_listen(vf_of(l)->local, err);
-	return l->listener < 0 ? l->listener : 0;
+	if (l->listener < 0)
+		return l->listener;
+	vgpu_untrusted_prepare(l->listener);
+	return 0;
 }
 
 /* Starts the process. Called without the lock. */
@@ -588,6 +666,8 @@ static int start(struct link *l, struct vgpu_error *err)
 		return vgpu_error_set(err, -errno, "descriptors for its process: %s",
 				      strerror(errno));
 	l->control = pair[0];
+	/* The process sends nothing here: what it sends would have to be closed here. */
+	shutdown(l->control, SHUT_RD);
 	l->mapped = mmap(NULL, sizeof(*l->page), PROT_READ | PROT_WRITE, MAP_SHARED, l->page_fd, 0);
 	if (l->mapped == MAP_FAILED) {
 		l->mapped = NULL;
@@ -600,14 +680,13 @@ static int start(struct link *l, struct vgpu_error *err)
 	fds[n++] = pair[1];
 	fds[n++] = l->page_fd;
 	fds[n++] = l->notice;
-	fds[n++] = l->listener;
 	if (vf_of(l)->local)
 		fds[n++] = local_dma_fd(vf_of(l)->local);
 	if (r == 0)
 		r = program_start("softgpu-vf", args, fds, (uint32_t)n, &l->pid, &l->pidfd, err);
 	close(pair[1]);
-	if (n > 4)
-		close(fds[4]);
+	if (n > VF_DMA_FD - VF_CONTROL_FD)
+		close(fds[VF_DMA_FD - VF_CONTROL_FD]);
 	if (r < 0)
 		return r;
 	if (c->groups)
@@ -735,7 +814,10 @@ static void finish(struct link *l)
 	l->page = &l->unused;
 	l->ready = l->kill = l->has_process = l->started = l->stopping = false;
 	l->mapped = NULL;
-	l->deadline = VGPU_NEVER;
+	l->deadline = l->answer_by = VGPU_NEVER;
+	/* Whoever else has the connection by now has nothing. */
+	if (l->client >= 0)
+		shutdown(l->client, SHUT_RDWR);
 	vgpu_close(&l->control);
 	vgpu_close(&l->notice);
 	vgpu_close(&l->wake);
@@ -761,6 +843,16 @@ static void finish(struct link *l)
 	command_vf_reset(gpu, l->vf);
 	if (runs)
 		command_engine_stopped(gpu);
+}
+
+/* Closes the copy of the client's connection, into which the client can have put what it likes;
+ * but a carrier's is its own. Called without the lock. */
+static void close_client(struct link *l)
+{
+	if (vf_of(l)->local)
+		vgpu_close(&l->client);
+	else
+		doors_discard(l->gpu->doors, &l->client);
 }
 
 /* Waits until the process has ended, or the device must end. Called without the lock. */
@@ -789,6 +881,19 @@ static void wait_again(struct link *l)
 	pthread_cond_timedwait(&l->cond, &l->gpu->lock, &t);
 }
 
+/* Nobody connects to the VF any more. Called with the lock, which it releases meanwhile: others may
+ * have put what they like into connections that wait there. */
+static void close_listener(struct link *l)
+{
+	int fd = vgpu_take(&l->listener);
+
+	softgpu_unlock(l->gpu);
+	set_real_time(l, false);
+	doors_discard_listener(l->gpu->doors, &fd);
+	set_real_time(l, true);
+	softgpu_lock(l->gpu);
+}
+
 static void *link_thread(void *arg)
 {
 	struct link *l = arg;
@@ -799,6 +904,10 @@ static void *link_thread(void *arg)
 
 	softgpu_lock(gpu);
 	while (!gpu->quit) {
+		if ((uint32_t)l->vf >= gpu->enabled && l->listener >= 0) {
+			close_listener(l);
+			continue;
+		}
 		if (!is_wanted(l)) {
 			pthread_cond_broadcast(&gpu->links_cond);
 			pthread_cond_wait(&l->cond, &gpu->lock);
@@ -821,12 +930,14 @@ static void *link_thread(void *arg)
 		finish(l);
 		softgpu_unlock(gpu); /* delivers interrupts */
 		set_real_time(l, false);
+		close_client(l);
 		wait_for_exit(l);
 		set_real_time(l, true);
 		softgpu_lock(gpu);
 		if (!started && is_wanted(l))
 			wait_again(l);
 	}
+	close_listener(l);
 	softgpu_unlock(gpu);
 	return NULL;
 }
@@ -837,9 +948,7 @@ static bool has_followed(struct link *l)
 	if ((uint32_t)l->vf < l->gpu->enabled)
 		return l->ready;
 	/* The carrier will remove the listener's name. */
-	if (!l->has_process)
-		vgpu_close(&l->listener);
-	return !l->has_process;
+	return !l->has_process && l->listener < 0;
 }
 
 void links_follow(struct softgpu *gpu)
@@ -876,9 +985,12 @@ int links_create(struct softgpu *gpu, struct vgpu_error *err)
 		if (!l)
 			r = ENOMEM;
 		if (r == 0) {
-			*l = (struct link){.gpu = gpu, .vf = (int)i, .deadline = VGPU_NEVER};
+			*l = (struct link){.gpu = gpu,
+					   .vf = (int)i,
+					   .deadline = VGPU_NEVER,
+					   .answer_by = VGPU_NEVER};
 			l->pidfd = l->control = l->notice = l->wake = l->epoll = l->page_fd = -1;
-			l->listener = -1;
+			l->listener = l->client = -1;
 			l->page = &l->unused;
 			pthread_cond_init(&l->cond, &attr);
 			gpu->vfs[i].link = l;
@@ -918,7 +1030,6 @@ void links_destroy(struct softgpu *gpu)
 		softgpu_lock(gpu); /* the thread that waits for processes that exit wakes links */
 		vf->link = NULL;
 		softgpu_unlock(gpu);
-		vgpu_close(&l->listener); /* nobody waits for a process there any more */
 		local_destroy(vf->local);
 		pthread_cond_destroy(&l->cond);
 		free(l);

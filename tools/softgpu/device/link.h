@@ -64,10 +64,21 @@ void link_kill(struct link *l);
 vgpu_nsec link_deadline(const struct link *l);
 /* The deadline has passed: kills the process. */
 void link_overdue(struct link *l);
-/* Kills all processes that have not answered the last call, and asks the others to answer. Finds
+/* Kills all processes that have not answered the last call, or whose client had gone by then, and
+ * asks the others to answer. Finds
  * workers that have died while their VFs had no work: a VF with a context has lost it. */
 #define LINKS_ASK (5 * VGPU_SEC)
 void links_ask(struct softgpu *gpu);
+/* The PF has reset the VF: a process that does not answer within 2 s is killed. */
+void link_check(struct link *l);
+/* Accepts the next connection of a client. -EBUSY: there is no process to serve it yet, which then
+ * calls link_open(). */
+int link_accept(struct link *l);
+/* Passes the connection to the process, as its client, and takes it over. False: the process has a
+ * client. */
+bool link_client(struct link *l, int fd);
+/* Lets another client be accepted, if there is a process. */
+void link_open(struct link *l);
 /* Wakes the VF's thread: its process may be started, or must end. */
 void link_wake(struct link *l);
 

@@ -17,6 +17,7 @@
 #include "vfio/thread.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
+#include "vgpu/untrusted.h"
 
 /* How long an access waits while a process starts. */
 #define CONNECT_TIMEOUT (5 * VGPU_SEC)
@@ -62,6 +63,7 @@ int local_dma_fd(struct local *l)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -1;
+	vgpu_untrusted_prepare(pair[0]);
 	pthread_mutex_lock(&l->lock);
 	vgpu_close(&l->dma);
 	l->dma = pair[0];

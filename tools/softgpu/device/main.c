@@ -21,6 +21,7 @@
 #include "vfio/user_server.h"
 #include "vgpu/number.h"
 #include "vgpu/output.h"
+#include "vgpu/untrusted.h"
 
 #define FIFO_PF 40
 
@@ -395,6 +396,8 @@ int main(int argc, char **argv)
 	char path[108];
 	int r;
 
+	if (vgpu_untrusted_main(argc, argv))
+		return 0;
 	vgpu_output_check("softgpu");
 	r = parse(argc, argv, &front, &config);
 

@@ -159,8 +159,8 @@ static void receive_order(struct vf *vf)
 	case VF_ORDER_MEMORY:
 		take_memory(vf, &order, fds);
 		break;
-	case VF_ORDER_SERVE:
-		vf->serves = true;
+	case VF_ORDER_CLIENT:
+		vf->client = fds[0];
 		break;
 	case VF_ORDER_WORKER:
 		take_worker(vf, &order, fds);
@@ -258,14 +258,15 @@ static bool follow_mailbox(struct vf *vf)
 	return raise;
 }
 
-/* Answers the device, which asks whether this process still works. There is no answer if a client
- * has made the server's thread wait, possibly for ever, even after the client has gone. */
-static void answer(struct vf *vf)
+/* Answers the device, which asks whether this process still works: in the server's thread, between
+ * two messages. There is no answer if a client has made that thread wait, possibly for ever, even
+ * after the client has gone: by what it does to files, or by a descriptor whose close takes long.
+ */
+static void answer(void *arg)
 {
+	struct vf *vf = arg;
 	uint32_t asked = atomic_load(&vf->page->asked);
 
-	if (asked == atomic_load(&vf->page->answered))
-		return;
 	if (vf->endpoint)
 		vfio_endpoint_sync(vf->endpoint);
 	atomic_store(&vf->page->answered, asked);
@@ -274,24 +275,25 @@ static void answer(struct vf *vf)
 static void *bell_thread(void *arg)
 {
 	struct vf *vf = arg;
-	bool raise, serves;
 	uint32_t bell;
+	bool raise;
+	int client;
 
 	for (;;) {
 		bell = atomic_load(&vf->page->bell);
 		pthread_mutex_lock(&vf->lock);
 		vf_follow(vf);
 		raise = follow_mailbox(vf);
-		serves = vf->serves;
+		client = vf->client;
 		pthread_mutex_unlock(&vf->lock);
 		/* Without the lock, because the server's callbacks take it. */
-		if (serves && !vf->endpoint &&
-		    vfio_server_adopt(vf->server, VF_LISTENER_FD, &registers_ops, vf,
-				      &vf->endpoint) < 0)
+		if (client >= 0 && !vf->endpoint &&
+		    vfio_server_adopt(vf->server, client, &registers_ops, vf, &vf->endpoint) < 0)
 			_exit(1);
 		if (raise && vf->endpoint)
 			vfio_endpoint_irq(vf->endpoint, SOFTGPU_VECTOR_MAILBOX);
-		answer(vf);
+		if (atomic_load(&vf->page->asked) != atomic_load(&vf->page->answered))
+			vfio_server_ask(vf->server, answer, vf);
 		vf_futex_wait(&vf->page->bell, bell, NULL);
 	}
 	return NULL;
@@ -399,7 +401,7 @@ static const char help[] =
 
 int main(int argc, char **argv)
 {
-	static struct vf vf = {.memfd = -1};
+	static struct vf vf = {.memfd = -1, .client = -1};
 	struct vgpu_error err = {""};
 	pid_t device;
 	uid_t uid;
@@ -411,7 +413,7 @@ int main(int argc, char **argv)
 		return give_back();
 	if (read_options(argc, argv, &vf, &uid, &gid, &device) < 0)
 		return 2;
-	if (!vf.layout || !vf.vram || fcntl(VF_LISTENER_FD, F_GETFD) < 0) {
+	if (!vf.layout || !vf.vram || fcntl(VF_NOTICE_FD, F_GETFD) < 0) {
 		fputs(help, stderr);
 		return 2;
 	}

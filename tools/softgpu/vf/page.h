@@ -35,7 +35,6 @@ enum {
 	VF_CONTROL_FD = 3, /* socket: struct vf_order, from the device */
 	VF_PAGE_FD,	   /* struct vf_page */
 	VF_NOTICE_FD,	   /* eventfd: asks the device to read the page */
-	VF_LISTENER_FD,	   /* socket that clients connect to */
 	VF_DMA_FD, /* socket: struct vf_dma, if the carrier does the DMA; otherwise missing */
 	VF_FDS_END,
 };
@@ -102,7 +101,6 @@ struct vf_page {
 	_Alignas(64) _Atomic uint32_t notices; /* how often the rest of the page has changed */
 	_Atomic uint64_t status;
 	_Atomic uint32_t ready;	      /* the process has mapped the page, and can serve clients */
-	_Atomic uint32_t client;      /* there is a client */
 	_Atomic uint32_t resets;      /* number of resets by the client */
 	_Atomic uint32_t answered;    /* see ASKED */
 	_Atomic uint32_t to_vf_taken; /* the TO_VF.serial that the client has acknowledged */
@@ -113,7 +111,7 @@ struct vf_page {
 /* Messages of the device, with descriptors. */
 enum vf_order_type {
 	VF_ORDER_MEMORY = 1, /* a new partition: its file, or no descriptor */
-	VF_ORDER_SERVE,	     /* accept clients */
+	VF_ORDER_CLIENT,     /* the client's connection */
 	VF_ORDER_WORKER,     /* a new worker: its socket, shared page and eventfd */
 	VF_ORDER_LOOK, /* the RUN word has changed: wakes a process that waits for its worker */
 };

@@ -350,14 +350,6 @@ static void on_reset(void *device)
 	} while (vf_futex_wait(&vf->page->bell, bell, &rest) != -ETIMEDOUT);
 }
 
-static void on_connected(void *device)
-{
-	struct vf *vf = device;
-
-	atomic_store(&vf->page->client, 1);
-	vf_notify(vf);
-}
-
 /* A process serves one client and ends with it. The device then starts another process, with new
  * memory. */
 static void on_disconnected(void *device)
@@ -372,6 +364,5 @@ const struct vfio_server_ops registers_ops = {
 	.read = on_read,
 	.write = on_write,
 	.reset = on_reset,
-	.connected = on_connected,
 	.disconnected = on_disconnected,
 };

@@ -52,7 +52,7 @@ struct vf {
 	struct context live;
 	_Atomic uint64_t wptr;
 	uint32_t bell, bell_heard; /* doorbells of slots; those that the worker knows of */
-	bool serves;		   /* clients may be accepted */
+	int client;		   /* its connection; -1: there is none yet */
 	bool loaded, executing;
 	vgpu_nsec ran, run_since; /* until the last run; since when this one lasts */
 	bool failed; /* the first thread's: the last run failed, and the client must be notified */

@@ -28,8 +28,6 @@ struct vfio_server_ops {
 	void (*write)(void *device, uint32_t region, uint64_t offset, const void *data,
 		      uint32_t count);
 	void (*reset)(void *device);
-	/* There is a client from now on. May be NULL. */
-	void (*connected)(void *device);
 	/* The client has disconnected; its memory and eventfds are closed by then. */
 	void (*disconnected)(void *device);
 };
@@ -55,10 +53,18 @@ void vfio_server_destroy(struct vfio_server *server);
 int vfio_server_add(struct vfio_server *server, const char *path, const struct vfio_server_ops *ops,
 		    void *device, struct vfio_endpoint **out, struct vgpu_error *err);
 
-/* The same at a LISTENER that the caller has bound (vgpu_socket_listen()); it belongs to the
- * endpoint from then on, but its path is not removed with it. 0 or -ENOMEM. Any thread. */
-int vfio_server_adopt(struct vfio_server *server, int listener, const struct vfio_server_ops *ops,
+/* Offers DEVICE to one client, whose CONNECTION, which does not block, belongs to the endpoint from
+ * then on. 0 or -ENOMEM. Any thread. */
+int vfio_server_adopt(struct vfio_server *server, int connection, const struct vfio_server_ops *ops,
 		      void *device, struct vfio_endpoint **out);
+
+/* Tells a client at a connection that the device is in use. The connection stays the caller's. Any
+ * thread. */
+void vfio_server_refuse(int fd);
+
+/* Lets the server's thread call ANSWER, between two messages: it does not while a client makes it
+ * wait. One thread, always with the same ANSWER and DATA. */
+void vfio_server_ask(struct vfio_server *server, void (*answer)(void *data), void *data);
 
 /* Removes a device: disconnects its client, closes its socket, and waits until none of its
  * callbacks runs. Not from a callback of the same server. */

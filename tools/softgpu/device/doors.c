@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include "doors.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "gpu.h"
+#include "link.h"
+#include "vfio/thread.h"
+#include "vfio/user_server.h"
+#include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/untrusted.h"
+
+/* How long a VF's next client waits after one that was refused, so that a flood of them costs no
+ * more, and takes nothing from other VFs' clients. */
+#define REFUSE_REST (5 * VGPU_MSEC)
+
+/* How often the thread looks whether processes that close connections have ended. */
+#define REAP_MS 200
+
+struct doors {
+	struct softgpu *gpu;
+	int epoll, wake;
+	pthread_t thread;
+	bool has_thread;
+	_Atomic bool quit;
+	vgpu_nsec
+		opens[SOFTGPU_MAX_VFS]; /* the thread's: when a VF's rest ends; VGPU_NEVER: none */
+};
+
+/* Whether the connection may be passed on: a carrier that is the client itself has a listener with
+ * a name that others can find. */
+static bool is_welcome(const struct doors *d, int vf, int fd)
+{
+	struct ucred peer = {0};
+	socklen_t size = sizeof(peer);
+
+	return !d->gpu->vfs[vf].local ||
+	       (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == getpid());
+}
+
+/* Accepts the next client, and passes it to the VF's process, or refuses it. */
+static void accept_for(struct doors *d, int vf)
+{
+	struct link *link;
+	bool taken = false;
+	int fd = -EBUSY;
+
+	softgpu_lock(d->gpu);
+	link = d->gpu->vfs[vf].link;
+	if (link)
+		fd = link_accept(link);
+	if (fd >= 0 && is_welcome(d, vf, fd))
+		taken = link_client(link, fd);
+	if (taken)
+		link_open(link);
+	softgpu_unlock(d->gpu);
+	if (fd == -EBUSY || taken)
+		return;
+	d->opens[vf] = vgpu_now() + REFUSE_REST;
+	if (fd < 0)
+		return;
+	vfio_server_refuse(fd);
+	vgpu_untrusted_close(&fd);
+}
+
+/* Opens the doors of VFs whose rest has ended. How long until the next one ends, ms; -1: for ever.
+ */
+static int open_rested(struct doors *d)
+{
+	vgpu_nsec now = vgpu_now(), next = VGPU_NEVER;
+	uint32_t i;
+
+	for (i = 0; i < SOFTGPU_MAX_VFS; i++) {
+		if (d->opens[i] <= now) {
+			d->opens[i] = VGPU_NEVER;
+			softgpu_lock(d->gpu);
+			if (d->gpu->vfs[i].link)
+				link_open(d->gpu->vfs[i].link);
+			softgpu_unlock(d->gpu);
+		}
+		if (d->opens[i] < next)
+			next = d->opens[i];
+	}
+	return next == VGPU_NEVER ? -1 : (int)((next - now) / VGPU_MSEC) + 1;
+}
+
+static int wait_ms(struct doors *d)
+{
+	int ms = open_rested(d);
+
+	return vgpu_untrusted_reap() && (ms < 0 || ms > REAP_MS) ? REAP_MS : ms;
+}
+
+static void *doors_thread(void *arg)
+{
+	struct doors *d = arg;
+	struct epoll_event events[8];
+	int n, i;
+
+	while (!atomic_load(&d->quit)) {
+		n = epoll_wait(d->epoll, events, 8, wait_ms(d));
+		for (i = 0; i < n; i++) {
+			if (events[i].data.u64 < SOFTGPU_MAX_VFS)
+				accept_for(d, (int)events[i].data.u64);
+			else
+				vgpu_eventfd_drain(d->wake);
+		}
+	}
+	return NULL;
+}
+
+int doors_create(struct doors **out, struct softgpu *gpu, struct vgpu_error *err)
+{
+	struct epoll_event want = {.events = EPOLLIN, .data.u64 = SOFTGPU_MAX_VFS};
+	struct doors *d = calloc(1, sizeof(*d));
+	uint32_t i;
+	int r = 0;
+
+	*out = d;
+	if (!d)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	d->gpu = gpu;
+	for (i = 0; i < SOFTGPU_MAX_VFS; i++)
+		d->opens[i] = VGPU_NEVER;
+	d->epoll = epoll_create1(EPOLL_CLOEXEC);
+	d->wake = vgpu_eventfd();
+	if (d->epoll < 0 || d->wake < 0 || epoll_ctl(d->epoll, EPOLL_CTL_ADD, d->wake, &want) < 0)
+		r = errno;
+	else
+		r = vfio_thread_create(&d->thread, "sg-doors", SCHED_OTHER, 0, doors_thread, d);
+	d->has_thread = r == 0;
+	return r ? vgpu_error_set(err, -r, "the thread that accepts clients: %s", strerror(r)) : 0;
+}
+
+void doors_destroy(struct doors *d)
+{
+	if (!d)
+		return;
+	if (d->has_thread) {
+		atomic_store(&d->quit, true);
+		vgpu_eventfd_signal(d->wake);
+		pthread_join(d->thread, NULL);
+	}
+	vgpu_close(&d->epoll);
+	vgpu_close(&d->wake);
+	free(d);
+}
+
+void doors_discard(struct doors *d, int *fd)
+{
+	vgpu_untrusted_close(fd);
+	vgpu_eventfd_signal(d->wake);
+}
+
+void doors_discard_listener(struct doors *d, int *fd)
+{
+	vgpu_untrusted_close_listener(fd);
+	vgpu_eventfd_signal(d->wake);
+}
+
+void doors_open(struct doors *d, int vf, int listener)
+{
+	struct epoll_event want = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = (uint64_t)vf};
+
+	if (epoll_ctl(d->epoll, EPOLL_CTL_MOD, listener, &want) < 0)
+		epoll_ctl(d->epoll, EPOLL_CTL_ADD, listener, &want);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Accepts the clients of VFs. A thread of ordinary priority accepts, so that a VF's process never
+ * has the listener: whoever had it could accept the VF's next client, too. The process gets its one
+ * client's connection; other clients hear that the VF is in use, or wait for the next process.
+ */
+#ifndef SOFTGPU_DOORS_H
+#define SOFTGPU_DOORS_H
+
+#include "vgpu/types.h"
+
+struct doors;
+struct softgpu;
+
+/* Starts the thread. 0 or -errno with one sentence. */
+int doors_create(struct doors **out, struct softgpu *gpu, struct vgpu_error *err);
+/* Ends the thread. Called without the device's lock. D may be NULL. */
+void doors_destroy(struct doors *d);
+
+/* Lets one client of the VF be accepted at LISTENER, which stays the caller's; then link_accept()
+ * decides what becomes of it. Any thread, with any lock. */
+void doors_open(struct doors *d, int vf, int listener);
+/* Close a connection and a listener into which others may have put what they like, without waiting
+ * for its end (vgpu/untrusted.h); then *FD is -1. Any thread of ordinary priority, without the
+ * device's lock. */
+void doors_discard(struct doors *d, int *fd);
+void doors_discard_listener(struct doors *d, int *fd);
+
+#endif
