@@ -47,16 +47,20 @@ for signal in STOP KILL; do
 done
 start_guest next 3 mandelbrot --jobs 2; wait_guest $guest_pid next
 await 60 is 3 state available
-kinds=${*:-deaf hold scribble truncate notices late lingers keeps}
+is_real_time() { awk '$41 == 1 {found = 1} END {exit !found}' /proc/"$1"/task/*/stat; }
+kinds=${*:-deaf hold scribble truncate notices late lingers keeps borrows}
 for kind in $kinds; do
 	observe before
 	becomes $kind
 	ends 3
 	await 30 runs 3
 	neighbours_keep "a VF process that was taken over: $kind"
+	# Where softgpu has a real-time priority to lend, this one has had it; its thread has not.
+	[ "$kind" != borrows ] || ! is_real_time "$softgpu_pid" || await 30 grep -q "impostor: is lent" "$run/softgpu.log"
 	becomes none
 	ends 3
 	"$attack" look "$run/gpu/vf3.sock" 30 >"$run/look.txt" || fail "after $kind the VF is not served"
+	! grep -q "impostor: its thread keeps" "$run/softgpu.log" || fail "$kind: a thread keeps the priority that was lent for a stop"
 	! grep -q "impostor: accepts" "$run"/*.log || fail "who has taken over a process accepts clients of the next one"
 done
 await 10 no_more_descriptors "$had"

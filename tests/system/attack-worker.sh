@@ -10,6 +10,9 @@ use_impostors softgpu-worker
 becomes none
 start_tenants --engine host --window 32M --kill-after 2000
 had=$(descriptors)
+# A worker that need not stop has no real-time priority.
+w=$(process_of 3 softgpu-worker)
+[ "$(awk '{print $41}' "/proc/$w/stat")" = 0 ] || fail "the worker of VF 3, which has no work, is real-time"
 taken_over() { [ "$(readlink "/proc/$(process_of 3 softgpu-worker)/exe")" -ef "$run/libexec/vgpud/softgpu-worker" ]; }
 was_reset() { at_least 3 resets $((resets + 1)); }
 kinds=${*:-asks fences}

@@ -11,6 +11,7 @@
  *   notices   asks the device to look, without an end
  *   lingers   sends the device descriptors whose close takes a minute, and ends
  *   keeps     leaves a process behind that accepts clients
+ *   borrows   makes threads while it must stop, and says if one has a real-time priority
  *   late      says that it has stopped, and fails, and has work, all at once, without an end
  *
  * As a worker, from when it has its first run:
@@ -26,6 +27,7 @@
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +42,7 @@
 #include "lingering.h"
 #include "page.h"
 #include "protocol.h"
+#include "vfio/gpuiov.h"
 #include "vgpu/local_socket.h"
 
 static void become(const char *name, char **argv)
@@ -169,6 +172,61 @@ static void keep_all(void)
 	}
 }
 
+static bool is_real_time(void)
+{
+	return (sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) == SCHED_FIFO;
+}
+
+static void *say_priority(void *arg)
+{
+	if (is_real_time())
+		fprintf(stderr, "impostor: its thread keeps a real-time priority\n");
+	return arg;
+}
+
+/* Says to vgpud what a guest's driver says when it starts: it wants the engine, and then lets go. */
+static void start_driver(struct vf_page *page)
+{
+	static const uint32_t says[] = {GPUIOV_REQ_INIT, GPUIOV_REL_INIT};
+	static unsigned said;
+
+	if (said == 2 || atomic_load(&page->to_pf_taken) != said ||
+	    (said == 1 && atomic_load(&page->to_vf.serial) == 0))
+		return;
+	atomic_store(&page->to_vf_taken, atomic_load(&page->to_vf.serial));
+	atomic_store(&page->to_pf.words[0], says[said]);
+	atomic_store(&page->to_pf.serial, ++said);
+}
+
+/* Has work for ever, and stops at once but for that. */
+static void borrow(struct vf_page *page)
+{
+	bool has_said = false;
+	pthread_t thread;
+	uint32_t run;
+
+	for (;;) {
+		run = atomic_load(&page->run);
+		start_driver(page);
+		atomic_store(&page->answered, atomic_load(&page->asked));
+		atomic_store(&page->status,
+			     (uint64_t)atomic_load(&page->generation) << 32 | VF_BUSY);
+		if (VF_RUN_STATE(run) != VF_RUN && VF_RUN_STATE(run) != VF_STOPPED) {
+			usleep(1000);
+			if (is_real_time() && !has_said &&
+			    pthread_create(&thread, NULL, say_priority, NULL) == 0) {
+				pthread_join(thread, NULL);
+				fprintf(stderr, "impostor: is lent a real-time priority\n");
+				has_said = true;
+			}
+			atomic_store(&page->run, VF_RUN_WORD(run >> 3, VF_STOPPED));
+		}
+		atomic_fetch_add(&page->notices, 1);
+		notify(VF_NOTICE_FD);
+		usleep(200);
+	}
+}
+
 static void be_vf(const char *kind)
 {
 	struct vf_page *page =
@@ -186,6 +244,8 @@ static void be_vf(const char *kind)
 		send_lingering(VF_CONTROL_FD);
 	if (strcmp(kind, "keeps") == 0)
 		keep_all();
+	if (strcmp(kind, "borrows") == 0)
+		borrow(page);
 	while (!quiet) {
 		if (strcmp(kind, "scribble") == 0)
 			scribble((uint32_t *)page, sizeof(*page));

@@ -49,6 +49,8 @@
 /* The priority of a process that must stop: above all that compute, below the threads that answer.
  */
 #define BOOST 1
+/* How long a process keeps that priority in one stop; then it has to stop at an ordinary one. */
+#define LEND_MOST (20 * VGPU_MSEC)
 
 struct link {
 	struct softgpu *gpu;
@@ -73,7 +75,8 @@ struct link {
 	bool stopping, boosted;
 	vgpu_nsec stopped; /* with workers: when it was told to stop; VGPU_NEVER: at once */
 	vgpu_nsec deadline;
-	vgpu_nsec answer_by; /* for link_check(); VGPU_NEVER: it has not been called */
+	vgpu_nsec lent_until; /* when a priority is taken back; VGPU_NEVER: none is lent */
+	vgpu_nsec answer_by;  /* for link_check(); VGPU_NEVER: it has not been called */
 
 	/* what was read last */
 	uint64_t limit; /* of the process's memory, beside GROUPS_ALLOWANCE */
@@ -132,7 +135,21 @@ static vgpu_nsec kill_after(const struct link *l)
 
 vgpu_nsec link_deadline(const struct link *l)
 {
-	return l->deadline < l->answer_by ? l->deadline : l->answer_by;
+	vgpu_nsec first = l->deadline < l->answer_by ? l->deadline : l->answer_by;
+
+	return first < l->lent_until ? first : l->lent_until;
+}
+
+/* Takes the real-time priority back from a process that has not stopped in time. */
+static void take_back(struct link *l)
+{
+	struct sched_param param = {0};
+
+	l->lent_until = VGPU_NEVER;
+	if (l->ready)
+		sched_setscheduler(l->pid, SCHED_OTHER | SCHED_RESET_ON_FORK, &param);
+	if (l->gpu->workers)
+		workers_lend(l->gpu, l->vf, false);
 }
 
 /* Kills the process, for the reason that is logged. */
@@ -158,6 +175,8 @@ void link_check(struct link *l)
 
 void link_overdue(struct link *l)
 {
+	if (l->lent_until <= vgpu_now())
+		take_back(l);
 	if (l->answer_by <= vgpu_now()) {
 		l->answer_by = VGPU_NEVER;
 		if (!has_answered(l)) {
@@ -289,14 +308,23 @@ void link_worker(struct link *l)
 		send_order(l, &order, fds, VF_ORDER_FDS);
 }
 
-/* Raises the priority of the process's first thread, which executes, while it must stop. */
+/*
+ * Lends a real-time priority to the process's first thread, which executes, and to its worker,
+ * until they have stopped or LEND_MOST has passed. Threads that they make meanwhile do not have it.
+ * RLIMIT_RTTIME is of no use here: it adds up what a thread had of many loans, if the thread does
+ * not sleep in them, and would end an innocent process.
+ */
 static void boost(struct link *l, bool up)
 {
 	struct sched_param param = {.sched_priority = up ? BOOST : 0};
 	int policy = l->gpu->workers ? SCHED_OTHER : SCHED_IDLE;
 
 	if (l->gpu->config.fifo > 0 && l->boosted != up && l->ready)
-		sched_setscheduler(l->pid, up ? SCHED_FIFO : policy, &param);
+		sched_setscheduler(l->pid, (up ? SCHED_FIFO : policy) | SCHED_RESET_ON_FORK,
+				   &param);
+	if (l->gpu->config.fifo > 0 && l->boosted != up && l->gpu->workers)
+		workers_lend(l->gpu, l->vf, up);
+	l->lent_until = up && l->gpu->config.fifo > 0 ? vgpu_now() + LEND_MOST : VGPU_NEVER;
 	l->boosted = up;
 }
 
@@ -814,7 +842,7 @@ static void finish(struct link *l)
 	l->page = &l->unused;
 	l->ready = l->kill = l->has_process = l->started = l->stopping = false;
 	l->mapped = NULL;
-	l->deadline = l->answer_by = VGPU_NEVER;
+	l->deadline = l->answer_by = l->lent_until = VGPU_NEVER;
 	/* Whoever else has the connection by now has nothing. */
 	if (l->client >= 0)
 		shutdown(l->client, SHUT_RDWR);
@@ -988,7 +1016,8 @@ int links_create(struct softgpu *gpu, struct vgpu_error *err)
 			*l = (struct link){.gpu = gpu,
 					   .vf = (int)i,
 					   .deadline = VGPU_NEVER,
-					   .answer_by = VGPU_NEVER};
+					   .answer_by = VGPU_NEVER,
+					   .lent_until = VGPU_NEVER};
 			l->pidfd = l->control = l->notice = l->wake = l->epoll = l->page_fd = -1;
 			l->listener = l->client = -1;
 			l->page = &l->unused;

@@ -211,6 +211,12 @@ bool workers_is(const struct softgpu *gpu, int index, uint32_t number)
 	return gpu->workers->of[index] && gpu->workers->numbers[index] == number;
 }
 
+void workers_lend(struct softgpu *gpu, int index, bool on)
+{
+	if (gpu->workers->of[index])
+		worker_lend(gpu->workers->of[index], on);
+}
+
 void workers_begin_turn(struct softgpu *gpu, int index)
 {
 	if (gpu->workers->of[index])

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "client.h"
 #include "program.h"
 #include "vgpu/descriptor.h"
+#include "vgpu/untrusted.h"
 
 #define FDS (WORKER_STAGE_FD + 1 - WORKER_SOCKET_FD)
 
@@ -34,18 +36,16 @@ static int create_shared(uint64_t size)
 static int spawn(struct worker_client *w, const struct worker_options *o, const int fds[FDS],
 		 struct vgpu_error *err)
 {
-	char gpu[16], size[24], vf[16], limit[24], modules[24], fifo[16], uid[16], gid[16];
-	const char *args[] = {"--device",  o->device, "--gpu",	    gpu,       "--size",
-			      size,	   "--vf",    vf,	    "--limit", limit,
-			      "--modules", modules,   "--realtime", fifo,      "--user",
-			      uid,	   "--group", gid,	    NULL};
+	char gpu[16], size[24], vf[16], limit[24], modules[24], uid[16], gid[16];
+	const char *args[] = {"--device", o->device, "--gpu",	gpu,   "--size",    size,
+			      "--vf",	  vf,	     "--limit", limit, "--modules", modules,
+			      "--user",	  uid,	     "--group", gid,   NULL};
 
 	snprintf(gpu, sizeof(gpu), "%u", o->gpu);
 	snprintf(size, sizeof(size), "%llu", (unsigned long long)o->size);
 	snprintf(vf, sizeof(vf), "%u", o->vf);
 	snprintf(limit, sizeof(limit), "%llu", (unsigned long long)o->limit);
 	snprintf(modules, sizeof(modules), "%llu", (unsigned long long)o->modules);
-	snprintf(fifo, sizeof(fifo), "%d", o->fifo);
 	snprintf(uid, sizeof(uid), "%u", (unsigned)o->uid);
 	snprintf(gid, sizeof(gid), "%u", (unsigned)o->gid);
 	return program_start("softgpu-worker", args, fds, FDS, &w->pid, &w->pidfd, err);
@@ -80,6 +80,9 @@ static void create_pair(int *ours, int *theirs)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return;
+	/* No descriptors go along with messages, either way. */
+	vgpu_untrusted_prepare(pair[0]);
+	vgpu_untrusted_prepare(pair[1]);
 	*ours = pair[0];
 	*theirs = pair[1];
 }
@@ -95,6 +98,7 @@ int worker_start(struct worker_client **out, const struct worker_options *option
 	if (!w)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	w->socket = w->wake_fd = w->pidfd = w->shared_fd = w->memory_fd = w->stage_fd = -1;
+	w->fifo = options->fifo > 0;
 	create_pair(&w->socket, &fds[WORKER_SOCKET_FD - WORKER_SOCKET_FD]);
 	fds[WORKER_SHARED_FD - WORKER_SOCKET_FD] = create_shared(sizeof(struct worker_shared));
 	fds[WORKER_WINDOW_FD - WORKER_SOCKET_FD] = fcntl(options->window_fd, F_DUPFD_CLOEXEC, 0);
@@ -228,10 +232,21 @@ void worker_run(struct worker_client *w, struct worker_message *m)
 	worker_send(w, m);
 }
 
+void worker_lend(struct worker_client *w, bool on)
+{
+	const struct sched_param param = {.sched_priority = on};
+
+	if (w->fifo && w->lent != on)
+		sched_setscheduler(w->pid, (on ? SCHED_FIFO : SCHED_OTHER) | SCHED_RESET_ON_FORK,
+				   &param);
+	w->lent = on;
+}
+
 void worker_stop(struct worker_client *w)
 {
 	struct worker_message m = {.type = WORKER_STOP, .serial = w->serial};
 
+	worker_lend(w, true);
 	worker_send(w, &m);
 }
 
@@ -246,5 +261,7 @@ int worker_receive(struct worker_client *w, struct worker_message *m)
 		if (n != sizeof(*m))
 			return -EPIPE;
 	} while (m->type == WORKER_ENDED && m->serial != w->serial);
+	if (m->type == WORKER_ENDED)
+		worker_lend(w, false);
 	return 1;
 }

@@ -19,6 +19,7 @@ struct worker_client {
 	struct worker_turn *turn;
 	uint32_t serial;
 	bool has_run;
+	bool fifo, lent; /* see worker_lend() */
 };
 
 struct worker_options {
@@ -29,7 +30,7 @@ struct worker_options {
 	uint64_t limit;	  /* bytes of GPU memory that the worker may use; 0: no limit */
 	uint64_t size;	  /* bytes of the whole partition */
 	uint64_t modules; /* bytes beside it that modules and local memory may take */
-	int fifo;	  /* SCHED_FIFO priority of its control thread; 0: ordinary */
+	int fifo;	  /* its control thread is lent a real-time priority for a stop; 0: no */
 	uid_t uid;	  /* its user, if this process runs as root; 0: root */
 	gid_t gid;
 };
@@ -63,6 +64,9 @@ bool worker_end_turn(struct worker_client *w);
 void worker_run(struct worker_client *w, struct worker_message *m);
 /* Sends STOP for the last RUN. */
 void worker_stop(struct worker_client *w);
+/* Lends a real-time priority to the worker's control thread, or takes it back. worker_stop() and
+ * worker_receive() do it for a stop. Threads that it makes meanwhile do not have it. */
+void worker_lend(struct worker_client *w, bool on);
 /* Sends a message without waiting. */
 void worker_send(struct worker_client *w, const struct worker_message *m);
 /* Receives the next message without waiting. 1; 0: there is none; -EPIPE: the worker is gone, or

@@ -367,7 +367,7 @@ static int run(struct worker *w, const struct device_setup *setup, uid_t uid, gi
 }
 
 /* The options that are numbers; their places in struct option and in arrays. */
-enum { GPU = 0, SIZE, VF, LIMIT, MODULES, REALTIME, USER, GROUP, NUMBERS };
+enum { GPU = 0, SIZE, VF, LIMIT, MODULES, USER, GROUP, NUMBERS };
 
 /* Reads what softgpu passes: numbers, and the name of the device. 0; -EINVAL with a message on
  * standard error. */
@@ -381,7 +381,6 @@ static int read_options(int argc, char **argv, uint64_t numbers[NUMBERS],
 		{"vf", required_argument, NULL, VF},
 		{"limit", required_argument, NULL, LIMIT},
 		{"modules", required_argument, NULL, MODULES},
-		{"realtime", required_argument, NULL, REALTIME},
 		{"user", required_argument, NULL, USER},
 		{"group", required_argument, NULL, GROUP},
 		{"device", required_argument, NULL, DEVICE},
@@ -389,8 +388,8 @@ static int read_options(int argc, char **argv, uint64_t numbers[NUMBERS],
 	};
 	static const uint64_t most[NUMBERS] = {
 		[GPU] = UINT32_MAX,   [SIZE] = UINT64_MAX,    [VF] = UINT32_MAX,
-		[LIMIT] = UINT64_MAX, [MODULES] = UINT64_MAX, [REALTIME] = 99,
-		[USER] = UINT32_MAX,  [GROUP] = UINT32_MAX,
+		[LIMIT] = UINT64_MAX, [MODULES] = UINT64_MAX, [USER] = UINT32_MAX,
+		[GROUP] = UINT32_MAX,
 	};
 	int option;
 
@@ -416,7 +415,6 @@ static const char help[] =
 int main(int argc, char **argv)
 {
 	uint64_t numbers[NUMBERS] = {0};
-	struct sched_param param = {0};
 	struct rlimit none = {0, 0};
 	struct worker w = {.hard_at = VGPU_NEVER};
 	struct device_setup setup = {0};
@@ -435,7 +433,6 @@ int main(int argc, char **argv)
 	setup.vf = (uint32_t)numbers[VF];
 	setup.limit = numbers[LIMIT];
 	setup.modules = numbers[MODULES];
-	param.sched_priority = (int)numbers[REALTIME];
 	prctl(PR_SET_TIMERSLACK, 1000);
 	catch_quit();
 	setrlimit(RLIMIT_CORE, &none);
@@ -452,9 +449,5 @@ int main(int argc, char **argv)
 	if (w.event_fd < 0 || w.turn == MAP_FAILED || w.shared == MAP_FAILED ||
 	    setup.window == MAP_FAILED || setup.stage == MAP_FAILED)
 		return 1;
-	/* For this thread alone: the threads that it makes, the driver's too, have ordinary
-	 * priority. */
-	if (param.sched_priority > 0)
-		sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param);
 	return run(&w, &setup, (uid_t)numbers[USER], (gid_t)numbers[GROUP]);
 }
