@@ -96,6 +96,7 @@ static int map(struct vfio_host_memory *m, int fd, const char *name,
 					      : "",
 				      strerror(errno));
 	m->memory = p;
+	madvise(p, m->size, MADV_DONTDUMP); /* no core dump holds what tenants have there */
 	r = bind_to(p, m->size, node);
 	if (r < 0)
 		return vgpu_error_set(err, r, "cannot place host memory on NUMA node %d: %s", node,

@@ -25,6 +25,7 @@ struct connection {
 	uint8_t *message; /* header and payload; NULL until the header is complete */
 	int fds[VFIO_USER_MAX_FDS];
 	unsigned n_fds;
+	unsigned lent;	/* replies with a descriptor since the client had read everything */
 	uint8_t *reply; /* a reply that could not be sent in full yet */
 	size_t reply_size, reply_sent;
 };

@@ -12,10 +12,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -23,6 +25,9 @@
 #include "user_connection.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
+
+/* Replies with descriptors that a client may leave unread. */
+#define MAX_LENT 8u
 
 void connection_drop_fds(struct connection *c)
 {
@@ -62,6 +67,17 @@ int connection_flush(struct connection *c)
 	return 0;
 }
 
+/* Whether another descriptor may go to the client. Those that it does not read count against the
+ * limit of this process's user, over all its connections, however it goes on after that. */
+static bool may_lend(struct connection *c)
+{
+	int unread = 0;
+
+	if (ioctl(c->fd, SIOCOUTQ, &unread) == 0 && unread == 0)
+		c->lent = 0;
+	return c->lent++ < MAX_LENT;
+}
+
 /* Replies to the current message. FD, if not negative, is sent along and stays the caller's. */
 static int reply(struct connection *c, const void *payload, size_t size, int fd)
 {
@@ -78,6 +94,8 @@ static int reply(struct connection *c, const void *payload, size_t size, int fd)
 
 	if (request->flags & VFIO_USER_NO_REPLY)
 		return 0;
+	if (fd >= 0 && !may_lend(c))
+		return -EAGAIN;
 	n = vgpu_socket_send(c->fd, iov, size ? 2 : 1, &fd, fd >= 0, MSG_DONTWAIT);
 	if (n < 0 && n != -EAGAIN)
 		return (int)n;

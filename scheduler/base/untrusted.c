@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -182,6 +183,13 @@ void vgpu_untrusted_close_listener(int *fd)
 	while (*fd >= 0 && (one = accept4(*fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
 		vgpu_untrusted_close(&one);
 	vgpu_close(fd);
+}
+
+void vgpu_hide_memory(void)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	prctl(PR_SET_DUMPABLE, 0);
+#endif
 }
 
 bool vgpu_untrusted_main(int argc, char **argv)

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,6 +30,8 @@
 /* The most descriptors that the kernel takes with one message. */
 #define MOST_FDS 253u
 #define BATCH 64u
+/* How often it asks in one connection. */
+#define UNREAD 512
 #define CROWD 64u
 
 _Atomic vgpu_nsec attack_until;
@@ -252,6 +255,39 @@ static void lingers(struct vfio_device *d)
 		usleep(1000);
 }
 
+/* Asks for the file of its memory, reads no answer, and leaves; but keeps the connection, with the
+ * files in it. */
+static void unread(struct vfio_device *d)
+{
+	struct {
+		struct vfio_user_header header;
+		struct vfio_user_region_info info;
+	} m = {.header = {.command = VFIO_USER_GET_REGION_INFO, .size = sizeof(m)},
+	       .info = {.argsz = 4096, .index = VFIO_REGION_BAR0}};
+	struct pollfd gone = {.fd = vfio_fd(d)};
+	int kept = dup(vfio_fd(d)), i;
+
+	for (i = 0; i < UNREAD; i++)
+		if (send(kept, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+			break;
+	/* The process answers what it has, and ends. */
+	shutdown(kept, SHUT_WR);
+	poll(&gone, 1, 1000);
+	attack_goes_on();
+}
+
+/* Maps its memory, for which it gets a descriptor. */
+static void maps_once(struct vfio_device *d)
+{
+	size_t size = 0;
+	void *memory;
+
+	if (vfio_map_at(d, VFIO_REGION_BAR0, NULL, &memory, &size) < 0)
+		return;
+	attack_goes_on();
+	attack_until = 0;
+}
+
 static void resets(struct vfio_device *d)
 {
 	unsigned n = 0;
@@ -334,6 +370,8 @@ static const struct kind {
 	{"descriptors", descriptors, NULL},
 	/* sends a descriptor whose close takes two minutes */
 	{"lingers", lingers, NULL},
+	/* leaves files unread in many connections */
+	{"unread", unread, NULL},
 	/* resets its VF, and leaves and comes back */
 	{"resets", resets, NULL},
 	/* its driver starts and stops as often as it may, each time in an exclusive window */
@@ -342,6 +380,8 @@ static const struct kind {
 	{"silence", silence, NULL},
 	/* no attack: reads a register once, and ends */
 	{"look", look, NULL},
+	/* no attack: maps its memory once, and ends */
+	{"map", maps_once, NULL},
 };
 
 /* Whatever the others wait for: says what has been done, and ends. */

@@ -47,6 +47,10 @@ void vgpu_untrusted_close_listener(int *fd);
  * go on. */
 bool vgpu_untrusted_reap(void);
 
+/* From now on no core dump has this process's memory, and other processes of its user cannot look
+ * into it. Not with sanitizers, which do. */
+void vgpu_hide_memory(void);
+
 /* What that process runs: the program's main() calls it first, with its arguments. True: this was
  * such a process, and has done its work; main() returns 0. */
 bool vgpu_untrusted_main(int argc, char **argv);

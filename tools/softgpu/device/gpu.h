@@ -71,6 +71,8 @@ struct vf {
 	bool compared, drops;
 	uint32_t told; /* why its memory cannot be moved for now: see carry.c; 0: nothing */
 
+	uid_t users[2]; /* of its process and its worker: see users.h */
+
 	bool renew; /* the memory must be replaced when the VF has been reset */
 
 	enum context_state state;
@@ -152,6 +154,7 @@ struct softgpu {
 
 	struct leaving *leaving; /* processes that have been asked to exit */
 	struct doors *doors;
+	uint32_t next_user;	 /* see users.h */
 	struct workers *workers; /* NULL: VF processes compute by themselves */
 	pthread_t sequencer, filler;
 	uint32_t n_threads; /* how many of these run, in this order */

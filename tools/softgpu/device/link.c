@@ -21,6 +21,7 @@
 #include "local.h"
 #include "program.h"
 #include "stuck.h"
+#include "users.h"
 #include "vfio/thread.h"
 #include "vfio/user_server.h"
 #include "vgpu/clock.h"
@@ -663,6 +664,7 @@ static int start(struct link *l, struct vgpu_error *err)
 	const struct softgpu_config *c = &l->gpu->config;
 	int pair[2] = {-1, -1}, fds[VF_DMA_FD + 1 - VF_CONTROL_FD], n = 0, r;
 	char vf[16], vram[24], uid[16], gid[16], pid[16];
+	gid_t group;
 	const char *args[] = {"--vf",
 			      vf,
 			      "--vram",
@@ -680,9 +682,12 @@ static int start(struct link *l, struct vgpu_error *err)
 
 	snprintf(vf, sizeof(vf), "%d", l->vf);
 	snprintf(vram, sizeof(vram), "%llu", (unsigned long long)c->vram);
-	snprintf(uid, sizeof(uid), "%u", (unsigned)c->worker_uid);
+	softgpu_lock(l->gpu);
+	snprintf(uid, sizeof(uid), "%u",
+		 (unsigned)users_next(l->gpu, l->vf, USERS_PROCESS, &group));
+	softgpu_unlock(l->gpu);
 	snprintf(pid, sizeof(pid), "%d", (int)getpid());
-	snprintf(gid, sizeof(gid), "%u", (unsigned)c->worker_gid);
+	snprintf(gid, sizeof(gid), "%u", (unsigned)group);
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	l->wake = vgpu_eventfd();
 	l->notice = vgpu_eventfd();

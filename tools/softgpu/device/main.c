@@ -16,6 +16,7 @@
 #include "limit.h"
 #include "sockets.h"
 #include "softgpu.h"
+#include "users.h"
 
 #include "vfio/user_proto.h"
 #include "vfio/user_server.h"
@@ -24,6 +25,9 @@
 #include "vgpu/untrusted.h"
 
 #define FIFO_PF 40
+/* Numbers that neither distributions, systemd nor containers use. */
+#define FIRST_USER 1879048192u
+#define USERS 1024u
 
 struct front {
 	struct sockets sockets;
@@ -151,9 +155,11 @@ static void usage(FILE *to)
 	      "  --module-memory SIZE\n"
 	      "                     cuda: memory beside its partition that a VF's modules and the\n"
 	      "                     local memory of its GPU kernels may take (256M)\n"
-	      "  --worker-user NAME if softgpu runs as root, run VFs' processes and workers as "
-	      "NAME\n"
-	      "                     (nobody)\n"
+	      "  --worker-uids FIRST-LAST\n"
+	      "                     if softgpu runs as root, give each process and worker of a VF "
+	      "a\n"
+	      "                     user of its own, of these numbers (1879048192-1879049215)\n"
+	      "  --worker-user NAME run them all as NAME instead\n"
 	      "  --socket-user NAME who may connect to vfN.sock, with the group and by the mode\n"
 	      "                     (root: with whom libvirt runs QEMU, if there is such a user:\n"
 	      "                     libvirt-qemu or qemu; else who runs softgpu)\n"
@@ -204,6 +210,46 @@ static int find_user(const char *name, struct softgpu_config *config, struct vgp
 				      name);
 	config->worker_uid = user->pw_uid;
 	config->worker_gid = user->pw_gid;
+	config->n_users = 0;
+	return 0;
+}
+
+/* NAME, if it was given; else a user for each process, if all of them can be had. */
+static int choose_users(const char *name, struct softgpu_config *config, struct vgpu_error *err)
+{
+	if (name)
+		return find_user(name, config, err);
+	if (geteuid() != 0 || users_are_mapped(config->worker_uid, config->n_users))
+		return 0;
+	if (config->worker_uid != FIRST_USER)
+		return vgpu_error_set(err, -EINVAL,
+				      "--worker-uids: this user namespace does not have all of "
+				      "%u to %u: see /proc/self/uid_map and gid_map",
+				      (unsigned)config->worker_uid,
+				      (unsigned)config->worker_uid + config->n_users - 1);
+	fprintf(stderr, "<5>softgpu: all VF processes are user nobody: this user namespace does "
+			"not have the users for them; give others with --worker-uids\n");
+	return find_user("nobody", config, err);
+}
+
+/* FIRST-LAST, without root, and without the number that means nobody. */
+static int parse_users(const char *text, struct softgpu_config *config, struct vgpu_error *err)
+{
+	const char *dash = strchr(text, '-');
+	uint64_t from = 0, to = 0;
+	char first[16] = "";
+
+	if (dash)
+		snprintf(first, sizeof(first), "%.*s", (int)(dash - text), text);
+	if (!dash || !parse_number(first, UINT32_MAX - 1, &from) ||
+	    !parse_number(dash + 1, UINT32_MAX - 1, &to) || from == 0 ||
+	    to < from + SOFTGPU_LEAST_USERS - 1)
+		return vgpu_error_set(err, -EINVAL,
+				      "--worker-uids %s: want FIRST-LAST, %u numbers at least, "
+				      "none of them 0",
+				      text, SOFTGPU_LEAST_USERS);
+	config->worker_uid = (uid_t)from;
+	config->n_users = (uint32_t)(to - from + 1);
 	return 0;
 }
 
@@ -220,6 +266,7 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 		MODULE_MEMORY,
 		KILL_AFTER,
 		SOFT_STOP,
+		WORKER_UIDS,
 		WORKER_USER,
 		SOCKET_USER,
 		SOCKET_GROUP,
@@ -243,6 +290,7 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 		{"module-memory", required_argument, NULL, MODULE_MEMORY},
 		{"kill-after", required_argument, NULL, KILL_AFTER},
 		{"soft-stop", required_argument, NULL, SOFT_STOP},
+		{"worker-uids", required_argument, NULL, WORKER_UIDS},
 		{"worker-user", required_argument, NULL, WORKER_USER},
 		{"socket-user", required_argument, NULL, SOCKET_USER},
 		{"socket-group", required_argument, NULL, SOCKET_GROUP},
@@ -257,7 +305,7 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 		{"version", no_argument, NULL, VERSION},
 		{NULL, 0, NULL, 0},
 	};
-	const char *worker_user = "nobody";
+	const char *worker_user = NULL;
 	const char *socket_user = NULL, *socket_group = NULL, *socket_mode = NULL;
 	struct vgpu_error err = {""};
 	uint64_t value;
@@ -319,6 +367,9 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 						   optarg);
 			config->soft_stop = (uint32_t)value;
 			break;
+		case WORKER_UIDS:
+			r = parse_users(optarg, config, &err);
+			break;
 		case WORKER_USER:
 			worker_user = optarg;
 			break;
@@ -373,7 +424,7 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 	if (r == 0 && !front->sockets.dir)
 		r = vgpu_error_set(&err, -EINVAL, "--dir is missing");
 	if (r == 0)
-		r = find_user(worker_user, config, &err);
+		r = choose_users(worker_user, config, &err);
 	if (r == 0)
 		r = sockets_access(&front->sockets, socket_user, socket_group, socket_mode, &err);
 	if (r < 0)
@@ -391,6 +442,9 @@ int main(int argc, char **argv)
 		.window = UINT64_C(256) << 20,
 		.module_memory = UINT64_C(256) << 20,
 		.fifo = FIFO_PF,
+		.worker_uid = FIRST_USER,
+		.worker_gid = FIRST_USER,
+		.n_users = USERS,
 	};
 	struct vgpu_error err = {""};
 	char path[108];
@@ -404,6 +458,9 @@ int main(int argc, char **argv)
 	if (r != 0)
 		return r < 0 ? 2 : 0;
 	signal(SIGHUP, SIG_IGN); /* there is nothing to reload, and tenants would lose their work */
+	/* Processes of VFs must not look into this one where they are the same user; and no core
+	 * dump is to hold tenants' memory. */
+	vgpu_hide_memory();
 	r = ending_create(&front.ending, &err);
 	if (r == 0 && mkdir(front.sockets.dir, 0755) < 0 && errno != EEXIST)
 		r = vgpu_error_set(&err, -errno, "%s: %s", front.sockets.dir, strerror(errno));

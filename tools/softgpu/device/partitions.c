@@ -60,6 +60,7 @@ static struct memory_file *file_create(int vf, uint64_t size)
 		free(file);
 		return NULL;
 	}
+	madvise(map, size, MADV_DONTDUMP);
 	file->map = map;
 	return file;
 }

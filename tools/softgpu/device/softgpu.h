@@ -20,6 +20,8 @@
 #define SOFTGPU_PF (-1)
 #define SOFTGPU_MAX_VFS 31u
 #define SOFTGPU_MAX_FAULTS 16u
+/* Twice as many as there can be processes of VFs. */
+#define SOFTGPU_LEAST_USERS (4u * SOFTGPU_MAX_VFS)
 
 /* A latency: constant (b == 0), uniform in [a, b], or lognormal with median a and sigma. */
 struct softgpu_latency {
@@ -86,9 +88,11 @@ struct softgpu_config {
 	/* Work that cannot be stopped goes on with the shortest time slice, if it has at most this
 	 * part of the GPU beside other work, per cent; 0: it is killed instead. */
 	uint32_t soft_stop;
-	/* The user of VF processes and workers, if this process runs as root; 0: root. */
+	/* The user of VF processes and workers, if this process runs as root; 0: root. Or the first
+	 * of N_USERS, SOFTGPU_LEAST_USERS at least, of which each process has one of its own. */
 	uid_t worker_uid;
 	gid_t worker_gid;
+	uint32_t n_users; /* 0: the one user */
 	/* The control groups of VF processes, which must live as long as the device; or NULL. */
 	struct groups *groups;
 };

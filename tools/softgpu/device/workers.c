@@ -11,6 +11,7 @@
 #include "leaving.h"
 #include "limit.h"
 #include "link.h"
+#include "users.h"
 #include "workers.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
@@ -87,14 +88,13 @@ void workers_begin(struct softgpu *gpu, int index)
 		.limit = limit,
 		.modules = gpu->config.module_memory,
 		.fifo = gpu->config.fifo,
-		.uid = gpu->config.worker_uid,
-		.gid = gpu->config.worker_gid,
 	};
 	struct vgpu_error err = {""};
 
 	forget_copies(vf);
 	if (!memory_is_here(gpu, vf))
 		return;
+	options.uid = users_next(gpu, index, USERS_WORKER, &options.gid);
 	gpu->workers->numbers[index]++;
 	if (worker_start(&gpu->workers->of[index], &options, &err) < 0)
 		fprintf(stderr, "<3>softgpu: VF %d: %s\n", index, err.text);

@@ -14,6 +14,7 @@
 
 #include "confine.h"
 #include "vgpu/descriptor.h"
+#include "vgpu/untrusted.h"
 
 /* A process that has become another user cannot write this file. */
 static void yield_memory(void)
@@ -33,8 +34,10 @@ int confine_user(uid_t uid, gid_t gid, const char *file, struct vgpu_error *err)
 	size_t n = 0;
 
 	yield_memory();
-	if (geteuid() != 0 || uid == 0)
+	if (geteuid() != 0 || uid == 0) {
+		vgpu_hide_memory(); /* others may be this user, too */
 		return 0;
+	}
 	if (file && stat(file, &st) == 0 && (st.st_mode & S_IRWXO) != (st.st_mode >> 3 & S_IRWXO)) {
 		group = st.st_gid;
 		n = 1;

@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# What stands between VFs' processes, and between them and softgpu: users of their own, so that the kernel's limits of a user are one
+# VF's; memory that other processes of the same user cannot reach, and that no core dump has.
+. "$(dirname "$0")/lib.sh"
+attack=$VGPU_BUILD/tests/system/attack
+sanitized=$(nm -D "$softgpu" | grep -oE -m1 '__(a|t)san_init') # which look into processes themselves
+start_softgpu --vfs 3
+config <<<"vfs = 3"
+start_vgpud
+for n in 0 1 2; do await 30 is $n state available; done
+
+if [ "$(id -u)" = 0 ]; then
+	users=$(for n in 0 1 2; do awk '/^Uid:/ {print $2, $3, $4, $5}' "/proc/$(process_of $n)/status"; done)
+	[ "$(tr ' ' '\n' <<<"$users" | sort -u | grep -vcx 0)" = 3 ] || fail "VFs' processes have these users: $users"
+fi
+
+# A client leaves as many files unread as one VF's process can send. Another VF's client gets the one that it asks for.
+"$attack" unread "$run/gpu/vf2.sock" 600 >"$run/unread.txt" 2>&1 &
+pids+=($!)
+many() { ls -l "/proc/${pids[-1]}/fd" | awk '/socket:/ {n++} END {exit n < 20}'; }
+await 60 many
+for i in 1 2 3 4 5; do
+	timeout 30 "$attack" map "$run/gpu/vf0.sock" 600 >"$run/map.txt" || fail "while another VF's client leaves files unread, this one's gets none"
+done
+kill "${pids[-1]}"
+
+# No core dump of softgpu has a partition.
+awk '/^[0-9a-f]+-/ {partition = $0 ~ /memfd:softgpu /} /^VmFlags:/ && partition {n++; if (!/ dd/) exit 1} END {if (!n) exit 1}' "/proc/$softgpu_pid/smaps" ||
+	fail "a core dump of softgpu would have tenants' memory"
+# Where softgpu is not root, VFs' processes are the same user. None of that user can look into softgpu.
+nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"
+if [ -z "$sanitized" ] && [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && chmod 755 "$run" && $nobody test -x "$softgpu"; then
+	install -d -o 65534 "$run/nobody"
+	$nobody "$softgpu" --dir "$run/nobody" --vfs 1 --no-realtime 2>>"$run/nobody.log" &
+	other=$!
+	pids+=($other)
+	await 30 test -S "$run/nobody/pf.sock"
+	$nobody cat "/proc/$other/status" >/dev/null || fail "softgpu is not user nobody's: $(cat "$run/nobody.log")"
+	! $nobody cat "/proc/$other/environ" >/dev/null 2>&1 || fail "who is softgpu's user can look into softgpu"
+	kill $other; wait $other || fail "softgpu of user nobody ended with $?"
+fi
+kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"
+kill $softgpu_pid; wait $softgpu_pid || fail "softgpu ended with $?"
