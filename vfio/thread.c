@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 
 #include "vfio/thread.h"
 
@@ -18,16 +19,21 @@ int vfio_thread_create(pthread_t *thread, const char *name, int policy, int prio
 		       void *(*run)(void *), void *arg)
 {
 	struct sched_param param = {.sched_priority = priority};
+	char own[16] = "";
 	sigset_t all, old;
 	int r;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
+	/* A thread begins with its creator's name. To name another one takes a file of /proc, which
+	 * a confined process cannot open. */
+	prctl(PR_GET_NAME, own);
+	prctl(PR_SET_NAME, name);
 	r = pthread_create(thread, NULL, run, arg);
+	prctl(PR_SET_NAME, own);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (r)
 		return r;
-	pthread_setname_np(*thread, name);
 	if (policy != SCHED_OTHER)
 		pthread_setschedparam(*thread, policy, &param);
 	return 0;

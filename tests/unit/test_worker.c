@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -554,7 +555,7 @@ static int in_confinement(const char *device)
 	wrong += root && open("/etc/shadow", O_RDONLY | O_CLOEXEC) >= 0;
 	pthread_barrier_init(&begin, NULL, 2);
 	pthread_create(&thread, NULL, call_in_thread, &begin);
-	wrong += confine_calls(&err) < 0;
+	wrong += confine_calls(true, &err) < 0;
 	pthread_barrier_wait(&begin);
 	pthread_join(thread, NULL);
 	wrong += !denied_in_thread;
@@ -577,6 +578,45 @@ static int in_confinement(const char *device)
 	fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	wrong += fd < 0 || (ioctl(fd, FIONREAD, NULL) < 0 && errno != ENOTTY);
 	return wrong;
+}
+
+/* What a VF's process without a worker needs no more: files, where the kernel can deny them,
+ * sockets of others, and threads. */
+static int in_narrow_confinement(void)
+{
+	bool denies = syscall(SYS_landlock_create_ruleset, NULL, 0, 1) > 0;
+	struct vgpu_error err;
+	int wrong = 0, fd;
+#ifndef __SANITIZE_ADDRESS__
+	pthread_t thread;
+#endif
+
+	wrong += confine_files(&err) < 0;
+	fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	wrong += denies && (fd >= 0 || errno != EACCES);
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	wrong += denies && (fd >= 0 || errno != EACCES);
+	wrong += confine_calls(false, &err) < 0;
+#ifndef __SANITIZE_ADDRESS__
+	wrong += pthread_create(&thread, NULL, nothing, NULL) == 0;
+#endif
+	/* memory needs no file */
+	fd = memfd_create("own", MFD_CLOEXEC);
+	wrong += fd < 0 || ftruncate(fd, 4096) < 0;
+	return wrong;
+}
+
+static void narrow_confinement(void)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(in_narrow_confinement());
+	CU_ASSERT_FATAL(pid > 0);
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT(WIFEXITED(status));
+	CU_ASSERT_EQUAL(WEXITSTATUS(status), 0);
 }
 
 static void confinement(void)
@@ -673,6 +713,7 @@ static const struct test tests[] = {
 	{"a memory limit that cannot be set is an error", limits},
 	{"GPUs are found in the order of their addresses", uuids},
 	{"a worker gives up all rights that it does not need", confinement},
+	{"a VF's process gives up files and threads, too", narrow_confinement},
 	{"handles of channels are known until they are freed", handles},
 	{NULL, NULL},
 };

@@ -328,6 +328,9 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, pid_t device, struct vgpu_
 	 * in a process that the device was just starting.) */
 	if (getppid() != device)
 		_exit(0);
+	r = confine_files(err);
+	if (r < 0)
+		return r;
 	r = vfio_server_create(&vf->server, "sv-server", 0, err);
 	if (r < 0)
 		return r;
@@ -335,7 +338,7 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, pid_t device, struct vgpu_
 	r = vfio_thread_create(&bell, "sv-bell", SCHED_OTHER, 0, bell_thread, vf);
 	if (r != 0)
 		return vgpu_error_set(err, -r, "a thread cannot be started: %s", strerror(r));
-	return confine_calls(err);
+	return confine_calls(vf->has_worker, err);
 }
 
 /* Empties a file that a VF had. If a client holds the file's lock, only this process waits for it.

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "confine.h"
@@ -53,6 +54,42 @@ int confine_user(uid_t uid, gid_t gid, const char *file, struct vgpu_error *err)
 	prctl(PR_SET_DUMPABLE, 1); /* LeakSanitizer traces the process that it examines */
 #endif
 	return 0;
+}
+
+/* Landlock's, which older headers do not have. */
+struct ruleset {
+	uint64_t files, ports, scopes;
+};
+
+int confine_files(struct vgpu_error *err)
+{
+	/* Everything that each version can deny: rights about files, about TCP ports, and abstract
+	 * sockets and signals beyond this process. */
+	static const struct {
+		int version;
+		size_t size;
+		struct ruleset denied;
+	} versions[] = {
+		{6, 24, {(1u << 16) - 1, 3, 3}}, {5, 16, {(1u << 16) - 1, 3, 0}},
+		{4, 16, {(1u << 15) - 1, 3, 0}}, {3, 8, {(1u << 15) - 1, 0, 0}},
+		{2, 8, {(1u << 14) - 1, 0, 0}},	 {1, 8, {(1u << 13) - 1, 0, 0}},
+	};
+	long has = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* which version */);
+	size_t i;
+	int fd, r = 0;
+
+	if (has < 1)
+		return 0; /* the kernel has none, or it is not in use */
+	for (i = 0; versions[i].version > has; i++)
+		;
+	fd = (int)syscall(SYS_landlock_create_ruleset, &versions[i].denied, versions[i].size, 0);
+	/* There is no rule, so nothing is allowed. */
+	if (fd < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    syscall(SYS_landlock_restrict_self, fd, 0) < 0)
+		r = vgpu_error_set(err, -errno, "files cannot be denied to the process: %s",
+				   strerror(errno));
+	vgpu_close(&fd);
+	return r;
 }
 
 /* The filter names what it denies, because NVIDIA does not document which system calls libcuda
@@ -176,6 +213,17 @@ static int add_rules(scmp_filter_ctx filter)
 	return seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 }
 
+/* A process that needs no more threads can use no more CPUs than it has threads. */
+static int deny_threads(scmp_filter_ctx filter)
+{
+#ifdef __SANITIZE_ADDRESS__
+	(void)filter; /* LeakSanitizer makes a thread of its own */
+	return 0;
+#else
+	return seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 0);
+#endif
+}
+
 /* Takes away limits that the host may grant its users: for raising a priority, and for messages in
  * queues. */
 static int limit_resources(void)
@@ -190,7 +238,7 @@ static int limit_resources(void)
 	return 0;
 }
 
-int confine_calls(struct vgpu_error *err)
+int confine_calls(bool threads, struct vgpu_error *err)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 	int r;
@@ -203,6 +251,8 @@ int confine_calls(struct vgpu_error *err)
 		r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
 	if (r == 0)
 		r = add_rules(filter);
+	if (r == 0 && !threads)
+		r = deny_threads(filter);
 	if (r == 0)
 		r = seccomp_load(filter);
 	seccomp_release(filter);

@@ -7,6 +7,7 @@
 #ifndef WORKER_CONFINE_H
 #define WORKER_CONFINE_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "vgpu/types.h"
@@ -17,9 +18,14 @@
  * with one sentence. */
 int confine_user(uid_t uid, gid_t gid, const char *file, struct vgpu_error *err);
 
+/* From now on this thread, and threads that it makes, cannot open files, and cannot reach TCP
+ * ports, and abstract sockets and processes other than its own, as far as the kernel's Landlock
+ * goes; without it nothing changes. 0 or -errno with one sentence. */
+int confine_files(struct vgpu_error *err);
+
 /* From now on, if a thread makes a process, starts a program, accesses another process, makes a
  * socket, changes a priority, or makes a system call that changes the system, the call fails with
- * EPERM. 0 or -errno with one sentence. */
-int confine_calls(struct vgpu_error *err);
+ * EPERM; without THREADS, if one makes a thread, too. 0 or -errno with one sentence. */
+int confine_calls(bool threads, struct vgpu_error *err);
 
 #endif

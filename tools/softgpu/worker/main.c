@@ -320,7 +320,7 @@ static int open_device(struct worker *w, const struct device_setup *setup, uid_t
 	r = w->ops->open(w->device, setup, err);
 	if (r < 0)
 		return r;
-	return confine_calls(err);
+	return confine_calls(true, err);
 }
 
 static int run(struct worker *w, const struct device_setup *setup, uid_t uid, gid_t gid)
