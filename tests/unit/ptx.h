@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs PTX on the CPU, one thread after another, to check without a GPU that our GPU kernels and
- * the gate do what they should. It knows only the instructions that these use, and ends the program
- * with a message at any other. The instructions mean what NVIDIA's PTX ISA, version 8.5, says.
+ * Runs PTX on the CPU, to check without a GPU what GPU kernels do. The instructions mean what
+ * NVIDIA's PTX ISA, version 8.5, says. The table in ptx_forms.c has all of the ISA's: what it does
+ * not execute to the letter is refused when the text is read, with the line.
+ *
+ * Threads run one after another up to where they wait for others. A GPU kernel that uses volatile
+ * shared memory, or asks which threads of a warp are together, runs warps in step: of the threads
+ * that are not at the same instruction, those at the least one go on.
  */
 #ifndef TESTS_PTX_H
 #define TESTS_PTX_H
@@ -28,12 +32,18 @@ struct ptx_launch {
 };
 
 /* Reads entry NAME of TEXT, or without a NAME all that is outside of bodies. TEXT is one or several
- * PTX files. The caller frees the result by ptx_free(). Returns NULL, with a message on stderr, if
- * the entry is missing or cannot be parsed. A global address is a pointer. */
+ * PTX files. The caller frees the result by ptx_free(). Returns NULL if the entry is missing or
+ * cannot be parsed; ptx_error() says why. A global address is a pointer. */
 struct ptx *ptx_read(const char *text, const char *name);
-/* The same; its arrays outside of functions are those of MODULE, which was read from the same text
- * without a name and must outlive the result. */
-struct ptx *ptx_read_in(const struct ptx *module, const char *text, const char *name);
+/* Reads entry NAME of MODULE, which was read without a name. Its arrays outside of functions are
+ * those of MODULE. MODULE and its text must outlive the result. */
+struct ptx *ptx_read_in(const struct ptx *module, const char *name);
+/* Whether all bodies of MODULE can be read. PART: what is missing may be in another text. */
+bool ptx_check(const struct ptx *module, bool part);
+/* The names of its entries, from I = 0 on; NULL: there are no more. */
+const char *ptx_entry(const struct ptx *module, uint32_t i);
+/* Why this thread's last call of the three above failed: one line. */
+const char *ptx_error(void);
 /* A name that a body uses, and that is declared but nowhere defined; or one that is defined more
  * than once. NULL: none. */
 const char *ptx_missing(const struct ptx *p);
@@ -53,6 +63,15 @@ uint32_t ptx_shared(const struct ptx *p);
 uint32_t ptx_local(const struct ptx *p);
 /* Bytes of all arrays outside of functions. */
 uint32_t ptx_globals(const struct ptx *p);
+
+/* Row I of the table of instructions: an instruction of the ISA with the words that may follow it,
+ * a group of alternatives for each, with a ? if it may be left out; its operands; and whether the
+ * machine executes it. False: there is no such row. */
+struct ptx_form {
+	const char *words, *operands;
+	bool refused;
+};
+bool ptx_form(uint32_t i, struct ptx_form *out);
 
 void ptx_run(struct ptx *p, const struct ptx_launch *l);
 void ptx_free(struct ptx *p);

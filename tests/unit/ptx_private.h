@@ -9,35 +9,52 @@
 
 #include "ptx.h"
 
-#define PTX_NAME 1100u /* a function has at most 1023, its parameters have more */
-#define MAX_CODE 8192u
-#define MAX_SYMBOLS 4096u
-#define MAX_CALLS 1024u /* each has its copy of the function's body */
+#define PTX_NAME 1100u	/* a function has at most 1023, its parameters have more */
+#define MAX_CALLS 4096u /* each has its copy of the function's body */
 #define MAX_DEPTH 32u
-#define MAX_REGISTERS (UINT16_MAX - MAX_CODE * 3) /* with all constants, numbers of 16 bits */
+#define MAX_CODE (1u << 20)
+#define MAX_REGISTERS (1u << 20)
 #define MAX_GLOBALS (64u << 20) /* of address space; memory is taken when it is used */
-#define MAX_OPERANDS 6u
+#define MAX_OPERANDS 10u
 #define MAX_PARAMS 98u /* those of a launch, the gate, and one too many */
+#define BARRIERS 16u
 
 enum op {
+	OP_REFUSED, /* the ISA has it, this machine has not */
+	OP_NOTHING, /* hints, and what one thread at a time needs not wait for */
 	OP_ADD,
 	OP_SUB,
 	OP_MUL,
 	OP_MAD,
+	OP_MUL24,
+	OP_MAD24,
+	OP_SAD,
 	OP_DIV,
 	OP_AND,
 	OP_OR,
 	OP_XOR,
 	OP_NOT,
+	OP_CNOT,
+	OP_LOP3,
 	OP_SHL,
 	OP_SHR,
 	OP_SHF,
+	OP_PRMT,
 	OP_SETP,
+	OP_SET,
+	OP_SLCT,
+	OP_TESTP,
+	OP_COPYSIGN,
 	OP_CVT,
+	OP_CVT2,
 	OP_MOV,
 	OP_LD,
 	OP_ST,
+	OP_COPY,
+	OP_ISSPACEP,
 	OP_BRA,
+	OP_BRX,
+	OP_CALL,
 	OP_BAR,
 	OP_RET,
 	OP_FMA,
@@ -49,30 +66,48 @@ enum op {
 	OP_SELP,
 	OP_POPC,
 	OP_CLZ,
+	OP_BFIND,
+	OP_FNS,
 	OP_BREV,
 	OP_SQRT,
 	OP_RCP,
 	OP_RSQRT,
+	OP_SIN,
+	OP_COS,
+	OP_TANH,
 	OP_EX2,
 	OP_LG2,
 	OP_ATOM,
 	OP_RED,
 	OP_SHFL,
 	OP_VOTE,
-	OP_BARRIER,
-	OP_MEMBAR,
-	OP_FENCE,
+	OP_MATCH,
+	OP_REDUX,
+	OP_ELECT,
+	OP_ACTIVEMASK,
 	OP_EXIT,
+	OP_TRAP,
 	OP_BFE,
 	OP_BFI,
+	OP_BMSK,
+	OP_SZEXT,
+	OP_DP4A,
+	OP_DP2A,
 	OP_VADD,
+	OP_VSUB,
+	OP_VABSDIFF,
+	OP_VMIN,
+	OP_VMAX,
+	OP_CARRIES, /* add, sub and mad with the carry flag: HOW says which */
 };
-/* Those with a U are also true of what is not a number. */
-enum compare { LT, LE, GT, GE, EQ, NE, LTU, LEU, GTU, GEU, EQU, NEU };
-/* The word behind the opcode of atom, red, shfl, vote and bar, or of a rounding. */
+/* Those with a U are also true of what is not a number. LO to HS: of unsigned numbers. */
+enum compare { LT, LE, GT, GE, EQ, NE, LTU, LEU, GTU, GEU, EQU, NEU, NUM, NAN_ };
+/* A word of the opcode that says which operation, mode or part is meant. */
 enum how {
 	HOW_NONE,
 	HOW_ADD,
+	HOW_SUB,
+	HOW_MAD,
 	HOW_MIN,
 	HOW_MAX,
 	HOW_AND,
@@ -80,61 +115,147 @@ enum how {
 	HOW_XOR,
 	HOW_EXCH,
 	HOW_CAS,
+	HOW_INC,
+	HOW_DEC,
 	HOW_UP,
 	HOW_DOWN,
 	HOW_BFLY,
 	HOW_IDX,
 	HOW_ALL,
 	HOW_ANY,
+	HOW_UNI,
 	HOW_BALLOT,
 	HOW_POPC,
 	HOW_WARP,
+	HOW_ARRIVE,
 	HOW_RNI,
 	HOW_RZI,
 	HOW_RMI,
 	HOW_RPI,
+	HOW_F4E,
+	HOW_B4E,
+	HOW_RC8,
+	HOW_ECL,
+	HOW_ECR,
+	HOW_RC16,
+	HOW_FINITE,
+	HOW_INFINITE,
+	HOW_NUMBER,
+	HOW_NOTANUMBER,
+	HOW_NORMAL,
+	HOW_SUBNORMAL,
 };
+/* Words that an opcode has or has not, as bits. */
+enum flag {
+	FLAG_WIDE = 1 << 0,
+	FLAG_HIGH = 1 << 1,
+	FLAG_SATURATES = 1 << 2,
+	FLAG_FLUSHES = 1 << 3,
+	FLAG_VOLATILE = 1 << 4,
+	FLAG_SYNC = 1 << 5,
+	FLAG_LEFT = 1 << 6,
+	FLAG_CLAMPS = 1 << 7,
+	FLAG_SHIFT = 1 << 8, /* .shiftamt */
+	FLAG_NAN = 1 << 9,
+	FLAG_SIGN = 1 << 10, /* .xorsign.abs */
+	FLAG_RELU = 1 << 11,
+	FLAG_APPROX = 1 << 12,
+	FLAG_SETS = 1 << 13,   /* .cc */
+	FLAG_TAKES = 1 << 14,  /* of addc, subc, madc */
+	FLAG_ROUNDS = 1 << 15, /* a rounding is named */
+};
+enum space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM, SPACE_CONST };
 
-/* The kind is 'u', 's', 'f' or 'b'. A predicate has one bit. MASK has the type's bits; SIGN is the
- * sign bit of a signed integer, otherwise 0. */
+/* The kind is 'u', 's', 'f', 'g' (bf16) or 'b'. A predicate has one bit. A type has one element, or
+ * two of BITS each. MASK has all of its bits; SIGN is the sign bit of a signed integer, otherwise
+ * 0. */
 struct type {
 	char kind;
-	uint8_t bits;
+	uint8_t bits, lanes;
 	uint64_t mask, sign;
 };
 
-/* The kind of an operand or a name. DYNAMIC memory lies after all other shared memory. From LABEL
- * on they are no operands; a name is MISSING that is declared and not yet defined. */
-enum kind { VALUE, REGISTER, SPECIAL, LOCAL, PARAM, DYNAMIC, LABEL, FUNCTION, ENTRY, MISSING };
+/* The kind of an operand or a name. DYNAMIC memory lies after all other shared memory. INVERTED: a
+ * predicate's register. From LABEL on they are no operands; a name is MISSING that is declared and
+ * not yet defined. VECTOR: its registers follow each other. */
+enum kind {
+	VALUE,
+	REGISTER,
+	SPECIAL,
+	LOCAL,
+	PARAM,
+	DYNAMIC,
+	INVERTED,
+	LABEL,
+	FUNCTION,
+	ENTRY,
+	MISSING,
+	TARGETS,
+	VECTOR
+};
 /* Who knows a name outside of bodies: its file, or the whole text. WEAK: unless another one of this
  * name is defined, too. */
 enum linkage { OWN, VISIBLE, WEAK, EXTERN };
 /* SHARED_AT: where the block's shared memory begins, as a generic address. */
-enum special { TID, NTID = 3, CTAID = 6, NCTAID = 9, TIME = 12, LANE, SHARED_AT };
+enum special {
+	TID,
+	NTID = 3,
+	CTAID = 6,
+	NCTAID = 9,
+	TIME = 12,
+	TIME_HIGH,
+	CLOCK,
+	CLOCK_HIGH,
+	LANE,
+	WARP_NUMBER,
+	WARPS,
+	PROCESSOR,
+	PROCESSORS,
+	GRID,
+	LANES_EQ,
+	LANES_LE,
+	LANES_LT,
+	LANES_GE,
+	LANES_GT,
+	SHARED_DYNAMIC,
+	SHARED_ALL,
+	ZERO,
+	SHARED_AT
+};
 #define WARP 32u
+
+/* What a literal is. */
+enum literal { NO_LITERAL, INTEGER, SINGLE, DOUBLE };
 
 struct operand {
 	enum kind kind;
 	uint64_t value; /* a value, a register's number, or enum special */
 	int64_t offset;
+	uint8_t bits;	 /* of a register or a special one */
+	uint8_t literal; /* enum literal */
+	uint8_t part; /* of a video instruction: 0, or 1 to 4 for .b0 to .b3, 5 and 6 for .h0, .h1
+		       */
 };
 
 struct instruction {
 	enum op op;
-	struct type to, type;
+	struct type to, type,
+		type2; /* TO: the first one named, TYPE: the last, TYPE2: the second */
 	enum compare compare;
-	enum how how;
-	bool wide, high, guarded, negated, seen_by_others; /* volatile */
-	bool shared;					   /* of shared memory */
-	bool saturates, flushes;			   /* .sat, .ftz: of floats */
-	int rounding;					   /* as of fegetround() */
+	enum how how, second_how;
+	enum space space;
+	uint32_t flags; /* enum flag */
+	bool guarded, negated, shared;
+	int rounding; /* as of fegetround() */
 	uint64_t guard;
 	struct operand operands[MAX_OPERANDS];
 	uint32_t n, width; /* WIDTH: elements that ld or st moves */
 	uint32_t sources;  /* operands behind the first, at most 4 */
+	uint64_t cut;	   /* the bits of the result */
 	bool paired;	   /* a predicate behind the destination: SECOND */
 	uint64_t second;
-	char label[64]; /* where a branch leads, until the body's labels are known */
+	const char *at;	   /* where in the text it is */
+	const char *label; /* where a branch leads, until the scope's labels are known */
 };
 
 /* What an instruction does that is executed often: it computes with integers in registers, moves
@@ -161,37 +282,57 @@ enum does {
 /* Such an instruction, prepared. Its sources are registers: behind those of the text are registers
  * that hold the constants. */
 struct quick {
-	struct type type;
-	uint64_t cut;		     /* the bits of the result */
-	uint16_t to, from[3], guard; /* TO: of a branch, where it leads */
-	uint8_t does, compare;	     /* enum does, enum compare */
-	bool guarded, negated;
+	uint64_t mask, sign;	       /* of its type */
+	uint64_t cut;		       /* the bits of the result */
+	uint32_t to, from[3], guard;   /* TO: of a branch, where it leads */
+	uint8_t bits;		       /* of its type */
+	uint8_t does, compare;	       /* enum does, enum compare */
+	bool guarded : 1, negated : 1; /* together in a byte: 48 bytes in all */
 };
 
 struct symbol {
-	char name[PTX_NAME];
+	const char *name;
+	uint32_t next; /* of those with the same hash: its index and one; 0: none */
 	enum kind kind;
 	enum linkage linkage;
-	uint64_t value;	  /* of a routine: where its header is */
-	uint32_t scope;	  /* 0: outside of bodies */
-	uint32_t file;	  /* which of the text */
-	uint32_t bytes;	  /* of an array outside of functions; 0: it is none */
+	uint64_t value; /* of a routine: where its header is */
+	uint32_t scope; /* 0: outside of bodies */
+	uint32_t file;	/* which of the text */
+	uint32_t bytes; /* of an array outside of functions, or a parameter of a call; 0: it is none
+			 */
+	uint8_t bits;	/* of a register */
 	bool used, twice; /* some body names it; it is defined twice */
+	bool over;	  /* its scope has ended */
+	bool open;	  /* of a function: its body is being read */
 };
 
 struct place {
 	uint32_t at, size;
 };
 
+/* A name in the value of an array, which may be defined behind it. */
+struct later {
+	struct later *next;
+	uint32_t at, file, bytes;
+	uint64_t added;
+	char name[];
+};
+
+#define BUCKETS 1024u
+
 struct ptx {
-	const char *at;
+	const char *text, *at, *begin; /* all; the next character; the statement that is read */
 	char token[PTX_NAME];
-	struct instruction code[MAX_CODE];
-	struct quick quick[MAX_CODE];
-	uint64_t constants[MAX_CODE * 3];
-	struct symbol symbols[MAX_SYMBOLS];
+	struct instruction *code;
+	struct quick *quick;
+	uint64_t *constants;
+	struct symbol *symbols;
+	uint32_t buckets[BUCKETS];
+	struct chunk *chunks; /* memory for names */
+	struct later *later;
 	uint8_t *globals;
 	uint32_t n_code, n_symbols, n_registers, n_constants;
+	uint32_t has_code, has_symbols, has_constants; /* for how many there is memory */
 	uint32_t shared, local, n_globals;
 	uint32_t most_registers, most_local; /* at a time, while N_REGISTERS and LOCAL are taken */
 	uint32_t n_calls, depth;
@@ -203,6 +344,9 @@ struct ptx {
 	uint32_t n_params, params_end;
 	bool reads, borrows; /* the globals are another's */
 	bool declares;	     /* a name that was not defined yet */
+	bool part;	     /* what is missing may be in another text */
+	bool alone;	     /* calls are only read */
+	bool in_step;	     /* a warp's threads execute each instruction together */
 	jmp_buf given_up;
 };
 
@@ -211,6 +355,8 @@ struct thread {
 	uint8_t *local;
 	uint32_t pc, id[3], lane;
 	enum { RUNS, AT_BARRIER, AT_WARP, OVER } state;
+	bool carry;
+	uint32_t together; /* the lanes that execute an instruction without a mask with this one */
 	uint64_t given[4]; /* the sources of the instruction that it waits at */
 };
 
@@ -219,7 +365,9 @@ struct block {
 	uint8_t *shared;
 	uint32_t dynamic; /* where dynamic shared memory begins */
 	uint32_t id[3];
-	uint32_t n; /* threads */
+	uint32_t n;		    /* threads */
+	uint32_t arrived[BARRIERS]; /* threads that came to a barrier and went on */
+	uint64_t apart;		    /* instructions since a warp in step was last together */
 	struct thread *threads;
 	uint64_t *memory; /* their registers and local memory */
 };
@@ -253,7 +401,7 @@ static inline int ptx_order(const struct type *type, uint64_t x, uint64_t y)
 static inline bool ptx_compares(enum compare compare, int order, bool unordered)
 {
 	if (unordered)
-		return compare >= LTU;
+		return compare >= LTU && compare != NUM;
 	switch (compare) {
 	case LT:
 	case LTU:
@@ -270,8 +418,11 @@ static inline bool ptx_compares(enum compare compare, int order, bool unordered)
 	case EQ:
 	case EQU:
 		return order == 0;
-	default: /* NE, NEU */
+	case NE:
+	case NEU:
 		return order != 0;
+	default: /* NUM; NAN_ is true of what is unordered only */
+		return compare == NUM;
 	}
 }
 
@@ -281,28 +432,117 @@ struct symbol *ptx_add(struct ptx *p, const char *name, enum kind kind, uint64_t
 /* Outside of bodies: what is defined, or to be defined elsewhere. */
 void ptx_define(struct ptx *p, const char *name, enum kind kind, uint64_t value, uint32_t bytes);
 void ptx_declare(struct ptx *p, const char *name);
-/* Forgets the scope's names. Labels stay to the end of the body, when branches find them. */
+/* Forgets the scope's names. */
 void ptx_close_scope(struct ptx *p);
+/* Forgets all names but the first N. */
+void ptx_forget(struct ptx *p, uint32_t n);
+/* Whether NVIDIA's driver has the function NAME itself. */
+bool ptx_is_given(const char *name);
+/* Memory that ends with P. */
+void *ptx_keep(struct ptx *p, size_t n);
+
+/* ptx_variable.c */
+struct variable {
+	char name[PTX_NAME];
+	struct type type;
+	uint32_t align, size, count, each;
+	uint32_t rows[4], n_rows; /* bytes of an element of each dimension, the outermost first */
+};
+/* Reads what precedes the names of a declaration, after the word for its space. */
+struct variable ptx_declaration(struct ptx *p);
+/* Reads a name, and how many elements it has. */
+void ptx_variable(struct ptx *p, struct variable *v);
+/* Whether another name of the same declaration follows. */
+bool ptx_another(struct ptx *p);
+/* Places a variable after all others of a space. Returns its offset. */
+uint32_t ptx_place(struct ptx *p, uint32_t *end, const struct variable *v);
+void ptx_global_variable(struct ptx *p);
+void ptx_shared_variable(struct ptx *p);
+/* Writes the addresses that values of arrays name, when all names are known. */
+void ptx_write_later(struct ptx *p);
+
+/* ptx_operand.c */
+/* A register, a number or a name; the token is its last one. */
+struct operand ptx_operand(struct ptx *p);
+/* Reads the operands that FORM says, up to the semicolon. */
+void ptx_operands(struct ptx *p, struct instruction *i, const char *form);
+/* Reads the list {a, b, ...} up to its end. */
+uint32_t ptx_elements(struct ptx *p, struct operand *list);
+/* Stops unless O is a register or a number of BITS, or if WIDER, a wider register. */
+void ptx_fits(struct ptx *p, const struct operand *o, uint32_t bits, bool wider);
+/* A new register; an empty name is nobody's. */
+uint32_t ptx_register(struct ptx *p, const char *name, uint32_t bits);
+
+/* ptx_body.c */
+/* Reads up to the end of the block, behind its opening brace. */
+void ptx_block(struct ptx *p);
+/* Makes room for all that one statement becomes: pointers into the code hold until the next one. */
+void ptx_make_room(struct ptx *p);
+/* What WHAT says, as the next instruction. */
+struct instruction *ptx_emit(struct ptx *p, const struct instruction *what);
+/* Has the branches from FIRST on whose label is in this scope lead there. */
+void ptx_resolve(struct ptx *p, uint32_t first);
+/* Stops if the label of one of them was not found. */
+void ptx_all_resolved(struct ptx *p, uint32_t first);
+/* Ends a body: what it has taken is free again, and a thread needs the most that is taken at a
+ * time. */
+void ptx_give_back(struct ptx *p, uint32_t n_registers, uint32_t local);
+/* The label behind the body of a function. No word can be the same. */
+#define PTX_END "}"
+
+/* ptx_call.c */
+/* Reads [(RESULTS),] NAME [, (ARGUMENTS)]; with the call's predicate in GUARD. */
+void ptx_call(struct ptx *p, const struct instruction *guard);
+/* Reads the body of a function without a call of it, and without those that it calls. */
+void ptx_alone(struct ptx *p, const struct symbol *f);
 
 /* ptx_quick.c: fills QUICK and CONSTANTS, when all of an entry has been read. */
 void ptx_prepare(struct ptx *p);
 
-/* ptx_math.c */
-double ptx_to_float(struct type type, uint64_t v);
-uint64_t ptx_from_float(struct type type, double d);
-/* The result of an instruction that computes from V. */
+/* ptx_forms.c: reads the opcode of I, which begins at its token, and says in FORM which operands
+ * the ISA gives it. Stops at what this machine does not execute to the letter. */
+void ptx_opcode(struct ptx *p, struct instruction *i, const char **form);
+/* The type in WORD, of N letters, without its dot. */
+bool ptx_type(const char *word, size_t n, struct type *out);
+struct type ptx_type_of(char kind, uint32_t bits);
+
+/* ptx_lex.c */
+bool ptx_more(struct ptx *p);	     /* skips white space and comments: whether anything follows */
+const char *ptx_next(struct ptx *p); /* the next token, also in TOKEN */
+bool ptx_is(const struct ptx *p, const char *text);
+void ptx_want(struct ptx *p, const char *text); /* the next token must be this one */
+/* The number that begins at the token. */
+uint64_t ptx_number(struct ptx *p, enum literal *literal);
+
+/* ptx_math.c. The result of an instruction that computes from V. */
 uint64_t ptx_result(struct ptx *p, const struct instruction *i, const uint64_t *v);
 bool ptx_compare(const struct instruction *i, uint64_t x, uint64_t y);
-uint64_t ptx_convert(struct ptx *p, const struct instruction *i, uint64_t v);
 /* What atom and red write over OLD. */
 uint64_t ptx_atom(struct ptx *p, const struct instruction *i, uint64_t old, uint64_t a, uint64_t b);
+/* Addition, subtraction and products with the carry flag. */
+uint64_t ptx_carry(const struct instruction *i, const uint64_t *v, bool *carry);
+
+/* ptx_float.c: the same for floats. */
+uint64_t ptx_float_result(struct ptx *p, const struct instruction *i, const uint64_t *v);
+int ptx_float_order(const struct instruction *i, uint64_t x, uint64_t y, bool *unordered);
+bool ptx_float_is(const struct instruction *i, uint64_t v); /* testp */
+uint64_t ptx_flushed(const struct type *type, uint64_t v);
+long double ptx_to_float(const struct type *type, uint64_t v);
+/* D in the type, rounded as MODE of fegetround() says. */
+uint64_t ptx_from_float(const struct type *type, long double d, int mode);
+
+/* ptx_convert.c */
+uint64_t ptx_convert(const struct instruction *i, const uint64_t *v);
+
+/* ptx_video.c */
+uint64_t ptx_video(const struct instruction *i, const uint64_t *v);
 
 /* ptx_warp.c: ends the waiting of threads that all those they wait for have reached. Whether one
  * can go on. */
-bool ptx_meet(struct ptx *p, struct thread *threads, uint32_t n);
+bool ptx_meet(struct ptx *p, struct block *b);
 
-/* Prints what is wrong. While a text is being read, control returns to ptx_read(); otherwise the
- * program aborts. */
+/* Says what is wrong. While a text is being read, control returns to ptx_read(), which keeps it for
+ * ptx_error(); otherwise it is printed, and the program aborts. */
 __attribute__((noreturn)) void ptx_stop(struct ptx *p, const char *what);
 
 #pragma GCC visibility pop

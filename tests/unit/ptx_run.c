@@ -6,19 +6,64 @@
 #include "draw.h"
 #include "ptx_private.h"
 
+static uint64_t now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Lanes of a warp that are before LANE. */
+static uint32_t before(uint32_t lane)
+{
+	return (UINT32_C(1) << lane) - 1;
+}
+
+/* The GPU has four processors, of which each has a clock of 1 GHz. */
 static uint64_t special(const struct block *b, const struct thread *t, uint64_t which)
 {
 	const uint32_t *const sets[] = {t->id, b->launch->block, b->id, b->launch->grid};
-	struct timespec now;
+	const uint32_t lane = UINT32_C(1) << t->lane;
 
 	if (which < TIME)
 		return sets[which / 3][which % 3];
-	if (which == LANE)
+	switch (which) {
+	case TIME:
+	case CLOCK:
+		return now();
+	case TIME_HIGH:
+	case CLOCK_HIGH:
+		return now() >> 32;
+	case LANE:
 		return t->lane;
-	if (which == SHARED_AT)
+	case WARP_NUMBER:
+		return (uint64_t)(t - b->threads) / WARP;
+	case WARPS:
+		return 2048 / WARP;
+	case PROCESSOR:
+		return b->id[0] % 4;
+	case PROCESSORS:
+		return 4;
+	case LANES_EQ:
+		return lane;
+	case LANES_LE:
+		return before(t->lane) | lane;
+	case LANES_LT:
+		return before(t->lane);
+	case LANES_GE:
+		return ~before(t->lane) & UINT32_MAX;
+	case LANES_GT:
+		return ~(before(t->lane) | lane) & UINT32_MAX;
+	case SHARED_DYNAMIC:
+		return b->launch->shared;
+	case SHARED_ALL:
+		return b->dynamic + b->launch->shared;
+	case SHARED_AT:
 		return (uint64_t)(uintptr_t)b->shared;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	default: /* GRID, ZERO */
+		return 0;
+	}
 }
 
 /* An operand that is neither a register nor a value. */
@@ -26,11 +71,13 @@ static uint64_t get_other(const struct block *b, const struct thread *t, const s
 {
 	switch (o->kind) {
 	case SPECIAL:
-		return special(b, t, o->value);
+		return special(b, t, o->value) & (o->bits == 32 ? UINT32_MAX : UINT64_MAX);
 	case LOCAL:
 		return (uint64_t)(uintptr_t)t->local + o->value + (uint64_t)o->offset;
 	case PARAM:
 		return (uint64_t)(uintptr_t)b->launch->params + o->value + (uint64_t)o->offset;
+	case INVERTED:
+		return ~t->registers[o->value] & 1;
 	default:
 		return b->dynamic + (uint64_t)o->offset;
 	}
@@ -52,18 +99,26 @@ static uint64_t load(const struct instruction *i, const uint8_t *from)
 {
 	uint64_t v = 0;
 
-	if (i->seen_by_others && i->type.bits == 32)
-		return __atomic_load_n((const uint32_t *)from, __ATOMIC_RELAXED);
-	memcpy(&v, from, i->type.bits / 8);
+	if (i->flags & FLAG_VOLATILE && i->type.bits == 32)
+		v = __atomic_load_n((const uint32_t *)from, __ATOMIC_RELAXED);
+	else
+		memcpy(&v, from, i->type.bits * i->type.lanes / 8);
 	return ptx_widen(&i->type, v); /* the register may have more bits */
 }
 
 static void store(const struct instruction *i, uint8_t *to, uint64_t v)
 {
-	if (i->seen_by_others && i->type.bits == 64)
+	if (i->flags & FLAG_VOLATILE && i->type.bits == 64)
 		__atomic_store_n((uint64_t *)to, v, __ATOMIC_RELAXED);
 	else
-		memcpy(to, &v, i->type.bits / 8);
+		memcpy(to, &v, i->type.bits * i->type.lanes / 8);
+}
+
+/* Writes V to the register that O names, of whose bits it takes no more. */
+static void put(struct thread *t, const struct operand *o, uint64_t v)
+{
+	t->registers[o->value] =
+		o->bits == 0 || o->bits == 64 ? v : v & ((UINT64_C(1) << o->bits) - 1);
 }
 
 static void load_all(const struct block *b, struct thread *t, const struct instruction *i)
@@ -72,7 +127,7 @@ static void load_all(const struct block *b, struct thread *t, const struct instr
 	uint32_t k;
 
 	for (k = 0; k < i->width; k++)
-		t->registers[i->operands[k].value] = load(i, from + k * i->type.bits / 8);
+		put(t, &i->operands[k], load(i, from + k * i->type.bits / 8));
 }
 
 static void store_all(const struct block *b, struct thread *t, const struct instruction *i)
@@ -84,57 +139,163 @@ static void store_all(const struct block *b, struct thread *t, const struct inst
 		store(i, to + k * i->type.bits / 8, get(b, t, &i->operands[k + 1]));
 }
 
+/* cp.async: at once. What is beyond the bytes of the source becomes 0. */
+static void copy(const struct block *b, const struct thread *t, const struct instruction *i)
+{
+	uint8_t *to = b->shared + get(b, t, &i->operands[0]);
+	const uint8_t *from = (const uint8_t *)(uintptr_t)get(b, t, &i->operands[1]);
+	const uint64_t n = i->operands[2].value & 31;
+	uint64_t given = i->n > 3 ? get(b, t, &i->operands[3]) : n;
+
+	given = given < n ? given : n;
+	memcpy(to, from, given);
+	memset(to + given, 0, n - given);
+}
+
+static bool is_in(const void *at, const void *begin, uint64_t bytes)
+{
+	return (uintptr_t)at - (uintptr_t)begin < bytes;
+}
+
+static bool is_shared(const struct block *b, const void *at)
+{
+	return is_in(at, b->shared, (uint64_t)b->dynamic + b->launch->shared);
+}
+
+/* isspacep. Constants are global memory here, and a program cannot tell that they are none there.
+ */
+static bool is_of_space(const struct ptx *p, const struct block *b, const struct thread *t,
+			enum space space, const void *at)
+{
+	const bool local = is_in(at, t->local, p->local), shared = is_shared(b, at);
+
+	switch (space) {
+	case SPACE_SHARED:
+		return shared;
+	case SPACE_LOCAL:
+		return local;
+	case SPACE_PARAM:
+		return is_in(at, b->launch->params, p->params_end);
+	case SPACE_CONST:
+		return false;
+	default:
+		return !local && !shared && !is_in(at, b->launch->params, p->params_end);
+	}
+}
+
 /* atom has a destination before its address, red has none. No other thread runs meanwhile. */
 static void change(struct ptx *p, const struct block *b, struct thread *t,
 		   const struct instruction *i)
 {
 	uint32_t first = i->op == OP_ATOM;
 	uint8_t *at = address(b, i->shared, get(b, t, &i->operands[first]));
+	struct instruction as = *i;
 	uint64_t old = load(i, at), v[2] = {0};
 	uint32_t k;
 
 	for (k = 0; k + first + 1 < i->n && k < 2; k++)
 		v[k] = get(b, t, &i->operands[first + 1 + k]);
-	store(i, at, ptx_atom(p, i, old, v[0], v[1]));
+	/* sums of floats in global memory have no subnormal numbers */
+	if (i->type.kind == 'f' && i->type.bits == 32 && !is_shared(b, at))
+		as.flags |= FLAG_FLUSHES;
+	store(i, at, ptx_atom(p, &as, old, v[0], v[1]));
 	if (first)
-		t->registers[i->operands[0].value] = old;
+		put(t, &i->operands[0], old);
+}
+
+static bool is_result_first(const struct instruction *i)
+{
+	if (i->op == OP_BAR)
+		return i->how != HOW_NONE && i->how != HOW_WARP && i->how != HOW_ARRIVE;
+	return true;
 }
 
 /* Waits for the other threads of the block or the warp; ptx_meet() goes on. */
-static void wait_at(const struct block *b, struct thread *t, const struct instruction *i)
+static void wait_at(struct block *b, struct thread *t, const struct instruction *i)
 {
-	const bool result = i->op == OP_SHFL || i->op == OP_VOTE ||
-			    (i->op == OP_BAR && i->how != HOW_NONE && i->how != HOW_WARP);
-	uint32_t k, first = result ? 1 : 0;
+	uint32_t k, first = is_result_first(i) ? 1 : 0;
 
 	for (k = 0; k + first < i->n && k < 4; k++)
 		t->given[k] = get(b, t, &i->operands[k + first]);
-	t->state = (i->op == OP_BAR && i->how != HOW_WARP) || i->op == OP_BARRIER ? AT_BARRIER
-										  : AT_WARP;
+	if (i->op == OP_BAR && i->how == HOW_ARRIVE) {
+		b->arrived[t->given[0] % BARRIERS]++;
+		return;
+	}
+	t->state = i->op == OP_BAR && i->how != HOW_WARP ? AT_BARRIER : AT_WARP;
 }
 
-static void step(struct ptx *p, const struct block *b, struct thread *t)
+/* setp writes p, and the opposite to q; or what it finds of each of two halves. */
+static void compare(struct ptx *p, struct thread *t, const struct instruction *i, const uint64_t *v)
 {
-	const struct instruction *i = &p->code[t->pc++];
+	struct instruction one = *i;
+	bool first, other;
+
+	one.type.lanes = 1;
+	one.type.mask = i->type.lanes == 2 ? 0xffff : i->type.mask;
+	first = ptx_result(p, &one, v) & 1;
+	if (i->type.lanes == 2) {
+		const uint64_t upper[4] = {v[0] >> 16, v[1] >> 16, v[2], 0};
+
+		other = ptx_result(p, &one, upper) & 1;
+	} else {
+		const bool is = ptx_compare(&one, v[0], v[1]), c = v[2] & 1;
+
+		other = i->how == HOW_AND  ? !is && c
+			: i->how == HOW_OR ? !is || c
+					   : !is ^ (i->how == HOW_XOR && c);
+	}
+	t->registers[i->operands[0].value] = first;
+	if (i->paired)
+		t->registers[i->second] = other;
+}
+
+static void compute(struct ptx *p, const struct block *b, struct thread *t,
+		    const struct instruction *i)
+{
 	const struct operand *o = i->operands;
 	uint64_t v[4] = {0}, r;
 	uint32_t k;
+
+	for (k = 0; k < i->sources; k++)
+		v[k] = get(b, t, &o[k + 1]);
+	if (i->op == OP_SETP) {
+		compare(p, t, i, v);
+		return;
+	}
+	if (i->op == OP_CARRIES)
+		r = ptx_carry(i, v, &t->carry);
+	else if (i->op == OP_ISSPACEP)
+		r = is_of_space(p, b, t, i->space, (const void *)(uintptr_t)v[0]);
+	else if (i->op == OP_ACTIVEMASK)
+		r = t->together;
+	else
+		r = ptx_result(p, i, v);
+	t->registers[o[0].value] = r & i->cut;
+}
+
+static void step(struct ptx *p, struct block *b, struct thread *t)
+{
+	const struct instruction *i = &p->code[t->pc++];
 
 	if (i->guarded && (t->registers[i->guard] & 1) == i->negated)
 		return;
 	switch (i->op) {
 	case OP_BRA:
-		t->pc = (uint32_t)o[0].value;
+		t->pc = (uint32_t)i->operands[0].value;
 		return;
 	case OP_BAR:
-	case OP_BARRIER:
 	case OP_SHFL:
 	case OP_VOTE:
+	case OP_MATCH:
+	case OP_REDUX:
+	case OP_ELECT:
 		wait_at(b, t, i);
 		return;
-	case OP_MEMBAR:
-	case OP_FENCE:
+	case OP_NOTHING:
 		return;
+	case OP_TRAP:
+		p->begin = i->at;
+		ptx_stop(p, "a trap");
 	case OP_RET:
 	case OP_EXIT:
 		t->state = OVER;
@@ -145,29 +306,36 @@ static void step(struct ptx *p, const struct block *b, struct thread *t)
 	case OP_LD:
 		load_all(b, t, i);
 		return;
+	case OP_COPY:
+		copy(b, t, i);
+		return;
 	case OP_ATOM:
 	case OP_RED:
 		change(p, b, t, i);
 		return;
 	default:
-		break;
+		compute(p, b, t, i);
+		return;
 	}
-	for (k = 0; k < i->sources; k++)
-		v[k] = get(b, t, &o[k + 1]);
-	if (i->op == OP_SETP) {
-		r = ptx_compare(i, v[0], v[1]);
-	} else if (i->op == OP_CVT) {
-		r = ptx_cut(&i->to, ptx_convert(p, i, v[0]));
-	} else {
-		r = ptx_result(p, i, v);
-		r = i->wide ? r : ptx_cut(&i->type, r);
-	}
-	t->registers[o[0].value] = r;
+}
+
+/* ptx_widen() and ptx_order() of a prepared instruction. */
+static inline uint64_t widen(const struct quick *q, uint64_t v)
+{
+	return ((v & q->mask) ^ q->sign) - q->sign;
+}
+
+static inline int order(const struct quick *q, uint64_t x, uint64_t y)
+{
+	const uint64_t top = q->sign ? UINT64_C(1) << 63 : 0;
+	const uint64_t a = widen(q, x) ^ top, b = widen(q, y) ^ top;
+
+	return (a > b) - (a < b);
 }
 
 /* Executes up to MOST instructions of T, which runs, but not beyond one at which it waits for
  * others, or its end. */
-static void run_thread(struct ptx *p, const struct block *b, struct thread *t, uint64_t most)
+static void run_thread(struct ptx *p, struct block *b, struct thread *t, uint64_t most)
 {
 	uint64_t *const r = t->registers;
 	uint32_t pc = t->pc, half;
@@ -214,10 +382,10 @@ static void run_thread(struct ptx *p, const struct block *b, struct thread *t, u
 			v = x - y;
 			break;
 		case DOES_MUL:
-			v = ptx_widen(&q.type, x) * ptx_widen(&q.type, y);
+			v = widen(&q, x) * widen(&q, y);
 			break;
 		case DOES_MAD:
-			v = ptx_widen(&q.type, x) * ptx_widen(&q.type, y) + r[q.from[2]];
+			v = widen(&q, x) * widen(&q, y) + r[q.from[2]];
 			break;
 		case DOES_AND:
 			v = x & y;
@@ -229,10 +397,10 @@ static void run_thread(struct ptx *p, const struct block *b, struct thread *t, u
 			v = x ^ y;
 			break;
 		case DOES_SHIFT_LEFT:
-			v = (uint32_t)y < q.type.bits ? x << (uint32_t)y : 0;
+			v = (uint32_t)y < q.bits ? x << (uint32_t)y : 0;
 			break;
 		case DOES_COMPARE:
-			v = ptx_compares((enum compare)q.compare, ptx_order(&q.type, x, y), false);
+			v = ptx_compares((enum compare)q.compare, order(&q, x, y), false);
 			break;
 		default: /* DOES_MOVE */
 			v = x;
@@ -274,25 +442,87 @@ static uint64_t most_steps(const struct ptx_launch *l)
 	return l->pauses ? PAUSE : UINT64_MAX;
 }
 
+/* When threads of a warp have not been together for so many instructions, one in so many is that of
+ * a random thread: one that waits for another thread of its warp does not wait for ever. */
+#define APART 4096u
+#define STRAY 64u
+
+/* The instruction that the warp executes next: the least one, where threads that went different
+ * ways come together again. False: no thread runs. */
+static bool next_of_warp(const struct block *b, const struct thread *warp, uint32_t n, uint32_t *pc)
+{
+	const bool strays = b->apart > APART && b->apart % STRAY == 0;
+	const uint32_t first = strays ? (uint32_t)draw(n) : 0;
+	bool any = false;
+	uint32_t k;
+
+	*pc = UINT32_MAX;
+	for (k = 0; k < n; k++) {
+		const struct thread *t = &warp[(first + k) % n];
+
+		if (t->state != RUNS || (any && (strays || t->pc >= *pc)))
+			continue;
+		*pc = t->pc;
+		any = true;
+	}
+	return any;
+}
+
+/* Executes up to MOST instructions of a warp's threads in step. */
+static void run_warp(struct ptx *p, struct block *b, struct thread *warp, uint32_t n, uint64_t most)
+{
+	uint32_t pc, together, k;
+	bool all;
+
+	for (; most > 0 && next_of_warp(b, warp, n, &pc); most--) {
+		const struct instruction *i = &p->code[pc];
+
+		together = 0;
+		all = true;
+		for (k = 0; k < n; k++) {
+			const bool here = warp[k].state == RUNS && warp[k].pc == pc;
+
+			all &= here || warp[k].state != RUNS;
+			if (here &&
+			    (!i->guarded || (warp[k].registers[i->guard] & 1) != i->negated))
+				together |= UINT32_C(1) << k;
+		}
+		b->apart = all ? 0 : b->apart + 1;
+		for (k = 0; k < n; k++) {
+			if (warp[k].state != RUNS || warp[k].pc != pc)
+				continue;
+			warp[k].together = together;
+			run_thread(p, b, &warp[k], 1);
+		}
+	}
+}
+
 /* Runs each thread of B up to where it waits for others, its end, or the end of its turn. A random
- * thread goes first. Whether any has not ended. */
+ * thread goes first, or a random warp. Whether any has not ended. */
 static bool run_threads(struct ptx *p, struct block *b)
 {
-	const uint32_t first = (uint32_t)draw(b->n);
+	const uint32_t each = p->in_step ? WARP : 1, n = (b->n + each - 1) / each;
+	const uint32_t first = (uint32_t)draw(n);
 	bool left = false, runs = false;
 	uint32_t k;
 
-	for (k = 0; k < b->n; k++) {
-		struct thread *t = &b->threads[(first + k) % b->n];
+	for (k = 0; k < n; k++) {
+		const uint32_t at = (first + k) % n * each;
+		struct thread *t = &b->threads[at];
 
-		if (t->state == RUNS)
+		if (p->in_step)
+			run_warp(p, b, t, b->n - at < WARP ? b->n - at : WARP,
+				 most_steps(b->launch));
+		else if (t->state == RUNS)
 			run_thread(p, b, t, most_steps(b->launch));
-		left |= t->state != OVER;
-		runs |= t->state == RUNS;
 		if (b->launch->pauses)
 			b->launch->pauses(b->launch->data);
 	}
-	if (left && !runs && !ptx_meet(p, b->threads, b->n))
+	for (k = 0; k < b->n; k++) {
+		left |= b->threads[k].state != OVER;
+		runs |= b->threads[k].state == RUNS;
+	}
+	if (left && !runs && !ptx_meet(p, b))
 		ptx_stop(p, "threads that wait for each other");
 	return left;
 }
@@ -325,6 +555,7 @@ static void begin_block(struct ptx *p, struct block *b, uint64_t number)
 	uint32_t k;
 
 	place_in(b->launch->grid, number, b->id);
+	memset(b->arrived, 0, sizeof(b->arrived));
 	/* memory that nothing has written holds arbitrary bytes */
 	memset(b->memory, (int)draw(256), b->n * each * 8);
 	memset(b->shared, (int)draw(256), p->shared + b->launch->shared);

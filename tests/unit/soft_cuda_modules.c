@@ -20,6 +20,7 @@ static struct module *modules;
 struct link {
 	char *log;
 	char *text; /* of all images, one after another */
+
 	uint8_t *binary;
 	size_t log_size, size;
 };
@@ -52,17 +53,21 @@ static bool names_fit(const struct ptx *all, bool part, char *log, size_t n)
 	return !twice && !missing;
 }
 
-/* Whether an image's text is right as far as it alone tells. */
-static bool is_ptx(const char *text, char *log, size_t n)
+/* Whether text is right; that of a PART, as far as it alone tells. Writes to LOG what is wrong. */
+static bool is_right(const char *text, bool part, char *log, size_t n)
 {
 	struct ptx *all = ptx_read(text, NULL);
 	bool is;
 
 	if (!all) {
-		snprintf(log, n, "this is no PTX");
+		snprintf(log, n, "ptx: %s", ptx_error());
 		return false;
 	}
-	is = names_fit(all, true, log, n);
+	is = names_fit(all, part, log, n);
+	if (is && !ptx_check(all, part)) {
+		snprintf(log, n, "ptx: %s", ptx_error());
+		is = false;
+	}
 	ptx_free(all);
 	return is;
 }
@@ -93,7 +98,7 @@ CUresult cuLinkAddData(CUlink link, int type, void *data, size_t n, const char *
 	} else if (text[n - 1]) {
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (!is_ptx(text, l->log, l->log_size))
+	if (!is_right(text, true, l->log, l->log_size))
 		return CUDA_ERROR_INVALID_PTX;
 	append(l, text);
 	return CUDA_SUCCESS;
@@ -102,12 +107,12 @@ CUresult cuLinkAddData(CUlink link, int type, void *data, size_t n, const char *
 CUresult cuLinkComplete(CUlink link, void **out, size_t *n)
 {
 	struct link *l = link;
-	struct ptx *all = l->text ? ptx_read(l->text, NULL) : NULL;
+	struct ptx *all;
 
-	if (!all)
+	if (!l->text || !is_right(l->text, false, l->log, l->log_size))
 		return CUDA_ERROR_INVALID_IMAGE;
-	if (names_fit(all, false, l->log, l->log_size))
-		l->binary = soft_cuda_binary(l->text, ptx_globals(all), &l->size);
+	all = ptx_read(l->text, NULL);
+	l->binary = soft_cuda_binary(l->text, ptx_globals(all), &l->size);
 	ptx_free(all);
 	*out = l->binary;
 	*n = l->size;
@@ -128,12 +133,39 @@ CUresult cuLinkDestroy(CUlink link)
 
 static void free_module(struct module *m)
 {
+	struct function *f;
+
+	while ((f = m->functions)) {
+		m->functions = f->next;
+		ptx_free(f->code);
+		free(f);
+	}
 	if (m->memory)
 		soft_cuda_give(m->memory);
 	if (m->all)
 		ptx_free(m->all);
 	free(m->text);
 	free(m);
+}
+
+/* All of them: what cannot be executed is refused now, and not when it is wanted. */
+static bool read_functions(struct module *m)
+{
+	const char *name;
+	struct function *f;
+	struct ptx *code;
+	uint32_t i;
+
+	for (i = 0; (name = ptx_entry(m->all, i)); i++) {
+		code = ptx_read_in(m->all, name);
+		if (!code)
+			return false;
+		f = calloc(1, sizeof(*f));
+		*f = (struct function){.code = code, .next = m->functions};
+		snprintf(f->name, sizeof(f->name), "%s", name);
+		m->functions = f;
+	}
+	return true;
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *options,
@@ -152,8 +184,8 @@ CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *o
 		return CUDA_ERROR_INVALID_IMAGE;
 	m = calloc(1, sizeof(*m));
 	m->text = strdup(text);
-	m->all = ptx_read(text, NULL);
-	if (!m->all || !names_fit(m->all, false, NULL, 0)) {
+	m->all = ptx_read(m->text, NULL);
+	if (!m->all || !names_fit(m->all, false, NULL, 0) || !read_functions(m)) {
 		free_module(m);
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
@@ -171,37 +203,21 @@ CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *o
 CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name)
 {
 	struct module *m = module;
-	struct function *f;
-	struct ptx *code;
+	struct function *f = m->functions;
 
-	for (f = m->functions; f && strcmp(f->name, name) != 0;)
+	while (f && strcmp(f->name, name) != 0)
 		f = f->next;
-	if (!f) {
-		code = ptx_read_in(m->all, m->text, name);
-		if (!code)
-			return CUDA_ERROR_NOT_FOUND;
-		f = calloc(1, sizeof(*f));
-		*f = (struct function){.code = code, .next = m->functions};
-		snprintf(f->name, sizeof(f->name), "%s", name);
-		m->functions = f;
-	}
 	*out = f;
-	return CUDA_SUCCESS;
+	return f ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult cuModuleUnload(CUmodule module)
 {
 	struct module *m = module, **at = &modules;
-	struct function *f;
 
 	while (*at != m)
 		at = &(*at)->next;
 	*at = m->next;
-	while ((f = m->functions)) {
-		m->functions = f->next;
-		ptx_free(f->code);
-		free(f);
-	}
 	free_module(m);
 	return CUDA_SUCCESS;
 }

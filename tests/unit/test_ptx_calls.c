@@ -41,8 +41,10 @@ static bool run(const char *functions, const char *body, struct two *in, uint64_
 
 	snprintf(text, sizeof(text), frame, functions, body);
 	p = ptx_read(text, "f");
-	if (!p)
+	if (!p) {
+		printf("%s\n", ptx_error());
 		return false;
+	}
 	ptx_run(p, &l);
 	ptx_free(p);
 	return true;

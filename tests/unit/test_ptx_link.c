@@ -134,7 +134,7 @@ static void refused(void)
 	CU_ASSERT_EQUAL(add(link, HEAD ".global .u32 x; .global .u32 x;"), CUDA_ERROR_INVALID_PTX);
 	CU_ASSERT_STRING_EQUAL(log_text, "Multiple definition of 'x'");
 	CU_ASSERT_EQUAL(add(link, "nonsense"), CUDA_ERROR_INVALID_PTX);
-	CU_ASSERT_STRING_EQUAL(log_text, "this is no PTX");
+	CU_ASSERT_STRING_EQUAL(log_text, "ptx: line 1: this is no PTX: nonsense");
 	CU_ASSERT_EQUAL(add_binary(link, "nonsense"), CUDA_ERROR_INVALID_PTX);
 	binary = soft_cuda_binary(entry, 0, &n);
 	CU_ASSERT_EQUAL(cuLinkAddData(link, 0, binary, n - 1, "x", 0, NULL, NULL),

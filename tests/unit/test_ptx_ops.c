@@ -43,8 +43,10 @@ static bool run(const char *body, const struct three *in, uint64_t *out, uint32_
 
 	snprintf(text, sizeof(text), frame, body);
 	p = ptx_read(text, "f");
-	if (!p)
+	if (!p) {
+		printf("%s\n", ptx_error());
 		return false;
+	}
 	ptx_run(p, &l);
 	ptx_free(p);
 	return true;

@@ -96,7 +96,7 @@ static void externs(void)
 	CU_ASSERT_EQUAL(bytes, 4);
 	CU_ASSERT_EQUAL(ptx_globals(all), 4);
 	*(uint32_t *)x = 9;
-	f = ptx_read_in(all, text, "f");
+	f = ptx_read_in(all, "f");
 	ptx_run(f, &l);
 	CU_ASSERT_EQUAL((uint32_t)out, 9);
 	ptx_free(f);
