@@ -74,7 +74,7 @@ static uint64_t from_float(const struct instruction *i, uint64_t v)
 	v = flush(i, &i->type, v & i->type.mask);
 	d = ptx_to_float(&i->type, v);
 	if (!is_float(&i->to))
-		return to_integer(i, d);
+		return ptx_widen(&i->to, to_integer(i, d)); /* the register may have more bits */
 	return to_float(i, &i->to, i->how == HOW_NONE ? d : integral(i->how, d));
 }
 
@@ -95,5 +95,5 @@ uint64_t ptx_convert(const struct instruction *i, const uint64_t *v)
 						    : (long double)integer);
 	if (i->flags & FLAG_SATURATES)
 		integer = saturated(i, integer);
-	return ptx_widen(&i->to, integer); /* the register may have more bits */
+	return ptx_widen(&i->to, integer);
 }

@@ -234,7 +234,7 @@ static uint64_t small_result(struct ptx *p, const struct instruction *i, const s
 	case OP_DIV:
 		/* the ISA's words on .approx: there is no reciprocal of so large a number */
 		if (i->flags & FLAG_APPROX && fabs(b) > 0x1p126 && fabs(b) < INFINITY)
-			d = isinf(a) ? NAN : copysign(0, a) * copysign(1, b);
+			d = isinf(a) || a != a ? NAN : copysign(0, a) * copysign(1, b);
 		else
 			d = a / b;
 		break;
@@ -293,6 +293,8 @@ static uint64_t of_upper_half(const struct instruction *i, uint64_t v)
 {
 	double d;
 
+	if (wide(v) != wide(v))
+		return UINT64_C(0x7ff80000) << 32;
 	v &= ~(uint64_t)UINT32_MAX;
 	d = fpclassify(wide(v)) == FP_SUBNORMAL ? copysign(0, wide(v)) : wide(v);
 	d = i->op == OP_RCP ? 1 / d : 1 / sqrt(d);

@@ -25,12 +25,15 @@
 #define BITS "b16|b32|b64"
 #define RND " rn|rz|rm|rp"
 #define MEMORY_TYPES "b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64"
+#define SMALL_TYPES "b8|b16|b32|u8|u16|u32|s8|s16|s32|f32"
 #define SCOPE "cta|cluster|gpu|sys"
 #define SHARED "shared|shared::cta|shared::cluster"
 #define SPACES "const|global|local|param|param::entry|param::func|" SHARED
+#define ST_SPACES "global|local|param|param::func|" SHARED
+#define VOLATILE_SPACES "const|global|param|" SHARED
 #define EVICTS                                                                                     \
-	" L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate?"    \
-	" L2::64B|L2::128B|L2::256B?"
+	" L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate?"
+#define PREFETCHES " L2::64B|L2::128B|L2::256B?"
 #define COMPARES_B "eq|ne"
 #define COMPARES_S "eq|ne|lt|le|gt|ge"
 #define COMPARES_U COMPARES_S "|lo|ls|hi|hs"
@@ -40,6 +43,7 @@
 #define HALVES "f16|f16x2"
 #define BRAINS "bf16|bf16x2"
 #define ATOMIC " relaxed|acquire|release|acq_rel? " SCOPE "? global|" SHARED "? "
+#define REDUCES " relaxed|release? " SCOPE "? global|" SHARED "? "
 #define VIDEO " u32|s32 u32|s32 u32|s32 sat?"
 
 struct row {
@@ -182,13 +186,17 @@ static const struct row rows[] = {
 	{OP_SETP, "setp " COMPARES_B " " BITS, "Ott"},
 	{OP_SETP, "setp " COMPARES_U " u16|u32|u64", "Ott"},
 	{OP_SETP, "setp " COMPARES_S " s16|s32|s64", "Ott"},
-	{OP_SETP, "setp " COMPARES_F " ftz? f32|" HALVES, "Ott"},
-	{OP_SETP, "setp " COMPARES_F " f64|" BRAINS, "Ott"},
+	{OP_SETP, "setp " COMPARES_F " ftz? f32|f16x2", "Ott"},
+	{OP_SETP, "setp " COMPARES_F " f64|bf16x2", "Ott"},
+	{OP_SETP, "setp " COMPARES_F " ftz? f16", "Qtt"},
+	{OP_SETP, "setp " COMPARES_F " bf16", "Qtt"},
 	{OP_SETP, "setp " COMPARES_B JOINS " " BITS, "Ottn"},
 	{OP_SETP, "setp " COMPARES_U JOINS " u16|u32|u64", "Ottn"},
 	{OP_SETP, "setp " COMPARES_S JOINS " s16|s32|s64", "Ottn"},
-	{OP_SETP, "setp " COMPARES_F JOINS " ftz? f32|" HALVES, "Ottn"},
-	{OP_SETP, "setp " COMPARES_F JOINS " f64|" BRAINS, "Ottn"},
+	{OP_SETP, "setp " COMPARES_F JOINS " ftz? f32|f16x2", "Ottn"},
+	{OP_SETP, "setp " COMPARES_F JOINS " f64|bf16x2", "Ottn"},
+	{OP_SETP, "setp " COMPARES_F JOINS " ftz? f16", "Qttn"},
+	{OP_SETP, "setp " COMPARES_F JOINS " bf16", "Qttn"},
 	{OP_SELP, "selp " ALL_TYPES, "Dttp"},
 	{OP_SLCT, "slct " ALL_TYPES " s32", "Dffw"},
 	{OP_SLCT, "slct ftz? " ALL_TYPES " f32", "Dfft"},
@@ -207,15 +215,35 @@ static const struct row rows[] = {
 	{OP_PRMT, "prmt b32 f4e|b4e|rc8|ecl|ecr|rc16", "Dttw"},
 	/* movement */
 	{OP_MOV, "mov pred|" ALL_TYPES, "Dt"},
+	{OP_MOV, "mov v2|v4 " ALL_TYPES, "Dt"},
 	{OP_REFUSED, "mov b128", "Dt"},
-	{OP_LD, "ld weak? " SPACES "? ca|cg|cs|lu|cv?" EVICTS " v2|v4? " MEMORY_TYPES, "Vm"},
-	{OP_LD, "ld volatile " SPACES "? v2|v4? " MEMORY_TYPES, "Vm"},
-	{OP_LD, "ld relaxed|acquire " SCOPE " " SPACES "?" EVICTS " v2|v4? " MEMORY_TYPES, "Vm"},
-	{OP_LD, "ld global ca|cg|cs? nc" EVICTS " v2|v4? " MEMORY_TYPES, "Vm"},
-	{OP_LD, "ldu global? v2|v4? " MEMORY_TYPES, "Vm"},
-	{OP_ST, "st weak? " SPACES "? wb|cg|cs|wt?" EVICTS " v2|v4? " MEMORY_TYPES, "mv"},
-	{OP_ST, "st volatile " SPACES "? v2|v4? " MEMORY_TYPES, "mv"},
-	{OP_ST, "st relaxed|release " SCOPE " " SPACES "?" EVICTS " v2|v4? " MEMORY_TYPES, "mv"},
+	{OP_LD, "ld weak? " SPACES "? ca|cg|cs|lu|cv? v2? " MEMORY_TYPES, "Vm"},
+	{OP_LD, "ld weak? " SPACES "? ca|cg|cs|lu|cv? v4 " SMALL_TYPES, "Vm"},
+	{OP_LD, "ld weak? global?" EVICTS PREFETCHES " v2? " MEMORY_TYPES, "Vm"},
+	{OP_LD, "ld weak? global?" EVICTS PREFETCHES " v4 " SMALL_TYPES, "Vm"},
+	{OP_LD, "ld volatile " VOLATILE_SPACES "? v2? " MEMORY_TYPES, "Vm"},
+	{OP_LD, "ld volatile " VOLATILE_SPACES "? v4 " SMALL_TYPES, "Vm"},
+	{OP_LD, "ld relaxed|acquire " SCOPE " global?" EVICTS PREFETCHES " v2? " MEMORY_TYPES,
+	 "Vm"},
+	{OP_LD, "ld relaxed|acquire " SCOPE " global?" EVICTS PREFETCHES " v4 " SMALL_TYPES, "Vm"},
+	{OP_LD, "ld relaxed|acquire " SCOPE " " SHARED " v2? " MEMORY_TYPES, "Vm"},
+	{OP_LD, "ld relaxed|acquire " SCOPE " " SHARED " v4 " SMALL_TYPES, "Vm"},
+	{OP_LD, "ld global ca|cg|cs? nc v2? " MEMORY_TYPES, "Vm"},
+	{OP_LD, "ld global ca|cg|cs? nc v4 " SMALL_TYPES, "Vm"},
+	{OP_LD, "ld global nc" EVICTS PREFETCHES " v2? " MEMORY_TYPES, "Vm"},
+	{OP_LD, "ld global nc" EVICTS PREFETCHES " v4 " SMALL_TYPES, "Vm"},
+	{OP_LD, "ldu global? v2? " MEMORY_TYPES, "Vm"},
+	{OP_LD, "ldu global? v4 " SMALL_TYPES, "Vm"},
+	{OP_ST, "st weak? " ST_SPACES "? wb|cg|cs|wt? v2? " MEMORY_TYPES, "mv"},
+	{OP_ST, "st weak? " ST_SPACES "? wb|cg|cs|wt? v4 " SMALL_TYPES, "mv"},
+	{OP_ST, "st weak? global?" EVICTS " v2? " MEMORY_TYPES, "mv"},
+	{OP_ST, "st weak? global?" EVICTS " v4 " SMALL_TYPES, "mv"},
+	{OP_ST, "st volatile global|" SHARED "? v2? " MEMORY_TYPES, "mv"},
+	{OP_ST, "st volatile global|" SHARED "? v4 " SMALL_TYPES, "mv"},
+	{OP_ST, "st relaxed|release " SCOPE " global?" EVICTS " v2? " MEMORY_TYPES, "mv"},
+	{OP_ST, "st relaxed|release " SCOPE " global?" EVICTS " v4 " SMALL_TYPES, "mv"},
+	{OP_ST, "st relaxed|release " SCOPE " " SHARED " v2? " MEMORY_TYPES, "mv"},
+	{OP_ST, "st relaxed|release " SCOPE " " SHARED " v4 " SMALL_TYPES, "mv"},
 	{OP_REFUSED, "ld mmio relaxed sys global? " MEMORY_TYPES, "Vm"},
 	{OP_REFUSED, "st mmio relaxed sys global? " MEMORY_TYPES, "mv"},
 	{OP_REFUSED, "ld global|weak? L2::cache_hint v2|v4? " MEMORY_TYPES, "Vmy"},
@@ -327,12 +355,12 @@ static const struct row rows[] = {
 	{OP_REFUSED, "atom" ATOMIC "add v2|v4|v8 noftz? f32|" HALVES "|" BRAINS, "Dmt"},
 	{OP_REFUSED, "atom" ATOMIC "add|min|max|and|or|xor|exch|cas|inc|dec L2::cache_hint u32|b32",
 	 "Dmty"},
-	{OP_RED, "red" ATOMIC "and|or|xor b32|b64", "mt"},
-	{OP_RED, "red" ATOMIC "add u32|s32|u64|f32|f64", "mt"},
-	{OP_RED, "red" ATOMIC "add noftz " HALVES "|" BRAINS, "mt"},
-	{OP_RED, "red" ATOMIC "inc|dec u32", "mt"},
-	{OP_RED, "red" ATOMIC "min|max u32|s32|u64|s64", "mt"},
-	{OP_REFUSED, "red" ATOMIC "add v2|v4|v8 noftz? f32|" HALVES "|" BRAINS, "mt"},
+	{OP_RED, "red" REDUCES "and|or|xor b32|b64", "mt"},
+	{OP_RED, "red" REDUCES "add u32|s32|u64|f32|f64", "mt"},
+	{OP_RED, "red" REDUCES "add noftz " HALVES "|" BRAINS, "mt"},
+	{OP_RED, "red" REDUCES "inc|dec u32", "mt"},
+	{OP_RED, "red" REDUCES "min|max u32|s32|u64|s64", "mt"},
+	{OP_REFUSED, "red" REDUCES "add v2|v4|v8 noftz? f32|" HALVES "|" BRAINS, "mt"},
 	{OP_REFUSED, "red async relaxed? cluster? mbarrier::complete_tx::bytes", "mt"},
 	{OP_SHFL, "shfl sync up|down|bfly|idx b32", "Stwww"},
 	{OP_SHFL, "shfl up|down|bfly|idx b32", "Stww"},
@@ -686,6 +714,8 @@ void ptx_opcode(struct ptx *p, struct instruction *i, const char **form)
 		i->how = HOW_MAD;
 	if (words[0].at[words[0].n - 1] == 'c')
 		i->flags |= FLAG_TAKES;
+	if (i->op == OP_COPY) /* to shared memory, from global memory */
+		i->space = SPACE_SHARED;
 	*form = row->operands;
 }
 

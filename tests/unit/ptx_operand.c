@@ -136,6 +136,11 @@ static void offset(struct ptx *p, struct operand *o)
 		ptx_stop(p, "no number");
 }
 
+static bool is_float(const struct type *type)
+{
+	return type->kind == 'f' || type->kind == 'g';
+}
+
 static bool is_shared(const struct operand *o)
 {
 	return o->kind == DYNAMIC || (o->kind == VALUE && o->bits == 32);
@@ -222,8 +227,11 @@ static struct operand destination(struct ptx *p, uint32_t bits, bool wider)
 
 static void second(struct ptx *p, struct instruction *i)
 {
-	if (!ptx_more(p) || *p->at != '|')
+	if (!ptx_more(p) || *p->at != '|') {
+		if (i->type.lanes == 2)
+			ptx_stop(p, "two comparisons, and one predicate");
 		return;
+	}
 	ptx_next(p);
 	ptx_next(p);
 	i->second = destination(p, 1, false).value;
@@ -272,7 +280,7 @@ static void moved(struct ptx *p, struct instruction *i, bool loads)
 		if (list[k].literal)
 			literal(p, &list[k], &i->type);
 		else
-			ptx_fits(p, &list[k], i->type.bits, true);
+			ptx_fits(p, &list[k], i->type.bits, !is_float(&i->type));
 		i->operands[i->n++] = list[k];
 	}
 }
@@ -358,7 +366,7 @@ static void one(struct ptx *p, struct instruction *i, char letter)
 		i->cut = i->to.mask;
 		break;
 	case 'R':
-		*o = destination(p, i->to.bits * i->to.lanes, true);
+		*o = destination(p, i->to.bits * i->to.lanes, !is_float(&i->to));
 		i->cut = mask_of(o);
 		break;
 	case 'X':
@@ -382,7 +390,7 @@ static void one(struct ptx *p, struct instruction *i, char letter)
 		*o = typed(p, &i->to, false);
 		break;
 	case 'r':
-		*o = typed(p, &i->type, true);
+		*o = typed(p, &i->type, !is_float(&i->type));
 		break;
 	case 'y':
 		*o = typed(p, &twice, false);

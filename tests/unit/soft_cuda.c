@@ -297,11 +297,20 @@ CUresult cuDeviceGetAttribute(int *value, int which, CUdevice device)
 		{3, 1024},
 		{4, 64},
 		{8, 49152},	 /* shared memory of a block that does not ask for more */
+		{9, 65536},	 /* constant memory */
 		{10, 32},	 /* threads of a warp */
 		{11, INT32_MAX}, /* pitch of a copy */
+		{12, 65536},	 /* registers of a block, and of a multiprocessor */
+		{13, 1000000},	 /* clock of the processors, kHz, as %clock counts */
 		{14, 512},	 /* alignment of textures, of their pitch, and of surfaces */
+		{36, 877000},	 /* clock of the memory, kHz, and bits of its bus */
+		{37, 4096},
+		{38, 6 << 20}, /* L2 cache */
 		{51, 32},
 		{52, 512},
+		{81, 98304}, /* shared memory of a multiprocessor */
+		{82, 65536},
+		{106, 32}, /* blocks of a multiprocessor */
 		{CU_ATTRIBUTE_MAX_GRID_X, INT32_MAX},
 		{CU_ATTRIBUTE_MAX_GRID_X + 1, 65535},
 		{CU_ATTRIBUTE_MAX_GRID_X + 2, 65535},
