@@ -607,6 +607,15 @@ static void name_device(struct gpu_config *g)
 		snprintf(g->device, sizeof(g->device), "%s", device);
 }
 
+/* Names the door after the GPU: several GPUs have their doors in one directory. */
+static void name_door(const struct config *c, struct gpu_config *g)
+{
+	char name[sizeof(g->name) + 8];
+
+	snprintf(name, sizeof(name), "%s.door", g->name);
+	beside(c->socket, name, g->door, sizeof(g->door));
+}
+
 static void check_twice(struct reader *r, uint32_t gpu)
 {
 	const struct config *c = r->config;
@@ -644,6 +653,7 @@ static void finish(struct reader *r)
 		struct gpu_config *g = &c->gpus[i];
 
 		name_device(g);
+		name_door(c, g);
 		if (!g->device[0] && !(r->unsure_device >> i & 1))
 			complain(r, place_in_gpu(r, g, "device"), "[gpu %s]: device is missing",
 				 g->name);
@@ -749,6 +759,11 @@ void config_vf_usual(const struct gpu_config *gpu, uint32_t vf,
 		vgpu_param_defaults(policy->vf_params, out);
 }
 
+bool config_is_for_programs(const struct gpu_config *g)
+{
+	return strncmp(g->device, "vulkan:", 7) == 0;
+}
+
 void config_to_engine(const struct gpu_config *g, struct engine_config *out)
 {
 	uint32_t i;
@@ -768,6 +783,7 @@ void config_to_engine(const struct gpu_config *g, struct engine_config *out)
 				.host_node = (int)g->host_node,
 				.interrupts = g->interrupts,
 				.vgpu_type = (uint32_t)g->vgpu_type,
+				.door = g->door,
 			},
 		.epoch = (vgpu_nsec)g->epoch_ms * VGPU_MSEC,
 	};

@@ -43,6 +43,7 @@ struct gpu_config {
 	char layout[16];
 	char policy[32];
 	char pool[32]; /* which domains may claim instead of the GPU; "": none */
+	char door[108]; /* vulkan:DEVICE: path of its socket */
 	int64_t vfs, pf_reserve_mib, interrupts, gpu_reset, realtime, spin_us;
 	int64_t min_slice_us, switch_least_us, grace_ms, window_max_ms, lone_slice_ms, debt_cap_ms;
 	int64_t memory_mib[VGPU_GPU_MAX_VFS];
@@ -77,6 +78,9 @@ struct config {
 	uint32_t n_gpus;
 	struct gpu_config gpus[CONFIG_MAX_GPUS]; /* last: those beyond N_GPUS are never touched */
 };
+
+/* Whether a GPU's VFs are for programs on this host, and not for VMs. */
+bool config_is_for_programs(const struct gpu_config *g);
 
 /* Returns the profile of that name, which is CONFIG's, or NULL. */
 const struct profile *config_profile(const struct config *config, const char *name);

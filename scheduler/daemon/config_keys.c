@@ -56,6 +56,9 @@ const struct config_key config_keys[] = {
 	 "policy that decides which VF runs when: a built-in one, or NAME of policy_dir"},
 	{GPU, LIVE, "pool", TEXT, AT(gpu_config, pool), 0, 0, 0, "", NULL,
 	 "name of a pool of like GPUs, which domains may claim instead of one GPU; empty: no pool"},
+	{GPU, RESTART, "door", TEXT, AT(gpu_config, door), 0, 0, 0, "", NULL,
+	 "vulkan:DEVICE only: path of the socket at which programs that \"vgpuctl run\" has "
+	 "started meet vgpud; empty: NAME.door beside socket"},
 	{GPU, RESTART, "pf_reserve_mib", INT, AT(gpu_config, pf_reserve_mib), 0, 1 << 20, 16, NULL,
 	 NULL, "memory reserved for the PF, MiB"},
 	{GPU, RESTART, "partition", CHOICE, AT(gpu_config, on_demand), 0, 1, 0, NULL, partitions,

@@ -17,6 +17,7 @@
 #include "log.h"
 #include "memory_methods.h"
 #include "methods.h"
+#include "program.h"
 #include "service.h"
 #include "vm.h"
 #include "vgpu/clock.h"
@@ -170,6 +171,7 @@ static void on_tick(evutil_socket_t fd, short what, void *data)
 		events_said(&control->gpus[i]);
 		change_run(&control->gpus[i]);
 	}
+	programs_look(control);
 }
 
 static void tell_service(struct control *control)

@@ -77,7 +77,8 @@ struct engine_snapshot {
 	bool realtime;	/* SCHED_FIFO was granted */
 };
 
-enum engine_ask { ENGINE_EVENT = 0, ENGINE_SNAPSHOT, ENGINE_MEMORY };
+/* SEAT: the VF of EVENT is given to process `code`, which started at `value`. */
+enum engine_ask { ENGINE_EVENT = 0, ENGINE_SNAPSHOT, ENGINE_MEMORY, ENGINE_SEAT };
 
 /*
  * A request to the engine. It belongs to the engine from engine_send until engine_receive returns

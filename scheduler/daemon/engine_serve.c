@@ -130,6 +130,17 @@ static bool keep_values(struct engine *e, struct engine_request *request)
 	return true;
 }
 
+static void give_seat(struct engine *e, struct engine_request *request)
+{
+	const struct vgpu_event *event = &request->event;
+
+	if (e->ops->seats)
+		request->result = e->ops->seats->give(e->driver, event->vf, event->code,
+						      (uint64_t)event->value);
+	else
+		engine_refuse(request, -EOPNOTSUPP, "programs cannot have VFs of this GPU");
+}
+
 static void answer(struct engine *e, struct engine_request *request)
 {
 	request->result = 0;
@@ -143,6 +154,12 @@ static void answer(struct engine *e, struct engine_request *request)
 		; /* kept */
 	} else if (!e->driver) {
 		engine_refuse(request, -ENODEV, "%s", e->lost_why.text);
+	} else if (request->ask == ENGINE_SEAT) {
+		give_seat(e, request);
+	} else if (request->ask == ENGINE_MEMORY && e->ops->seats) {
+		engine_refuse(request, -EOPNOTSUPP,
+			      "VFs of this GPU have the memory that the configuration gives them "
+			      "(memory_mib)");
 	} else if (request->ask == ENGINE_MEMORY && !e->time->moves_memory) {
 		engine_refuse(
 			request, -EOPNOTSUPP,

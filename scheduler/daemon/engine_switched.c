@@ -43,7 +43,8 @@ static int build(struct engine *e)
 					    .params = begin->vf_params[i]};
 		r = engine_step(e, &event);
 		event = (struct vgpu_event){.type = VGPU_EV_AWAY, .vf = i, .code = 1};
-		if (r == 0 && e->driver && !vgpu_memory_is_here(e->memory.state, i))
+		if (r == 0 && e->driver && e->ops->memory &&
+		    !vgpu_memory_is_here(e->memory.state, i))
 			r = engine_step(e, &event);
 	}
 	event = (struct vgpu_event){.type = VGPU_EV_START};

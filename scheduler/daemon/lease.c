@@ -11,6 +11,8 @@
 #include "log.h"
 #include "put.h"
 #include "travel.h"
+#include "program.h"
+#include "vgpu/descriptor.h"
 #include "vgpu/file.h"
 #include "vgpu/param.h"
 
@@ -25,8 +27,10 @@ const char *const control_warning_names[CONTROL_WARNINGS] = {"unadmitted", "wron
 
 bool lease_is_of(const struct lease *l, const char *host, const char *uuid)
 {
-	return l->state != LEASE_NONE && strcmp(l->uuid, uuid) == 0 &&
-	       (!host[0] || !l->host[0] || strcmp(l->host, host) == 0);
+	/* No libvirt has programs. */
+	bool is_there = (!host[0] && !l->process) || !l->host[0] || strcmp(l->host, host) == 0;
+
+	return l->state != LEASE_NONE && strcmp(l->uuid, uuid) == 0 && is_there;
 }
 
 struct lease *lease_find(struct control *control, const struct claim *claim, const char *vf_name,
@@ -64,6 +68,8 @@ void lease_clear(struct lease *l)
 {
 	json_object_put(l->params);
 	json_object_put(l->claimed);
+	if (l->process)
+		vgpu_close(&l->pidfd);
 	*l = (struct lease){.state = LEASE_NONE};
 }
 
@@ -97,6 +103,8 @@ static struct json_object *to_json(struct control *control)
 			put_text(o, "on_hang", claim_on_hang_names[l->on_hang]);
 			json_object_object_add(o, "hung", json_object_new_boolean(l->hung));
 			json_object_object_add(o, "attached", json_object_new_boolean(l->attached));
+			json_object_object_add(o, "process", json_object_new_int64(l->process));
+			json_object_object_add(o, "started", json_object_new_int64((int64_t)l->started));
 			json_object_object_add(o, "claimed", json_object_get(l->claimed));
 			put_text(o, "claimed_policy", l->claimed_policy);
 			json_object_object_add(o, "params",
@@ -230,6 +238,9 @@ static bool load_one(struct control *control, struct json_object *o)
 		hold_begin(gpu, (uint32_t)vf);
 	}
 	claimed_look(gpu, (uint32_t)vf);
+	if (number_of(o, "process") > 0)
+		program_found(gpu, (uint32_t)vf, (uint32_t)number_of(o, "process"),
+			      (uint64_t)number_of(o, "started"));
 	return true;
 }
 

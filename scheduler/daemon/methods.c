@@ -18,6 +18,7 @@
 #include "methods.h"
 #include "policy_explain.h"
 #include "policy_methods.h"
+#include "program.h"
 #include "promised.h"
 #include "reconcile.h"
 #include "vm.h"
@@ -647,6 +648,15 @@ const struct method methods[] = {
 	  {"reason", ARG_STRING, 0, 0, false, "reason of a release"},
 	  {"xml", ARG_STRING, 0, 0, true, "the domain's XML"}},
 	 hook_begin,
+	 NULL},
+	{"program.start",
+	 ACCESS_CHANGE,
+	 "give the calling process a VF for its lifetime, and that of its descendants",
+	 {{"gpu", ARG_STRING, 1, 0, false, "the GPU; without it, any whose VFs are for programs"},
+	  {"name", ARG_STRING, 1, 0, true, "what to call the program"},
+	  {"memory_bytes", ARG_INT, 0, INT64_MAX, false, "device memory that it needs at least"},
+	  PARAMS_ARG(false, "name and value of each parameter that it claims of the policy")},
+	 program_start_begin,
 	 NULL},
 	{"policy.list",
 	 ACCESS_READ,

@@ -12,6 +12,7 @@
 #include "fit.h"
 #include "hold.h"
 #include "lease.h"
+#include "program.h"
 #include "live.h"
 #include "log.h"
 #include "memory_methods.h"
@@ -101,6 +102,13 @@ static bool may_serve(const struct gpu *gpu, const struct reservation *job,
 	if (comes(job, claimed) ? !vm_may_be_of(gpu, claimed)
 				: !vm_may_be_on(gpu, &job->claim, claimed))
 		return false;
+	if (config_is_for_programs(gpu->config) != (job->claim.process != 0)) {
+		if (!claimed->gpu[0])
+			return false;
+		refusal_set(why, REFUSAL_NO_VF, -EOPNOTSUPP, "%s has VFs for %s only", name,
+			    job->claim.process ? "VMs" : "programs (vgpuctl run)");
+		return false;
+	}
 	if (engine_trouble(gpu->engine))
 		refusal_set(why, REFUSAL_GPU_LOST, -ENODEV, "%s is lost: %s", name,
 			    engine_trouble(gpu->engine));
@@ -589,7 +597,7 @@ static void on_snapshot(struct call *call)
 	/* From here on no other reservation gets this VF. */
 	if (job->mode != RESERVE_ASK)
 		vm_take(call->gpu, job->vf, &job->claim, claimed,
-			job->mode == RESERVE_RUNNING ? LEASE_RUNNING
+			job->mode == RESERVE_RUNNING || job->claim.process ? LEASE_RUNNING
 			: comes(job, claimed)	     ? LEASE_INCOMING
 						     : LEASE_RESERVED);
 	from = travel_of(&job->travel, claimed->name);
@@ -653,6 +661,10 @@ static void next_candidate(struct call *call)
 		if (job->reserved)
 			control->refusals.granted[requests[job->mode]]++;
 		forget_live(control, job);
+		if (job->claim.process) {
+			program_began(call);
+			return;
+		}
 		leases_save(control);
 		call_answer(call, job->mode == RESERVE_INCOMING ? fit_answer(control, &job->claim)
 								: json_object_get(job->answer));

@@ -29,6 +29,10 @@ struct lease {
 	vgpu_nsec since;      /* when the state began, CLOCK_MONOTONIC */
 	uint32_t on_hang;     /* enum claim_on_hang */
 	bool hung;	      /* on_hang is due, and vgpud-libvirt has not fetched it yet */
+	/* Of a program, which takes a VM's place (program.h): its process; 0: it is a VM. */
+	uint32_t process;
+	uint64_t started; /* vgpu/process.h */
+	int pidfd;
 	bool attached;	      /* the VM's XML, as last seen, has the VF as a PCI device */
 	char said[160];	      /* why its changed claim was refused, as last logged */
 	/* What it claims of the policy (claimed.h), by name, NULL: not known; which policy, "":

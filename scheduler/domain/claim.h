@@ -69,6 +69,8 @@ struct claim {
 	struct claim_vf vfs[CLAIM_MAX_VFS];
 	uint32_t n_hostdevs;
 	struct claim_hostdev hostdevs[CLAIM_MAX_HOSTDEVS];
+	uint32_t process; /* a program's, which is no domain; 0: it is one */
+	uint64_t started; /* of the process, vgpu/process.h */
 	bool stays; /* its QEMU refuses to migrate and to save it: docs/domain.md says how */
 };
 

@@ -11,6 +11,7 @@ const struct vgpu_driver_ops *const vgpu_drivers[] = {
 	&vgpu_xe_driver,
 	&vgpu_gim_driver,
 	&vgpu_nvidia_driver,
+	&vgpu_gated_driver,
 	&vgpu_null_driver,
 	&vgpu_null_firmware_driver,
 	NULL,

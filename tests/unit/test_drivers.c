@@ -59,7 +59,7 @@ static void names(void)
 		{"null-firmware:hang=1", NULL, "device null-firmware: hang: no such parameter"},
 		{"null", NULL,
 		 "want one of sysfs:ADDRESS, vfio:ADDRESS, vfio-user:PATH, xe:ADDRESS, "
-		 "gim:ADDRESS, nvidia:ADDRESS, null:OPTIONS"},
+		 "gim:ADDRESS, nvidia:ADDRESS, vulkan:DEVICE, null:OPTIONS"},
 		{"sysfs:03:00.0", NULL, "not a PCI address"},
 		{"sysfs:0000:77:00.0", NULL, "no such PCI function"},
 		/* A GPU that no driver of vgpud knows keeps its host driver. */

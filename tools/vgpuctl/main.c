@@ -16,6 +16,7 @@
 #include "events.h"
 #include "inventory.h"
 #include "remote.h"
+#include "run.h"
 #include "screen.h"
 #include "table.h"
 #include "top.h"
@@ -304,5 +305,7 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	view_colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+	if (strcmp(c->noun, "run") == 0)
+		return run(&o, o.words + used);
 	return c->method ? with_vgpud(&o, c, o.words + used) : without_vgpud(&o, c, o.words + used);
 }

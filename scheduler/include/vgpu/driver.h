@@ -42,8 +42,10 @@ struct vgpu_driver_caps {
 	uint32_t reset_levels; /* bit n: enum vgpu_reset_level n */
 	uint32_t chain;	       /* how many commands it takes at once */
 	/* How the GPU, by its own account, stops work that does not end by itself, and how long
-	 * that took when it was measured (0: it was not measured). */
-	const char *preemption; /* "tile", "block", "hard", "soft", "kill" or "unknown", static */
+	 * that took when it was measured (0: it was not measured). "submission": not at all, but
+	 * nothing begins after what was submitted. */
+	const char *preemption; /* "tile", "block", "hard", "soft", "kill", "submission" or
+				 * "unknown", static */
 	vgpu_nsec preempt_typical, preempt_longest;
 	uint32_t preempt_leak; /* soft: the part of the GPU that stopped work keeps, millionths */
 	/* Only for GPUs whose firmware schedules. */
@@ -78,6 +80,7 @@ struct vgpu_driver_config {
 	bool interrupts;    /* completion by interrupt; else by polling alone */
 	uint32_t vgpu_type; /* number of the type that VFs of NVIDIA vGPU get; 0: what they have */
 	struct vgpu_declaration declaration; /* only for a driver with that face */
+	const char *door; /* path of a socket; only for a driver with the face `seats` */
 };
 
 /* What open() found. */
@@ -240,6 +243,13 @@ struct vgpu_memory_face {
 	int (*read)(struct vgpu_driver *driver, uint64_t offset, void *data, uint32_t size);
 };
 
+/* For GPUs whose VFs are seats of programs on the host. */
+struct vgpu_seats_face {
+	/* Gives the VF to the process with that number, which STARTED then (vgpu/process.h), and to
+	 * its descendants; 0: to nobody. Those who had it before end with the VF's next reset. */
+	int (*give)(struct vgpu_driver *driver, uint32_t vf, uint32_t process, uint64_t started);
+};
+
 /* A way to name a device in the configuration: PREFIX, then an ARGUMENT, up to a comma. */
 struct vgpu_device_form {
 	const char *prefix, *argument; /* "gim:", "ADDRESS" */
@@ -259,6 +269,7 @@ struct vgpu_driver_ops {
 	const struct vgpu_programmed_face *programmed;
 	const struct vgpu_declared_face *declared;
 	const struct vgpu_memory_face *memory;
+	const struct vgpu_seats_face *seats;
 };
 
 /* The registry: all drivers; NULL-terminated. */
@@ -283,6 +294,8 @@ extern const struct vgpu_driver_ops vgpu_xe_driver;
 extern const struct vgpu_driver_ops vgpu_gim_driver;
 /* NVIDIA GPUs with vGPUs, through NVIDIA's licensed host driver. */
 extern const struct vgpu_driver_ops vgpu_nvidia_driver;
+/* Any GPU with a Vulkan driver, for programs on the host. */
+extern const struct vgpu_driver_ops vgpu_gated_driver;
 /* GPUs that do not exist, for tests and for measuring vgpud alone: one that vgpud switches, and one
  * that firmware schedules. */
 extern const struct vgpu_driver_ops vgpu_null_driver;

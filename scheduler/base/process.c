@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#include "vgpu/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "vgpu/descriptor.h"
+
+int vgpu_process_read(uint32_t pid, struct vgpu_process *out)
+{
+	char path[32], text[1024], *at;
+	VGPU_AUTO_CLOSE int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return -ESRCH;
+	text[n] = '\0';
+	/* The name, in brackets, may hold anything. State, parent, and the 22nd field follow. */
+	at = strrchr(text, ')');
+	if (!at || sscanf(at + 1,
+			  " %*c %" SCNu32 " %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+			  "%*d %*d %" SCNu64,
+			  &out->parent, &out->started) != 2)
+		return -ESRCH;
+	return 0;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The door: a socket at which processes with the layer ask for the pages of their VF, and the thread
+ * that answers, to which nobody else waits. It reads nothing that they send. Whose VF it is follows
+ * from what the kernel says of the process: it, or an ancestor, is the VF's owner.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "gated.h"
+#include "vfio/thread.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/local_socket.h"
+#include "vgpu/process.h"
+#include "vgpu/untrusted.h"
+
+#define BACKLOG 64
+/* After a refusal the door stays shut for so long: others come in between. */
+#define BREATH_NS 1000000L
+/* How far up the owner of a VF is looked for. */
+#define ANCESTORS 64
+
+/* Returns the VF that the process has, or VGPU_NO_VF. */
+static uint32_t vf_of(const struct vgpu_driver *d, uint32_t pid)
+{
+	struct vgpu_process p;
+	uint32_t i, vf;
+
+	for (i = 0; i < ANCESTORS && pid > 1; i++) {
+		if (vgpu_process_read(pid, &p) < 0)
+			break;
+		for (vf = 0; vf < d->n_vfs; vf++)
+			if (atomic_load(&d->seats[vf].page->owner) == pid &&
+			    atomic_load(&d->seats[vf].page->started) == p.started)
+				return vf;
+		pid = p.parent;
+	}
+	return VGPU_NO_VF;
+}
+
+static uint32_t free_place(const struct vgpu_driver *d, uint32_t vf, uint32_t *of_vf)
+{
+	uint32_t i, place = GATED_WORKERS;
+
+	*of_vf = 0;
+	for (i = 0; i < GATED_WORKERS; i++) {
+		if (atomic_load(&d->workers[i].place) == GATED_FREE)
+			place = i;
+		else
+			*of_vf += d->workers[i].vf == vf;
+	}
+	return place;
+}
+
+static void say(struct gate_welcome *welcome, int status, const char *why)
+{
+	welcome->status = status;
+	snprintf(welcome->why, sizeof(welcome->why), "%s", why);
+}
+
+static void empty(struct gated_worker *w)
+{
+	if (w->page)
+		munmap(w->page, GATE_PAGE);
+	w->page = NULL;
+	vgpu_close(&w->fd);
+	vgpu_close(&w->bell);
+	vgpu_close(&w->pidfd);
+}
+
+/* Makes the worker's page and bell. */
+static int furnish(struct vgpu_driver *d, uint32_t place, uint32_t vf, int pidfd)
+{
+	struct gated_worker *w = &d->workers[place];
+	int r;
+
+	w->vf = vf;
+	w->pidfd = pidfd;
+	w->bell = vgpu_eventfd();
+	w->fd = gated_make_page("vgpud-worker", (void **)&w->page);
+	r = w->bell < 0 ? w->bell : w->fd < 0 ? w->fd : gated_hear(d, place);
+	if (r < 0) {
+		w->pidfd = -1; /* the caller's */
+		empty(w);
+	}
+	return r;
+}
+
+static void send_pages(struct vgpu_driver *d, int fd, struct gate_welcome *welcome, uint32_t place)
+{
+	struct gated_worker *w = &d->workers[place];
+	struct gated_seat *s = &d->seats[w->vf];
+	int fds[GATE_DESCRIPTORS] = {s->read_fd, s->account_fd, w->fd, w->bell};
+	struct iovec part = {welcome, sizeof(*welcome)};
+
+	/* If it does not arrive, the process ends without it, and the place is free again then. */
+	vgpu_socket_send(fd, &part, 1, fds, GATE_DESCRIPTORS, MSG_DONTWAIT);
+}
+
+/* Lets the process PID in, of which PIDFD is the caller's unless it is let in. Returns whether it
+ * is. */
+static bool let_in(struct vgpu_driver *d, int fd, uint32_t pid, int pidfd,
+		   struct gate_welcome *welcome)
+{
+	uint32_t vf = vf_of(d, pid), of_vf, place;
+
+	if (vf == VGPU_NO_VF) {
+		say(welcome, EPERM, "it was not started by \"vgpuctl run\", or its VF was taken away");
+		return false;
+	}
+	place = free_place(d, vf, &of_vf);
+	if (place == GATED_WORKERS || of_vf >= GATED_OF_VF) {
+		say(welcome, EBUSY,
+		    of_vf >= GATED_OF_VF
+			    ? "its VF has 16 processes that use Vulkan already, the most that there can be"
+			    : "the GPU has 64 processes that use Vulkan already, the most that there can be");
+		return false;
+	}
+	if (furnish(d, place, vf, pidfd) < 0) {
+		say(welcome, ENOMEM, "vgpud has no descriptors or memory left for it");
+		return false;
+	}
+	welcome->generation = atomic_load(&d->seats[vf].page->generation);
+	gated_keep_worker(d, place);
+	atomic_store_explicit(&d->workers[place].place, GATED_NEW, memory_order_release);
+	send_pages(d, fd, welcome, place);
+	vgpu_eventfd_signal(d->news);
+	return true;
+}
+
+static void answer(struct vgpu_driver *d, int fd)
+{
+	struct gate_welcome welcome = {.magic = GATE_MAGIC, .version = GATE_VERSION};
+	struct timespec breath = {0, BREATH_NS};
+	struct iovec part = {&welcome, sizeof(welcome)};
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+	int pidfd;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+		return;
+	/* First the descriptor, then the question whose it is: if the process has ended meanwhile,
+	 * whoever has its number now is judged. */
+	pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+	if (pidfd < 0)
+		say(&welcome, ESRCH, "it has ended");
+	else if (let_in(d, fd, (uint32_t)peer.pid, pidfd, &welcome))
+		return;
+	vgpu_close(&pidfd);
+	vgpu_socket_send(fd, &part, 1, NULL, 0, MSG_DONTWAIT);
+	nanosleep(&breath, NULL);
+}
+
+/* Frees the places of workers that have ended. */
+static void clear_away(struct vgpu_driver *d)
+{
+	uint32_t i;
+
+	vgpu_eventfd_drain(d->call);
+	for (i = 0; i < GATED_WORKERS; i++) {
+		struct gated_worker *w = &d->workers[i];
+
+		if (atomic_load_explicit(&w->place, memory_order_acquire) != GATED_ENDED)
+			continue;
+		gated_forget_worker(d, i);
+		empty(w);
+		atomic_store_explicit(&w->place, GATED_FREE, memory_order_release);
+	}
+}
+
+static void *serve(void *arg)
+{
+	struct vgpu_driver *d = arg;
+	struct pollfd p[2] = {{.fd = d->call, .events = POLLIN},
+			      {.fd = d->listener, .events = POLLIN}};
+	int fd;
+
+	while (!atomic_load(&d->ends)) {
+		if (poll(p, 2, -1) < 0)
+			continue;
+		clear_away(d);
+		if (!p[1].revents)
+			continue;
+		fd = accept4(d->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0)
+			continue;
+		answer(d, fd);
+		vgpu_untrusted_close(&fd);
+	}
+	return NULL;
+}
+
+static int listen_at(const char *path)
+{
+	VGPU_AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+	if (fd < 0)
+		return -errno;
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
+	vgpu_untrusted_prepare(fd);
+	/* Everybody may ask; the answer depends on who it is. */
+	if ((unlink(path) < 0 && errno != ENOENT) ||
+	    bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || chmod(path, 0666) < 0 ||
+	    listen(fd, BACKLOG) < 0)
+		return -errno;
+	return vgpu_take(&fd);
+}
+
+int gated_door_open(struct vgpu_driver *d, struct vgpu_error *err)
+{
+	int r = d->door[0] ? listen_at(d->door) : -EINVAL;
+
+	if (r < 0)
+		return vgpu_error_set(err, r, "door = %s: cannot listen there: %s", d->door,
+				      strerror(-r));
+	d->listener = r;
+	r = vfio_thread_create(&d->thread, "vgpud-door", SCHED_OTHER, 0, serve, d);
+	if (r != 0)
+		return vgpu_error_set(err, -r, "cannot start the door's thread: %s", strerror(r));
+	d->threaded = true;
+	return 0;
+}
+
+void gated_door_close(struct vgpu_driver *d)
+{
+	if (d->threaded) {
+		atomic_store(&d->ends, true);
+		vgpu_eventfd_signal(d->call);
+		pthread_join(d->thread, NULL);
+		unlink(d->door);
+	}
+	vgpu_untrusted_close_listener(&d->listener);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Gated GPUs: any GPU with a Vulkan driver. A VF is a seat: programs on the host that have it, and
+ * their descendants, carry a Vulkan layer (tools/render/layer) that holds what they submit while
+ * the VF's gate is shut. RUN opens the gate. IDLE shuts it, and is done when nothing that was let in
+ * is under way. A reset ends the VF's processes. vgpu/gate.h has the pages that both sides share.
+ *
+ * open.c makes the pages, or adopts them; door.c is the thread that hands them to processes;
+ * workers.c knows the processes; driver.c has the faces.
+ *
+ * The engine thread reads what workers write, as numbers that may be false, and waits for none of
+ * them. The door's thread may wait for a while: nobody waits for it.
+ */
+#ifndef GATED_DRIVER_H
+#define GATED_DRIVER_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "vgpu/driver.h"
+#include "vgpu/gate.h"
+
+#define GATED_PREFIX "vulkan:"
+/* Processes with the layer: of one GPU, and of one VF. Each takes three descriptors. */
+#define GATED_WORKERS 64u
+#define GATED_OF_VF 16u
+/* A bell that rings more often than BURST at once and each EVERY is heard late: its owner pays. */
+#define GATED_BELL_EVERY (100 * VGPU_USEC)
+#define GATED_BELL_BURST (20 * VGPU_MSEC)
+
+/* A place for a worker. FREE and ENDED ones are the door's, NEW and LIVE ones the engine's. */
+enum gated_place { GATED_FREE = 0, GATED_NEW, GATED_LIVE, GATED_ENDED };
+
+struct gated_worker {
+	_Atomic uint32_t place;
+	uint32_t vf;
+	int fd, bell, pidfd; /* its page's */
+	struct gate_worker *page;
+	/* Owned by the engine thread. */
+	vgpu_nsec bell_at; /* when the bell would have been rung enough */
+	vgpu_nsec rearm_at; /* VGPU_NEVER: the bell is heard */
+};
+
+struct gated_seat {
+	int fd, read_fd, account_fd; /* read_fd: with which the page can only be read */
+	struct gate_seat *page;
+	struct gate_account *account;
+};
+
+/* Whether the core knows the VF's driver as up. */
+enum gated_up { GATED_DOWN = 0, GATED_ASKED, GATED_READY, GATED_UP };
+
+struct vgpu_driver {
+	vgpu_event_sink *sink;
+	void *data;
+	uint32_t n_vfs;
+	char name[64]; /* of its descriptors in the store */
+	struct gated_seat seats[VGPU_GPU_MAX_VFS];
+	struct gated_worker workers[GATED_WORKERS];
+	int epoll; /* bells, pidfds, news */
+	int news;  /* the door has a new worker */
+	int call;  /* the engine has an ended one, or the driver closes */
+
+	char door[108];
+	int listener;
+	pthread_t thread;
+	bool threaded;
+	_Atomic bool ends;
+
+	/* Owned by the engine thread. */
+	enum gated_up up[VGPU_GPU_MAX_VFS];
+	vgpu_nsec ask_at[VGPU_GPU_MAX_VFS];
+	vgpu_vf_set busy;      /* as the core knows */
+	vgpu_vf_set resetting; /* until their workers have ended */
+	uint32_t stopping;     /* IDLE of that VF is to be answered; or VGPU_NO_VF */
+	vgpu_nsec look_at;
+	bool gpu_reset;
+	uint32_t gpu_reset_vf;
+};
+
+/* open.c */
+int gated_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
+	       struct vgpu_driver_caps *caps, struct vgpu_driver_found *found,
+	       vgpu_event_sink *sink, void *data, struct vgpu_error *err);
+void gated_close(struct vgpu_driver *d, bool lost);
+/* Makes a page of zeros, sealed at its size, and maps it at *MAP. Returns its descriptor, or -errno. */
+int gated_make_page(const char *name, void **map);
+/* Puts the worker's descriptors into the store, or removes them. */
+void gated_keep_worker(struct vgpu_driver *d, uint32_t place);
+void gated_forget_worker(struct vgpu_driver *d, uint32_t place);
+
+/* door.c */
+/* Opens the door and starts its thread. Returns 0, or -errno with the reason. */
+int gated_door_open(struct vgpu_driver *d, struct vgpu_error *err);
+void gated_door_close(struct vgpu_driver *d);
+
+/* workers.c: the engine's side. */
+/* Hears a worker's bell and its end. Returns 0 or -errno. Any thread. */
+int gated_hear(struct vgpu_driver *d, uint32_t place);
+/* Reads the epoll set: takes new workers, and buries ended ones. */
+void gated_look(struct vgpu_driver *d, vgpu_nsec now);
+/* Hears bells again that were not for a while. Returns when it must be called next. */
+vgpu_nsec gated_rearm(struct vgpu_driver *d, vgpu_nsec now);
+/* Submissions of the VF that are under way; whether it has work; whether it has workers. */
+uint64_t gated_in_flight(const struct vgpu_driver *d, uint32_t vf);
+bool gated_has_work(const struct vgpu_driver *d, uint32_t vf);
+bool gated_has_workers(const struct vgpu_driver *d, uint32_t vf);
+void gated_kill(struct vgpu_driver *d, uint32_t vf);
+/* Opens or shuts the gate of a VF; nothing if it is so already. */
+void gated_gate(struct vgpu_driver *d, uint32_t vf, bool open);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "gated.h"
+#include "vgpu/descriptor.h"
+
+/* Numbers of descriptors in the epoll set: a place's bell, its pidfd, and news. */
+#define BELL(place) (place)
+#define END(place) (GATED_WORKERS + (place))
+#define NEWS (2 * GATED_WORKERS)
+
+static int hear(struct vgpu_driver *d, int fd, uint32_t number, int how)
+{
+	struct epoll_event want = {.events = EPOLLIN | EPOLLONESHOT, .data.u32 = number};
+
+	return epoll_ctl(d->epoll, how, fd, &want) < 0 ? -errno : 0;
+}
+
+int gated_hear(struct vgpu_driver *d, uint32_t place)
+{
+	struct gated_worker *w = &d->workers[place];
+	int r = hear(d, w->bell, BELL(place), EPOLL_CTL_ADD);
+
+	return r < 0 ? r : hear(d, w->pidfd, END(place), EPOLL_CTL_ADD);
+}
+
+static bool is_of(const struct gated_worker *w, uint32_t vf)
+{
+	return atomic_load_explicit(&w->place, memory_order_acquire) == GATED_LIVE && w->vf == vf;
+}
+
+/* The bell has rung; it is heard again at once, unless it rings all the time. */
+static void rung(struct vgpu_driver *d, uint32_t place, vgpu_nsec now)
+{
+	struct gated_worker *w = &d->workers[place];
+
+	vgpu_eventfd_drain(w->bell);
+	if (w->bell_at + GATED_BELL_BURST < now)
+		w->bell_at = now - GATED_BELL_BURST;
+	w->bell_at += GATED_BELL_EVERY;
+	w->rearm_at = w->bell_at > now ? w->bell_at : VGPU_NEVER;
+	if (w->rearm_at == VGPU_NEVER)
+		hear(d, w->bell, BELL(place), EPOLL_CTL_MOD);
+}
+
+vgpu_nsec gated_rearm(struct vgpu_driver *d, vgpu_nsec now)
+{
+	vgpu_nsec next = VGPU_NEVER;
+	struct gated_worker *w;
+	uint32_t i;
+
+	for (i = 0; i < GATED_WORKERS; i++) {
+		w = &d->workers[i];
+		if (atomic_load(&w->place) != GATED_LIVE || w->rearm_at == VGPU_NEVER)
+			continue;
+		if (w->rearm_at <= now) {
+			w->rearm_at = VGPU_NEVER;
+			hear(d, w->bell, BELL(i), EPOLL_CTL_MOD);
+		} else if (w->rearm_at < next) {
+			next = w->rearm_at;
+		}
+	}
+	return next;
+}
+
+/* What it had is free; its descriptors are the door's to close. */
+static void bury(struct vgpu_driver *d, uint32_t place)
+{
+	struct gated_worker *w = &d->workers[place];
+	struct gate_account *account = d->seats[w->vf].account;
+	uint64_t had = atomic_load(&w->page->memory), all = atomic_load(&account->memory);
+
+	if (atomic_load(&w->place) != GATED_LIVE)
+		return;
+	while (!atomic_compare_exchange_weak(&account->memory, &all, all > had ? all - had : 0))
+		;
+	atomic_store_explicit(&w->place, GATED_ENDED, memory_order_release);
+	vgpu_eventfd_signal(d->call);
+}
+
+static void take_new(struct vgpu_driver *d)
+{
+	uint32_t i;
+
+	vgpu_eventfd_drain(d->news);
+	hear(d, d->news, NEWS, EPOLL_CTL_MOD);
+	for (i = 0; i < GATED_WORKERS; i++) {
+		struct gated_worker *w = &d->workers[i];
+
+		if (atomic_load_explicit(&w->place, memory_order_acquire) != GATED_NEW)
+			continue;
+		w->bell_at = 0;
+		w->rearm_at = VGPU_NEVER;
+		atomic_store(&w->place, GATED_LIVE);
+		/* It came while its VF was being reset. */
+		if (d->resetting >> w->vf & 1)
+			gated_kill(d, w->vf);
+	}
+}
+
+void gated_look(struct vgpu_driver *d, vgpu_nsec now)
+{
+	struct epoll_event events[16];
+	int n = epoll_wait(d->epoll, events, 16, 0), i;
+
+	/* The end of a worker that is still NEW is reported again, by a pidfd that stays readable:
+	 * so news come first. */
+	take_new(d);
+	for (i = 0; i < n; i++) {
+		uint32_t number = events[i].data.u32;
+
+		if (number < GATED_WORKERS)
+			rung(d, number, now);
+		else if (number < NEWS)
+			bury(d, number - GATED_WORKERS);
+	}
+}
+
+uint64_t gated_in_flight(const struct vgpu_driver *d, uint32_t vf)
+{
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < GATED_WORKERS; i++)
+		if (is_of(&d->workers[i], vf))
+			sum += atomic_load(&d->workers[i].page->in_flight);
+	return sum;
+}
+
+bool gated_has_work(const struct vgpu_driver *d, uint32_t vf)
+{
+	bool has = false;
+	uint32_t i;
+
+	for (i = 0; i < GATED_WORKERS; i++)
+		has |= is_of(&d->workers[i], vf) && (atomic_load(&d->workers[i].page->work) > 0 ||
+						     atomic_load(&d->workers[i].page->in_flight) > 0);
+	return has;
+}
+
+bool gated_has_workers(const struct vgpu_driver *d, uint32_t vf)
+{
+	bool has = false;
+	uint32_t i;
+
+	for (i = 0; i < GATED_WORKERS; i++)
+		has |= is_of(&d->workers[i], vf);
+	return has;
+}
+
+void gated_kill(struct vgpu_driver *d, uint32_t vf)
+{
+	uint32_t i;
+
+	for (i = 0; i < GATED_WORKERS; i++)
+		if (is_of(&d->workers[i], vf))
+			syscall(SYS_pidfd_send_signal, d->workers[i].pidfd, SIGKILL, NULL, 0);
+}
+
+void gated_gate(struct vgpu_driver *d, uint32_t vf, bool open)
+{
+	_Atomic uint32_t *gate = &d->seats[vf].page->gate;
+
+	if (gate_is_open(atomic_load(gate)) == open)
+		return;
+	atomic_fetch_add(gate, 1);
+	if (open)
+		syscall(SYS_futex, gate, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}

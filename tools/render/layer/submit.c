@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* What is done on queues. */
+#include "submit.h"
+
+static VkResult append(struct queue *q, struct op *op, VkResult r, const char *why)
+{
+	if (op)
+		return queue_append(q, op);
+	say("refuses a submission with %s", why);
+	return r;
+}
+
+ENTRY(VkResult, QueueSubmit, VkQueue queue, uint32_t n, const VkSubmitInfo *submits, VkFence fence)
+{
+	struct device *d = device_of(queue);
+	const char *why = NULL;
+	VkResult r = VK_SUCCESS;
+	struct queue *q;
+
+	if (!page)
+		return d->QueueSubmit(queue, n, submits, fence);
+	q = queue_of(d, queue);
+	if (!q)
+		return VK_ERROR_OUT_OF_HOST_MEMORY;
+	return append(q, copy_submit(n, submits, fence, q->done, &r, &why), r, why);
+}
+
+ENTRY(VkResult, QueueSubmit2, VkQueue queue, uint32_t n, const VkSubmitInfo2 *submits,
+      VkFence fence)
+{
+	struct device *d = device_of(queue);
+	const char *why = NULL;
+	VkResult r = VK_SUCCESS;
+	struct queue *q;
+
+	if (!page)
+		return d->QueueSubmit2(queue, n, submits, fence);
+	q = queue_of(d, queue);
+	if (!q)
+		return VK_ERROR_OUT_OF_HOST_MEMORY;
+	return append(q, copy_submit2(n, submits, fence, q->done, &r, &why), r, why);
+}
+
+/* Devices are shown without sparse binding. */
+ENTRY(VkResult, QueueBindSparse, VkQueue queue, uint32_t n, const VkBindSparseInfo *info,
+      VkFence fence)
+{
+	(void)queue;
+	(void)n;
+	(void)info;
+	(void)fence;
+	say("refuses vkQueueBindSparse");
+	return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+}
+
+ENTRY(VkResult, QueueWaitIdle, VkQueue queue)
+{
+	struct device *d = device_of(queue);
+	struct queue *q = page ? queue_of(d, queue) : NULL;
+	VkResult r;
+
+	if (!q)
+		return d->QueueWaitIdle(queue);
+	r = queue_drain(q);
+	if (r == VK_SUCCESS)
+		r = d->QueueWaitIdle(queue);
+	pthread_mutex_unlock(&q->lock);
+	return r;
+}
+
+ENTRY(VkResult, DeviceWaitIdle, VkDevice device)
+{
+	struct device *d = device_of(device);
+	VkResult r = VK_SUCCESS;
+	struct queue *q;
+
+	for (q = d->queues; q && r == VK_SUCCESS; q = q->next) {
+		r = queue_drain(q);
+		pthread_mutex_unlock(&q->lock);
+	}
+	/* Nothing is submitted meanwhile: the program must not. */
+	return r == VK_SUCCESS ? d->DeviceWaitIdle(device) : r;
+}
+
+/* Waits until the driver has the signallers of these semaphores, of which each is waited for. */
+static VkResult flush_signallers(struct device *d, uint32_t n, const VkSemaphore *semaphores)
+{
+	VkResult r = VK_SUCCESS;
+	uint32_t i;
+
+	for (i = 0; i < n && r == VK_SUCCESS; i++)
+		r = semaphore_flush(d, semaphores[i], true);
+	return r;
+}
+
+ENTRY(VkResult, QueuePresentKHR, VkQueue queue, const VkPresentInfoKHR *info)
+{
+	struct device *d = device_of(queue);
+	struct queue *q = page ? queue_of(d, queue) : NULL;
+	VkResult r;
+
+	if (!q)
+		return d->QueuePresentKHR(queue, info);
+	r = flush_signallers(d, info->waitSemaphoreCount, info->pWaitSemaphores);
+	if (r != VK_SUCCESS)
+		return r;
+	r = queue_flush(q, ALL);
+	if (r == VK_SUCCESS)
+		r = d->QueuePresentKHR(queue, info);
+	pthread_mutex_unlock(&q->lock);
+	return r;
+}
+
+/* A label belongs where it is in the order of submissions. */
+static struct queue *ordered(struct device *d, VkQueue queue)
+{
+	struct queue *q = page ? queue_of(d, queue) : NULL;
+
+	if (q)
+		queue_flush(q, ALL);
+	return q;
+}
+
+static void unlock(struct queue *q)
+{
+	if (q)
+		pthread_mutex_unlock(&q->lock);
+}
+
+ENTRY(void, QueueBeginDebugUtilsLabelEXT, VkQueue queue, const VkDebugUtilsLabelEXT *label)
+{
+	struct device *d = device_of(queue);
+	struct queue *q = ordered(d, queue);
+
+	d->QueueBeginDebugUtilsLabelEXT(queue, label);
+	unlock(q);
+}
+
+ENTRY(void, QueueEndDebugUtilsLabelEXT, VkQueue queue)
+{
+	struct device *d = device_of(queue);
+	struct queue *q = ordered(d, queue);
+
+	d->QueueEndDebugUtilsLabelEXT(queue);
+	unlock(q);
+}
+
+ENTRY(void, QueueInsertDebugUtilsLabelEXT, VkQueue queue, const VkDebugUtilsLabelEXT *label)
+{
+	struct device *d = device_of(queue);
+	struct queue *q = ordered(d, queue);
+
+	d->QueueInsertDebugUtilsLabelEXT(queue, label);
+	unlock(q);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/* Fences and semaphores. */
+#include "submit.h"
+
+/* One wait for the driver is that long, so that the loss of the device is seen: the driver does not
+ * know of a fence whose submission failed late. */
+#define SLICE (100 * VGPU_MSEC)
+
+static VkResult lost(const struct device *d, VkResult otherwise)
+{
+	return atomic_load(&d->lost) ? VK_ERROR_DEVICE_LOST : otherwise;
+}
+
+static const void *chained(const void *chain, VkStructureType type)
+{
+	const VkBaseInStructure *b = chain;
+
+	while (b && b->sType != type)
+		b = b->pNext;
+	return b;
+}
+
+ENTRY(VkResult, CreateSemaphore, VkDevice device, const VkSemaphoreCreateInfo *info,
+      const VkAllocationCallbacks *allocator, VkSemaphore *out)
+{
+	const VkSemaphoreTypeCreateInfo *type =
+		chained(info->pNext, VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
+	const VkExportSemaphoreCreateInfo *export =
+		chained(info->pNext, VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO);
+	struct device *d = device_of(device);
+	struct map_value v = {.a = type && type->semaphoreType == VK_SEMAPHORE_TYPE_TIMELINE};
+	VkResult r;
+	bool ok;
+
+	if (page && export && export->handleTypes & ~(VkFlags)VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT) {
+		say("refuses a semaphore for other processes: only SYNC_FD is supported");
+		return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+	}
+	r = d->CreateSemaphore(device, info, allocator, out);
+	if (r != VK_SUCCESS || !page)
+		return r;
+	pthread_mutex_lock(&d->lock);
+	ok = map_put(&d->semaphores, (uint64_t)*out, v);
+	pthread_mutex_unlock(&d->lock);
+	if (ok)
+		return VK_SUCCESS;
+	d->DestroySemaphore(device, *out, allocator);
+	return VK_ERROR_OUT_OF_HOST_MEMORY;
+}
+
+ENTRY(void, DestroySemaphore, VkDevice device, VkSemaphore semaphore,
+      const VkAllocationCallbacks *allocator)
+{
+	struct device *d = device_of(device);
+	struct map_value v;
+
+	if (page && semaphore) {
+		pthread_mutex_lock(&d->lock);
+		map_take(&d->semaphores, (uint64_t)semaphore, &v);
+		pthread_mutex_unlock(&d->lock);
+	}
+	d->DestroySemaphore(device, semaphore, allocator);
+}
+
+ENTRY(void, DestroyFence, VkDevice device, VkFence fence, const VkAllocationCallbacks *allocator)
+{
+	struct device *d = device_of(device);
+	struct map_value v;
+
+	if (page && fence) {
+		pthread_mutex_lock(&d->lock);
+		map_take(&d->fences, (uint64_t)fence, &v);
+		pthread_mutex_unlock(&d->lock);
+	}
+	d->DestroyFence(device, fence, allocator);
+}
+
+ENTRY(VkResult, WaitForFences, VkDevice device, uint32_t n, const VkFence *fences, VkBool32 all,
+      uint64_t timeout)
+{
+	struct device *d = device_of(device);
+	uint64_t slice;
+	VkResult r;
+
+	do {
+		slice = page && timeout > SLICE ? SLICE : timeout;
+		r = d->WaitForFences(device, n, fences, all, slice);
+		timeout -= timeout == UINT64_MAX ? 0 : slice;
+	} while (r == VK_TIMEOUT && timeout > 0 && !atomic_load(&d->lost));
+	return r == VK_TIMEOUT ? lost(d, r) : r;
+}
+
+ENTRY(VkResult, GetFenceStatus, VkDevice device, VkFence fence)
+{
+	struct device *d = device_of(device);
+	VkResult r = d->GetFenceStatus(device, fence);
+
+	return r == VK_NOT_READY ? lost(d, r) : r;
+}
+
+ENTRY(VkResult, WaitSemaphores, VkDevice device, const VkSemaphoreWaitInfo *info, uint64_t timeout)
+{
+	struct device *d = device_of(device);
+	uint64_t slice;
+	VkResult r;
+
+	do {
+		slice = page && timeout > SLICE ? SLICE : timeout;
+		r = d->WaitSemaphores(device, info, slice);
+		timeout -= timeout == UINT64_MAX ? 0 : slice;
+	} while (r == VK_TIMEOUT && timeout > 0 && !atomic_load(&d->lost));
+	return r == VK_TIMEOUT ? lost(d, r) : r;
+}
+
+ENTRY(VkResult, SignalSemaphore, VkDevice device, const VkSemaphoreSignalInfo *info)
+{
+	struct device *d = device_of(device);
+	VkResult r = d->SignalSemaphore(device, info);
+
+	if (page && r == VK_SUCCESS)
+		queues_pump(d);
+	return r;
+}
+
+ENTRY(VkResult, GetSemaphoreCounterValue, VkDevice device, VkSemaphore semaphore, uint64_t *value)
+{
+	struct device *d = device_of(device);
+	VkResult r = d->GetSemaphoreCounterValue(device, semaphore, value);
+
+	return lost(d, r);
+}
+
+/* Waits until the driver has what SIGNALLER says. */
+static VkResult flush(struct dependency signaller)
+{
+	VkResult r;
+
+	if (!signaller.queue)
+		return VK_SUCCESS;
+	r = queue_flush(signaller.queue, signaller.seq);
+	pthread_mutex_unlock(&signaller.queue->lock);
+	return r;
+}
+
+static struct dependency signaller_in(struct device *d, struct map *map, uint64_t key, bool take)
+{
+	struct dependency s = {NULL, 0};
+	struct map_value *v;
+
+	pthread_mutex_lock(&d->lock);
+	v = map_get(map, key);
+	if (v && v->b)
+		s = (struct dependency){(struct queue *)(uintptr_t)v->b, v->c};
+	if (v && take)
+		v->b = 0;
+	pthread_mutex_unlock(&d->lock);
+	return s;
+}
+
+VkResult semaphore_flush(struct device *d, VkSemaphore semaphore, bool take)
+{
+	return flush(signaller_in(d, &d->semaphores, (uint64_t)semaphore, take));
+}
+
+/* SYNC_FD takes the semaphore's payload, as a wait would: its signaller must be the driver's. */
+ENTRY(VkResult, GetSemaphoreFdKHR, VkDevice device, const VkSemaphoreGetFdInfoKHR *info, int *fd)
+{
+	struct device *d = device_of(device);
+	VkResult r;
+
+	if (!page)
+		return d->GetSemaphoreFdKHR(device, info, fd);
+	if (info->handleType != VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT) {
+		say("refuses a semaphore for other processes: only SYNC_FD is supported");
+		return VK_ERROR_TOO_MANY_OBJECTS;
+	}
+	r = semaphore_flush(d, info->semaphore, true);
+	return r == VK_SUCCESS ? d->GetSemaphoreFdKHR(device, info, fd) : VK_ERROR_OUT_OF_HOST_MEMORY;
+}
+
+ENTRY(VkResult, ImportSemaphoreFdKHR, VkDevice device, const VkImportSemaphoreFdInfoKHR *info)
+{
+	struct device *d = device_of(device);
+
+	if (!page)
+		return d->ImportSemaphoreFdKHR(device, info);
+	if (info->handleType != VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT) {
+		say("refuses a semaphore of another process: only SYNC_FD is supported");
+		return VK_ERROR_INVALID_EXTERNAL_HANDLE;
+	}
+	signaller_in(d, &d->semaphores, (uint64_t)info->semaphore, true);
+	return d->ImportSemaphoreFdKHR(device, info);
+}
+
+ENTRY(VkResult, GetFenceFdKHR, VkDevice device, const VkFenceGetFdInfoKHR *info, int *fd)
+{
+	struct device *d = device_of(device);
+	VkResult r = VK_SUCCESS;
+
+	if (page && info->handleType == VK_EXTERNAL_FENCE_HANDLE_TYPE_SYNC_FD_BIT)
+		r = flush(signaller_in(d, &d->fences, (uint64_t)info->fence, true));
+	return r == VK_SUCCESS ? d->GetFenceFdKHR(device, info, fd) : VK_ERROR_OUT_OF_HOST_MEMORY;
+}
+
+/* Acquiring signals: whoever waits for it waits for nobody's submission. */
+ENTRY(VkResult, AcquireNextImageKHR, VkDevice device, VkSwapchainKHR chain, uint64_t timeout,
+      VkSemaphore semaphore, VkFence fence, uint32_t *index)
+{
+	struct device *d = device_of(device);
+
+	if (page && semaphore)
+		signaller_in(d, &d->semaphores, (uint64_t)semaphore, true);
+	return d->AcquireNextImageKHR(device, chain, timeout, semaphore, fence, index);
+}
+
+ENTRY(VkResult, AcquireNextImage2KHR, VkDevice device, const VkAcquireNextImageInfoKHR *info,
+      uint32_t *index)
+{
+	struct device *d = device_of(device);
+
+	if (page && info->semaphore)
+		signaller_in(d, &d->semaphores, (uint64_t)info->semaphore, true);
+	return d->AcquireNextImage2KHR(device, info, index);
+}
