@@ -127,6 +127,7 @@ json *policy_explain_finish(struct call *call)
 	put_text(o, "policy", s->core.policy->name);
 	put_promises(o, s->core.policy);
 	put_bool(o, "in_force", !call->would_be);
+	put_text(o, "preemption", s->caps.preemption);
 	put_int(o, "switch_high_ns", s->core.facts.switch_high_ns);
 	json_object_object_add(o, "params", params_json(s->core.policy->params, s->core.params));
 	json_object_object_add(o, "vfs", list);

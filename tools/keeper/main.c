@@ -28,7 +28,7 @@
 #include "vgpu/output.h"
 
 #define FIRST_FD 3 /* SD_LISTEN_FDS_START */
-#define MAX_HELD 64
+#define MAX_HELD 512
 #define NAME_SIZE 256
 #define MESSAGE_SIZE 4096
 /* Pauses before a crashed command is started again: twice as long each time, until it has run for

@@ -294,6 +294,8 @@ static void fill_caps(const struct vgpu_driver_config *config, struct vgpu_drive
 		.reset_levels = 1u << VGPU_RESET_VF | 1u << VGPU_RESET_GPU,
 		.chain = VGPU_CHAIN,
 		.preemption = "submission",
+		.note = "what was submitted runs to its end: a VF stops as late as its longest "
+			"submission takes, pays for that later, and is ended after grace_ms",
 	};
 	snprintf(caps->model, sizeof(caps->model), "%s", config->device + strlen(GATED_PREFIX));
 	snprintf(caps->layout, sizeof(caps->layout), "none");
@@ -304,9 +306,14 @@ int gated_open(struct vgpu_driver **out, const struct vgpu_driver_config *config
 	       struct vgpu_driver_caps *caps, struct vgpu_driver_found *found,
 	       vgpu_event_sink *sink, void *data, struct vgpu_error *err)
 {
-	struct vgpu_driver *d = make(config, sink, data);
+	struct vgpu_driver *d;
 	int r;
 
+	if (config->host > 0)
+		return vgpu_error_set(err, -EOPNOTSUPP,
+				      "host_memory_mib: the memory of this GPU is its driver's: leave "
+				      "the key out");
+	d = make(config, sink, data);
 	if (!d)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	*found = (struct vgpu_driver_found){.adopted = false};
