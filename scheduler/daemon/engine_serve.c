@@ -136,7 +136,8 @@ static void give_seat(struct engine *e, struct engine_request *request)
 
 	if (e->ops->seats)
 		request->result = e->ops->seats->give(e->driver, event->vf, event->code,
-						      (uint64_t)event->value);
+						      (uint64_t)event->value,
+						      request->memory.size);
 	else
 		engine_refuse(request, -EOPNOTSUPP, "programs cannot have VFs of this GPU");
 }

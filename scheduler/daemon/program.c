@@ -128,6 +128,7 @@ static void give(struct gpu *gpu, uint32_t vf, uint32_t process, uint64_t starte
 	call->request.event.vf = vf;
 	call->request.event.code = process;
 	call->request.event.value = (int64_t)started;
+	call->request.memory.size = gpu->leases[vf].memory;
 	call_queue(call);
 }
 
@@ -140,6 +141,7 @@ static void end(struct gpu *gpu, uint32_t vf)
 	if (l->process)
 		vgpu_close(&l->pidfd);
 	l->process = 0;
+	l->memory = 0;
 	give(gpu, vf, 0, 0);
 	vm_end_lease(gpu, vf);
 }
@@ -166,6 +168,7 @@ void program_began(struct call *call)
 	l->process = claim->process;
 	l->started = claim->started;
 	l->pidfd = fd;
+	l->memory = claim->vfs[0].memory;
 	leases_save(control);
 	give(gpu, vf, l->process, l->started);
 	answer = json_object_new_object();

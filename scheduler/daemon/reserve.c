@@ -580,6 +580,7 @@ static void on_snapshot(struct call *call)
 	struct reservation *job = call->reservation;
 	const struct claim_vf *claimed = &job->claim.vfs[job->at];
 	const struct travel_vf *from;
+	uint64_t has;
 	int32_t vf = -1;
 
 	if (job->over) { /* after the VM's end, take nothing */
@@ -603,7 +604,9 @@ static void on_snapshot(struct call *call)
 	from = travel_of(&job->travel, claimed->name);
 	if (job->mode == RESERVE_INCOMING && from)
 		call->gpu->leases[job->vf].owed = from->owed;
-	if (vm_memory_of(call->gpu, job->vf, &call->snapshot) < vm_memory(call->gpu, claimed))
+	has = vm_memory_of(call->gpu, job->vf, &call->snapshot);
+	/* A program's VF without a size gets what the program claims. */
+	if (has < vm_memory(call->gpu, claimed) && (has > 0 || !job->claim.process))
 		ask_memory(call);
 	else
 		ask_policy(call);

@@ -32,6 +32,7 @@ struct lease {
 	/* Of a program, which takes a VM's place (program.h): its process; 0: it is a VM. */
 	uint32_t process;
 	uint64_t started; /* vgpu/process.h */
+	uint64_t memory; /* that it claims, bytes */
 	int pidfd;
 	bool attached;	      /* the VM's XML, as last seen, has the VF as a PCI device */
 	char said[160];	      /* why its changed claim was refused, as last logged */

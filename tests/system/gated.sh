@@ -21,8 +21,12 @@ device = vulkan:llvmpipe
 vfs = 3
 policy = fair
 grace_ms = 5000
+[vf gpu0/0]
+memory_mib = 256
+[vf gpu0/1]
+memory_mib = 256
 [vf gpu0/2]
-memory_mib = 64
+memory_mib = 256
 CONF
 "$keeper" "$vgpud" --config "$run/vgpud.conf" 2>>"$run/vgpud.log" &
 keeper_pid=$!
@@ -55,3 +59,70 @@ await 60 ready b
 await 60 at_least "$(vf_of $a)" dispatches 20
 await 60 at_least "$(vf_of $b)" dispatches 20
 shares_kept 10 "$(vf_of $a)=70" "$(vf_of $b)=30"
+
+# A third program gets the last VF, and no more device memory than it has claimed.
+await 10 has_vf $a
+start c --gpu gpu0 --weight 30 --memory 64M -- "$load" --seconds 1 --memory 512; c=$started
+ends_right $c c
+[ "$(jq .memory_mib "$run/c.json")" = 48 ] || fail "a program with 64 MiB, of which it uses one buffer, got $(cat "$run/c.json")"
+await 30 free_again 1
+
+# Refusals are printed before anything starts, and name what to do.
+refused() { # TEXT OPTIONS...
+	local text=$1
+	shift
+	if "$vgpuctl" run "$@" -- touch "$run/began" 2>"$run/refused.txt"; then fail "was not refused: $*"; fi
+	[ ! -e "$run/began" ] || fail "the program began although it was refused: $*"
+	grep -q "$text" "$run/refused.txt" || fail "refused without \"$text\": $(cat "$run/refused.txt")"
+}
+refused 'weight' --gpu gpu0 --weight 0
+refused 'memory_mib' --gpu gpu0 --memory 257M
+refused 'gpu1' --gpu gpu1
+# A process that nobody gave a VF is turned away at the door, and has no device.
+if VGPUD_GATE=$run/gpu0.door VK_ADD_LAYER_PATH=$VGPUD_LAYERS VK_INSTANCE_LAYERS=VK_LAYER_VGPUD_gate "$load" --seconds 1 2>"$run/stranger.txt"; then
+	fail "a stranger could use the GPU"
+fi
+grep -q 'was not started by "vgpuctl run"' "$run/stranger.txt" || fail "a stranger was told: $(cat "$run/stranger.txt")"
+
+# vgpud is killed: programs go on, and the next vgpud adopts the gates as they are.
+served() { # PID: how many turns its VF had
+	json vf show "$(vf_of "$1")" | jq .dispatches
+}
+other_child() { [ -n "$(child)" ] && [ "$(child)" != "$1" ] && ctl gpu list; }
+for _ in 1 2 3; do
+	old=$(child)
+	kill -9 $old
+	await 60 other_child $old
+	[ "$(json gpu show | jq .adopted)" = true ] || fail "the GPU was not adopted"
+	await 30 has_vf $a
+	await 30 has_vf $b
+	await 60 at_least "$(vf_of $a)" dispatches 10
+	await 60 at_least "$(vf_of $b)" dispatches 10
+done
+kill -0 $a && kill -0 $b || fail "a program ended with vgpud"
+shares_kept 20 "$(vf_of $a)=70" "$(vf_of $b)=30"
+
+# A shader that takes minutes: its program is ended after grace_ms, the others live.
+hung=$(vf_of $b)
+kill -INT $b
+ends_right $b b
+await 30 free_again 2
+start d --gpu gpu0 --weight 30 -- "$load" --seconds 600 --steps 4294967295; d=$started
+await 30 ready d
+vf=$(vf_of $d)
+wait $d
+[ $? = 137 ] || fail "the program with the endless shader was not killed"
+await 30 free_again 2
+[ "$(vf "$vf" hangs)" -ge 1 ] || fail "VF $vf has no hang"
+before=$(served $a)
+more() { [ "$(served $a)" -gt $((before + 10)) ]; }
+await 60 more
+# A program that is killed gives its VF back.
+start e --gpu gpu0 -- "$load" --seconds 600; e=$started
+await 30 ready e
+kill -9 $e
+wait $e 2>/dev/null
+await 30 free_again 2
+kill -INT $a
+ends_right $a a
+await 30 free_again 3

@@ -214,9 +214,12 @@ static int gated_notice(struct vgpu_driver *d, uint32_t vf, enum vgpu_notice not
 	return 0;
 }
 
-static int gated_give(struct vgpu_driver *d, uint32_t vf, uint32_t process, uint64_t started)
+static int gated_give(struct vgpu_driver *d, uint32_t vf, uint32_t process, uint64_t started,
+		      uint64_t memory)
 {
 	struct gate_seat *page = d->seats[vf].page;
+
+	atomic_store(&page->memory, memory ? memory : d->sizes[vf]);
 
 	atomic_store(&page->owner, 0);
 	atomic_store(&page->started, started);

@@ -56,6 +56,7 @@ struct vgpu_driver {
 	uint32_t n_vfs;
 	char name[64]; /* of its descriptors in the store */
 	struct gated_seat seats[VGPU_GPU_MAX_VFS];
+	uint64_t sizes[VGPU_GPU_MAX_VFS]; /* memory as configured, bytes; 0: all that there is */
 	struct gated_worker workers[GATED_WORKERS];
 	int epoll; /* bells, pidfds, news */
 	int news;  /* the door has a new worker */

@@ -203,8 +203,9 @@ static int open_pages(struct vgpu_driver *d, const struct vgpu_driver_config *co
 
 		snprintf(page->device, sizeof(page->device), "%s",
 			 config->device + strlen(GATED_PREFIX));
-		atomic_store(&page->memory,
-			     config->sizes[i] == VGPU_SIZE_NONE ? 0 : config->sizes[i]);
+		d->sizes[i] = config->sizes[i] == VGPU_SIZE_NONE ? 0 : config->sizes[i];
+		if (!found->adopted)
+			atomic_store(&page->memory, d->sizes[i]);
 		adopt(d, i, found);
 	}
 	return 0;

@@ -246,8 +246,10 @@ struct vgpu_memory_face {
 /* For GPUs whose VFs are seats of programs on the host. */
 struct vgpu_seats_face {
 	/* Gives the VF to the process with that number, which STARTED then (vgpu/process.h), and to
-	 * its descendants; 0: to nobody. Those who had it before end with the VF's next reset. */
-	int (*give)(struct vgpu_driver *driver, uint32_t vf, uint32_t process, uint64_t started);
+	 * its descendants, with that many bytes of memory (0: as much as was configured); process
+	 * 0: to nobody. Those who had it before end with the VF's next reset. */
+	int (*give)(struct vgpu_driver *driver, uint32_t vf, uint32_t process, uint64_t started,
+		    uint64_t memory);
 };
 
 /* A way to name a device in the configuration: PREFIX, then an ARGUMENT, up to a comma. */

@@ -2,10 +2,8 @@
 /* What is done on queues. */
 #include "submit.h"
 
-static VkResult append(struct queue *q, struct op *op, VkResult r, const char *why)
+static VkResult refuse(VkResult r, const char *why)
 {
-	if (op)
-		return queue_append(q, op);
 	say("refuses a submission with %s", why);
 	return r;
 }
@@ -16,13 +14,15 @@ ENTRY(VkResult, QueueSubmit, VkQueue queue, uint32_t n, const VkSubmitInfo *subm
 	const char *why = NULL;
 	VkResult r = VK_SUCCESS;
 	struct queue *q;
+	struct op *op;
 
 	if (!page)
 		return d->QueueSubmit(queue, n, submits, fence);
 	q = queue_of(d, queue);
 	if (!q)
 		return VK_ERROR_OUT_OF_HOST_MEMORY;
-	return append(q, copy_submit(n, submits, fence, q->done, &r, &why), r, why);
+	op = copy_submit(n, submits, fence, q->done, &r, &why);
+	return op ? queue_append(q, op) : refuse(r, why);
 }
 
 ENTRY(VkResult, QueueSubmit2, VkQueue queue, uint32_t n, const VkSubmitInfo2 *submits,
@@ -32,13 +32,15 @@ ENTRY(VkResult, QueueSubmit2, VkQueue queue, uint32_t n, const VkSubmitInfo2 *su
 	const char *why = NULL;
 	VkResult r = VK_SUCCESS;
 	struct queue *q;
+	struct op *op;
 
 	if (!page)
 		return d->QueueSubmit2(queue, n, submits, fence);
 	q = queue_of(d, queue);
 	if (!q)
 		return VK_ERROR_OUT_OF_HOST_MEMORY;
-	return append(q, copy_submit2(n, submits, fence, q->done, &r, &why), r, why);
+	op = copy_submit2(n, submits, fence, q->done, &r, &why);
+	return op ? queue_append(q, op) : refuse(r, why);
 }
 
 /* Devices are shown without sparse binding. */
