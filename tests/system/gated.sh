@@ -107,7 +107,7 @@ hung=$(vf_of $b)
 kill -INT $b
 ends_right $b b
 await 30 free_again 2
-start d --gpu gpu0 --weight 30 -- "$load" --seconds 600 --steps 4294967295; d=$started
+start d --gpu gpu0 --weight 30 -- "$load" --seconds 600 --endless; d=$started
 await 30 ready d
 vf=$(vf_of $d)
 wait $d

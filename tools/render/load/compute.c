@@ -189,7 +189,7 @@ void compute_close(struct compute *c)
 		vkDestroyInstance(c->instance, NULL);
 }
 
-bool compute_record(struct compute *c, uint32_t slot, uint32_t steps)
+bool compute_record(struct compute *c, uint32_t slot, uint32_t steps, uint32_t times)
 {
 	VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
 					  .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT};
@@ -209,7 +209,7 @@ bool compute_record(struct compute *c, uint32_t slot, uint32_t steps)
 	vkCmdBindDescriptorSets(b, VK_PIPELINE_BIND_POINT_COMPUTE, c->layout, 0, 1, &c->set, 0,
 				NULL);
 	vkCmdPushConstants(b, c->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(steps), &steps);
-	vkCmdDispatch(b, COMPUTE_NUMBERS / 64, 1, 1);
+	vkCmdDispatch(b, COMPUTE_NUMBERS / 64, times, 1);
 	vkCmdPipelineBarrier(b, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0,
 			     1, &after, 0, NULL, 0, NULL);
 	TRY(vkEndCommandBuffer(b));

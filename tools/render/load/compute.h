@@ -36,8 +36,11 @@ struct compute {
 /* Opens the first device with a compute queue; prints what failed. */
 bool compute_open(struct compute *c);
 void compute_close(struct compute *c);
-/* Records the shader with that many steps into a slot's command buffer. */
-bool compute_record(struct compute *c, uint32_t slot, uint32_t steps);
+/* The most steps of one invocation: llvmpipe ends loops after so many turns. */
+#define COMPUTE_STEPS 65535u
+/* Records the shader with that many steps into a slot's command buffer, TIMES over at once: more
+ * often than once it has no right result. */
+bool compute_record(struct compute *c, uint32_t slot, uint32_t steps, uint32_t times);
 /* Submits it, with the slot's fence; carries the CPU's numbers on if they are to be compared. */
 bool compute_submit(struct compute *c, uint32_t slot);
 bool compute_wait(struct compute *c, uint32_t slot);

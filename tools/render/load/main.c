@@ -18,7 +18,8 @@ static const char usage[] =
 	"CPU's, and prints a report as JSON.\n"
 	"\n"
 	"  --seconds N   ends after N s, instead of 5\n"
-	"  --steps N     length of the shader, instead of 2000; 4294967295: it takes minutes\n"
+	"  --steps N     length of the shader, 1 to 65535, instead of 2000\n"
+	"  --endless     submits a shader that takes hours\n"
 	"  --deep N      keeps N submissions under way, 1 to 8, instead of 2\n"
 	"  --pause-us N  waits N us between submissions, instead of not at all\n"
 	"  --memory MIB  also allocates device memory, in pieces of 16 MiB, and says how much it got\n"
@@ -28,6 +29,7 @@ static const char usage[] =
 
 struct options {
 	int64_t seconds, steps, deep, pause, memory;
+	bool endless;
 };
 
 static volatile sig_atomic_t stop;
@@ -45,13 +47,14 @@ static int number(const char *text, int64_t min, int64_t max, int64_t *out)
 
 static bool read_options(int argc, char **argv, struct options *o)
 {
-	enum { SECONDS = 256, STEPS, DEEP, PAUSE, MEMORY, HELP };
+	enum { SECONDS = 256, STEPS, DEEP, PAUSE, MEMORY, ENDLESS, HELP };
 	static const struct option longs[] = {
 		{"seconds", required_argument, NULL, SECONDS},
 		{"steps", required_argument, NULL, STEPS},
 		{"deep", required_argument, NULL, DEEP},
 		{"pause-us", required_argument, NULL, PAUSE},
 		{"memory", required_argument, NULL, MEMORY},
+		{"endless", no_argument, NULL, ENDLESS},
 		{"help", no_argument, NULL, HELP},
 		{.name = NULL},
 	};
@@ -61,13 +64,15 @@ static bool read_options(int argc, char **argv, struct options *o)
 		if (c == SECONDS) {
 			r = number(optarg, 1, 86400, &o->seconds);
 		} else if (c == STEPS) {
-			r = number(optarg, 1, UINT32_MAX, &o->steps);
+			r = number(optarg, 1, COMPUTE_STEPS, &o->steps);
 		} else if (c == DEEP) {
 			r = number(optarg, 1, COMPUTE_SLOTS, &o->deep);
 		} else if (c == PAUSE) {
 			r = number(optarg, 0, 10000000, &o->pause);
 		} else if (c == MEMORY) {
 			r = number(optarg, 16, 1 << 20, &o->memory);
+		} else if (c == ENDLESS) {
+			o->endless = true;
 		} else if (c == HELP) {
 			fputs(usage, stdout);
 			exit(0);
@@ -107,7 +112,8 @@ static bool run(struct compute *c, const struct options *o, struct report *repor
 	uint32_t slot;
 
 	for (slot = 0; slot < o->deep; slot++)
-		if (!compute_record(c, slot, (uint32_t)o->steps))
+		if (!compute_record(c, slot, (uint32_t)(o->endless ? COMPUTE_STEPS : o->steps),
+				    o->endless ? 65535 : 1))
 			return false;
 	while (!stop && vgpu_now() - began < (vgpu_nsec)o->seconds * VGPU_SEC) {
 		slot = (uint32_t)(n % (uint64_t)o->deep);

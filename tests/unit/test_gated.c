@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: MIT */
+/* The driver for gated GPUs, in virtual time. This program, and its children, play processes with
+ * the layer: they come through the door, and write their pages by hand. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "suite.h"
+#include "vfio/store.h"
+#include "vgpu/clock.h"
+#include "vgpu/driver.h"
+#include "vgpu/gate.h"
+#include "vgpu/local_socket.h"
+#include "vgpu/process.h"
+
+#define VFS 3u
+#define US VGPU_USEC
+#define MS VGPU_MSEC
+
+static const struct vgpu_driver_ops *const ops = &vgpu_gated_driver;
+static struct vgpu_driver *driver;
+static struct vgpu_driver_caps caps;
+static struct vgpu_driver_found found;
+static char door[64];
+
+/* A store that keeps duplicates by name. */
+static struct {
+	char name[96];
+	int fd;
+} kept[256];
+
+static int kept_at(const char *name)
+{
+	int i;
+
+	for (i = 0; i < 256 && strcmp(kept[i].name, name) != 0; i++)
+		;
+	return i;
+}
+
+static int store_put(const char *name, int fd)
+{
+	int i = kept_at("");
+
+	snprintf(kept[i].name, sizeof(kept[i].name), "%s", name);
+	kept[i].fd = dup(fd);
+	return 0;
+}
+
+static int store_take(const char *name)
+{
+	int i = kept_at(name);
+
+	return i < 256 ? dup(kept[i].fd) : -ENOENT;
+}
+
+static void store_drop(const char *name)
+{
+	int i = kept_at(name);
+
+	if (i == 256)
+		return;
+	close(kept[i].fd);
+	kept[i].name[0] = '\0';
+}
+
+static const struct vfio_store store = {store_put, store_take, store_drop};
+
+/* What the driver has said since the last call of happened(). */
+static struct vgpu_event events[64];
+static uint32_t n_events;
+
+static void sink(void *data, const struct vgpu_event *event)
+{
+	(void)data;
+	if (n_events < 64)
+		events[n_events++] = *event;
+}
+
+static bool happened(enum vgpu_event_type type, uint32_t vf, uint32_t code)
+{
+	uint32_t i;
+
+	for (i = 0; i < n_events; i++)
+		if (events[i].type == type && events[i].vf == vf && events[i].code == code) {
+			events[i] = events[--n_events];
+			return true;
+		}
+	return false;
+}
+
+static vgpu_nsec now;
+
+static void go(vgpu_nsec by)
+{
+	now += by;
+	CU_ASSERT_EQUAL(ops->device->dispatch(driver, now), 0);
+}
+
+static int open_driver(void)
+{
+	struct vgpu_driver_config config = {
+		.device = "vulkan:test device", .n_vfs = VFS, .door = door, .sizes = {64u << 20}};
+	struct vgpu_error err = {""};
+	int r;
+
+	snprintf(door, sizeof(door), "/tmp/vgpud-test-gated.%d", (int)getpid());
+	n_events = 0;
+	now = vgpu_now();
+	r = ops->device->open(&driver, &config, &caps, &found, sink, NULL, &err);
+	if (r < 0)
+		fprintf(stderr, "%s\n", err.text);
+	return r;
+}
+
+static void close_driver(void)
+{
+	ops->device->close(driver, false);
+}
+
+static void forget_store(void)
+{
+	int i;
+
+	for (i = 0; i < 256; i++)
+		if (kept[i].name[0])
+			store_drop(kept[i].name);
+}
+
+/* A process with the layer, as far as vgpud sees one. */
+struct player {
+	struct gate_welcome welcome;
+	const struct gate_seat *seat;
+	struct gate_account *account;
+	struct gate_worker *page;
+	int bell, seat_fd;
+};
+
+static bool enter(struct player *p)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct vgpu_received got = {.n_fds = 0};
+	const int rw = PROT_READ | PROT_WRITE;
+
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s", door);
+	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
+	    vgpu_socket_receive(fd, &p->welcome, sizeof(p->welcome), 0, &got) !=
+		    sizeof(p->welcome)) {
+		close(fd);
+		return false;
+	}
+	close(fd);
+	if (got.n_fds != GATE_DESCRIPTORS)
+		return false;
+	p->seat_fd = got.fds[0];
+	p->seat = mmap(NULL, GATE_PAGE, PROT_READ, MAP_SHARED, got.fds[0], 0);
+	p->account = mmap(NULL, GATE_PAGE, rw, MAP_SHARED, got.fds[1], 0);
+	p->page = mmap(NULL, GATE_PAGE, rw, MAP_SHARED, got.fds[2], 0);
+	p->bell = got.fds[3];
+	return true;
+}
+
+static void ring(struct player *p)
+{
+	uint64_t one = 1;
+
+	CU_ASSERT_EQUAL(write(p->bell, &one, sizeof(one)), sizeof(one));
+}
+
+static bool gate_of(const struct player *p)
+{
+	return gate_is_open(atomic_load(&p->seat->gate));
+}
+
+static int command(uint32_t vf, enum vgpu_command c)
+{
+	struct vgpu_order order = {vf, c};
+
+	return ops->switched->commands(driver, &order, 1, now);
+}
+
+/* Gives the VF to a process, whose driver then comes up. */
+static void give(uint32_t vf, pid_t pid)
+{
+	struct vgpu_process p;
+
+	CU_ASSERT_EQUAL_FATAL(vgpu_process_read((uint32_t)pid, &p), 0);
+	CU_ASSERT_EQUAL(ops->seats->give(driver, vf, (uint32_t)pid, p.started, 0), 0);
+	go(US);
+	CU_ASSERT(happened(VGPU_EV_REQUEST, vf, VGPU_WINDOW_INIT));
+	CU_ASSERT_EQUAL(command(vf, VGPU_CMD_INIT), 0);
+	CU_ASSERT(happened(VGPU_EV_DONE, vf, VGPU_CMD_INIT));
+	ops->switched->notice(driver, vf, VGPU_NOTICE_READY);
+	CU_ASSERT(ops->device->deadline(driver) <= now);
+	go(US);
+	CU_ASSERT(happened(VGPU_EV_RELEASE, vf, VGPU_WINDOW_INIT));
+}
+
+/* Work, the gate, and what IDLE waits for. */
+static void test_gate(void)
+{
+	struct player p;
+
+	CU_ASSERT_EQUAL_FATAL(open_driver(), 0);
+	CU_ASSERT_FALSE(found.adopted);
+	CU_ASSERT_STRING_EQUAL(caps.preemption, "submission");
+	give(1, getpid());
+	CU_ASSERT_FATAL(enter(&p));
+	CU_ASSERT_EQUAL(p.welcome.status, 0);
+	CU_ASSERT_STRING_EQUAL(p.seat->device, "test device");
+	CU_ASSERT_FALSE(gate_of(&p));
+	go(US);
+	CU_ASSERT_EQUAL(n_events, 0);
+	atomic_store(&p.page->work, 1);
+	ring(&p);
+	go(US);
+	CU_ASSERT(happened(VGPU_EV_BUSY, 1, 0));
+	CU_ASSERT_EQUAL(command(1, VGPU_CMD_RUN), 0);
+	CU_ASSERT(happened(VGPU_EV_DONE, 1, VGPU_CMD_RUN));
+	CU_ASSERT(gate_of(&p));
+	atomic_store(&p.page->in_flight, 2);
+	CU_ASSERT_EQUAL(command(1, VGPU_CMD_IDLE), 0);
+	CU_ASSERT_FALSE(gate_of(&p));
+	CU_ASSERT_EQUAL(n_events, 0);
+	atomic_store(&p.page->in_flight, 1);
+	go(MS);
+	CU_ASSERT_EQUAL(n_events, 0);
+	CU_ASSERT(ops->device->deadline(driver) <= now + MS);
+	/* Even if nobody rings. */
+	atomic_store(&p.page->in_flight, 0);
+	go(MS);
+	CU_ASSERT(happened(VGPU_EV_DONE, 1, VGPU_CMD_IDLE));
+	atomic_store(&p.page->work, 0);
+	ring(&p);
+	go(US);
+	CU_ASSERT(happened(VGPU_EV_EMPTY, 1, 0));
+	/* Nothing is in flight: IDLE is done at once. */
+	CU_ASSERT_EQUAL(command(1, VGPU_CMD_RUN), 0);
+	CU_ASSERT_EQUAL(command(1, VGPU_CMD_IDLE), 0);
+	CU_ASSERT(happened(VGPU_EV_DONE, 1, VGPU_CMD_IDLE));
+	close_driver();
+	forget_store();
+}
+
+/* A worker can read its seat, and cannot change it; it cannot cut any page. */
+static void test_walls(void)
+{
+	struct player p;
+
+	CU_ASSERT_EQUAL_FATAL(open_driver(), 0);
+	give(0, getpid());
+	CU_ASSERT_FATAL(enter(&p));
+	CU_ASSERT_PTR_EQUAL(mmap(NULL, GATE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, p.seat_fd, 0),
+			    MAP_FAILED);
+	CU_ASSERT(ftruncate(p.seat_fd, 0) < 0);
+	CU_ASSERT_EQUAL(atomic_load(&p.seat->memory), 64u << 20);
+	close_driver();
+	forget_store();
+}
+
+/* Who is let in: the owner and its descendants; 16 of a VF, and no more. */
+static void test_door(void)
+{
+	struct player p[20];
+	pid_t child;
+	uint32_t i;
+	int status;
+
+	CU_ASSERT_EQUAL_FATAL(open_driver(), 0);
+	CU_ASSERT_FALSE(enter(&p[0]));
+	CU_ASSERT_EQUAL(p[0].welcome.status, EPERM);
+	give(2, getpid());
+	child = fork();
+	if (child == 0)
+		_exit(enter(&p[0]) ? 0 : 1);
+	CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+	CU_ASSERT_EQUAL(status, 0);
+	go(US);
+	go(US); /* the child's place is free again when its end was seen */
+	for (i = 0; i < 100 && i < 16; i++)
+		CU_ASSERT(enter(&p[i]));
+	CU_ASSERT_FALSE(enter(&p[16]));
+	CU_ASSERT_EQUAL(p[16].welcome.status, EBUSY);
+	/* Nobody has it any more. */
+	CU_ASSERT_EQUAL(ops->seats->give(driver, 2, 0, 0, 0), 0);
+	CU_ASSERT_FALSE(enter(&p[16]));
+	CU_ASSERT_EQUAL(p[16].welcome.status, EPERM);
+	close_driver();
+	forget_store();
+}
+
+/* A child that comes through the door, says that it computes, and does not end. */
+static pid_t start_child(int *says)
+{
+	int ends[2], go_on[2];
+	pid_t child;
+
+	CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+	CU_ASSERT_EQUAL_FATAL(pipe(go_on), 0);
+	child = fork();
+	if (child == 0) {
+		struct player p;
+		char byte;
+
+		close(go_on[1]);
+		if (read(go_on[0], &byte, 1) < 0 || !enter(&p))
+			_exit(1);
+		atomic_store(&p.page->work, 1);
+		atomic_store(&p.page->in_flight, 1);
+		atomic_store(&p.page->memory, 1000);
+		atomic_fetch_add(&p.account->memory, 1000);
+		if (write(ends[1], "x", 1) < 0)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ends[1]);
+	close(go_on[0]);
+	*says = ends[0];
+	give(0, child);
+	close(go_on[1]);
+	CU_ASSERT_EQUAL(read(*says, &(char){0}, 1), 1);
+	close(*says);
+	return child;
+}
+
+/* Dispatches until CONDITION, in steps of real time: a process's end is not virtual. */
+#define UNTIL(condition)                                                                           \
+	do {                                                                                       \
+		struct pollfd p_ = {.fd = ops->device->fd(driver), .events = POLLIN};              \
+		vgpu_nsec limit_ = vgpu_now() + 30 * VGPU_SEC;                                     \
+		while (!(condition) && vgpu_now() < limit_) {                                      \
+			poll(&p_, 1, 1);                                                           \
+			go(US);                                                                    \
+		}                                                                                  \
+	} while (0)
+
+/* A program that does not stop: its reset ends it, and is done when it has ended. */
+static void test_hang(void)
+{
+	pid_t child;
+	int says, status;
+
+	CU_ASSERT_EQUAL_FATAL(open_driver(), 0);
+	child = start_child(&says);
+	UNTIL(happened(VGPU_EV_BUSY, 0, 0));
+	CU_ASSERT_EQUAL(command(0, VGPU_CMD_RUN), 0);
+	CU_ASSERT_EQUAL(command(0, VGPU_CMD_IDLE), 0);
+	go(50 * MS);
+	CU_ASSERT_FALSE(happened(VGPU_EV_DONE, 0, VGPU_CMD_IDLE));
+	CU_ASSERT_EQUAL(ops->device->reset(driver, 0, VGPU_RESET_VF, now), 0);
+	CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+	CU_ASSERT(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	bool done = false;
+	UNTIL(done || (done = happened(VGPU_EV_RESET_DONE, 0, VGPU_RESET_VF)));
+	CU_ASSERT(done);
+	/* The command that the reset has cut off is never answered. */
+	CU_ASSERT_FALSE(happened(VGPU_EV_DONE, 0, VGPU_CMD_IDLE));
+	close_driver();
+	forget_store();
+}
+
+/* A bell that rings all the time is heard ever less often, and its page is still read. */
+static void test_flood(void)
+{
+	struct pollfd p = {.events = POLLIN};
+	struct player w;
+	uint32_t i, heard = 0;
+
+	CU_ASSERT_EQUAL_FATAL(open_driver(), 0);
+	give(0, getpid());
+	CU_ASSERT_FATAL(enter(&w));
+	go(US);
+	p.fd = ops->device->fd(driver);
+	for (i = 0; i < 2000; i++) {
+		ring(&w);
+		heard += poll(&p, 1, 0) > 0;
+		go(US);
+	}
+	CU_ASSERT(heard < 300);
+	CU_ASSERT(ops->device->deadline(driver) != VGPU_NEVER);
+	atomic_store(&w.page->work, 1);
+	go(100 * MS);
+	CU_ASSERT(happened(VGPU_EV_BUSY, 0, 0));
+	close_driver();
+	forget_store();
+}
+
+/* The next vgpud finds gates, owners and workers as they were. */
+static void test_adoption(void)
+{
+	struct player a;
+	uint64_t generation;
+
+	CU_ASSERT_EQUAL_FATAL(open_driver(), 0);
+	give(1, getpid());
+	CU_ASSERT_FATAL(enter(&a));
+	go(US);
+	generation = atomic_load(&a.seat->generation);
+	CU_ASSERT_EQUAL(command(1, VGPU_CMD_RUN), 0);
+	atomic_store(&a.page->work, 1);
+	atomic_store(&a.page->in_flight, 1);
+	close_driver();
+	CU_ASSERT(gate_of(&a));
+	CU_ASSERT_EQUAL_FATAL(open_driver(), 0);
+	CU_ASSERT(found.adopted);
+	CU_ASSERT_EQUAL(found.contexts[1], VGPU_CTX_RUNNING);
+	CU_ASSERT(found.driver_up[1]);
+	CU_ASSERT_EQUAL(found.contexts[0], VGPU_CTX_NONE);
+	CU_ASSERT_EQUAL(atomic_load(&a.seat->generation), generation);
+	go(US);
+	CU_ASSERT(happened(VGPU_EV_BUSY, 1, 0));
+	CU_ASSERT_EQUAL(command(1, VGPU_CMD_IDLE), 0);
+	CU_ASSERT_FALSE(happened(VGPU_EV_DONE, 1, VGPU_CMD_IDLE));
+	atomic_store(&a.page->in_flight, 0);
+	ring(&a);
+	go(US);
+	CU_ASSERT(happened(VGPU_EV_DONE, 1, VGPU_CMD_IDLE));
+	/* Shut, with something in flight that does not end: the VF must be reset first. */
+	atomic_store(&a.page->in_flight, 1);
+	close_driver();
+	CU_ASSERT_EQUAL_FATAL(open_driver(), 0);
+	CU_ASSERT_EQUAL(found.contexts[1], VGPU_CTX_RUNNING);
+	CU_ASSERT_FALSE(found.driver_up[1]);
+	close_driver();
+	forget_store();
+}
+
+static void test_names(void)
+{
+	struct vgpu_error err;
+
+	CU_ASSERT_EQUAL(ops->device->probe("vulkan:llvmpipe", &err), 1);
+	CU_ASSERT_EQUAL(ops->device->probe("vulkan:", &err), -EINVAL);
+	CU_ASSERT_EQUAL(ops->device->probe("null:", &err), 0);
+	vfio_store = &store;
+}
+
+static const struct test tests[] = {
+	{"names", test_names}, {"gate", test_gate},   {"walls", test_walls},
+	{"door", test_door},   {"hang", test_hang},   {"flood", test_flood},
+	{"adoption", test_adoption}, {NULL, NULL},
+};
+
+SUITE_MAIN("gated", tests)
