@@ -2,7 +2,8 @@
 /*
  * deadline: a guaranteed budget in each period. EDF with hard constant-bandwidth servers. A set of
  * budgets is admitted only if it can be kept, with world switches, blocking and late stops counted
- * in. VFs without a budget take turns in the time that servers leave.
+ * in. VFs without a budget take turns in the time that servers leave, the one that was charged least
+ * first.
  *
  * With reclaim=grub a server is charged at the rate at which servers are active (GRUB; Lipari and
  * Baruah, ECRTS 2000; Linux: sched-deadline): the bandwidth of servers that sleep goes to those
@@ -10,7 +11,6 @@
  * and overruns is not given away.
  */
 #include "promises.h"
-#include "set.h"
 
 enum { P_CAP, P_RECLAIM, P_LATE, P_COVER, P_SLICE, P_ADMISSION };
 enum { V_BUDGET, V_PERIOD };
@@ -29,14 +29,16 @@ struct deadline {
 	/* The background: VFs with work and no budget, the VF whose turn it is, and what is left of
 	 * its turn. A turn that a budget interrupts continues later: if periods and turns were in
 	 * step, the same VF would always lose. */
-	struct set waiting;
+	struct heap waiting; /* by what they were charged */
 	uint32_t background;
 	int64_t turn_left;
+	uint64_t level; /* what the VF whose turn it is was charged before its turn */
 	uint64_t active_ppm;
 	struct heap leaving; /* asleep, but active until their time of zero lag, by that time */
 	struct vf {
 		bool awake, active;
 		uint64_t ppm; /* its budget with switches, as a part of its period */
+		uint64_t had; /* what it was charged in the background; who wakes joins the level */
 	} vfs[];
 };
 
@@ -69,7 +71,7 @@ static const struct vgpu_param vf_params[] = {
 static size_t memory(uint32_t max_vfs)
 {
 	return sizeof(struct deadline) + max_vfs * sizeof(struct vf) + servers_memory(max_vfs) +
-	       promises_memory(max_vfs) + heap_memory(max_vfs) + set_memory(max_vfs);
+	       promises_memory(max_vfs) + 2 * heap_memory(max_vfs);
 }
 
 static vgpu_nsec late(const int64_t *values)
@@ -154,7 +156,7 @@ static void attach(void *state, const struct vgpu_facts *facts, const int64_t *v
 
 	rest = promises_init(&d->promises, rest, facts->max_vfs);
 	rest = heap_init(&d->leaving, rest, facts->max_vfs);
-	set_init(&d->waiting, rest, facts->max_vfs);
+	heap_init(&d->waiting, rest, facts->max_vfs);
 	d->current = VGPU_NO_VF;
 	set_params(state, values, 0);
 }
@@ -181,13 +183,29 @@ static void advance(struct deadline *d, vgpu_nsec now)
 		set_active(d, d->leaving.entries[0].vf, false);
 }
 
+/* Where a VF joins the background: at what the VF whose turn it is was charged before its turn;
+ * what a VF had while it was alone took nothing from the others. */
+static uint64_t level(const struct deadline *d)
+{
+	bool alone = d->current != VGPU_NO_VF && !d->served && d->waiting.n == 1 &&
+		     heap_has(&d->waiting, d->current) && d->now > d->s.turn.start;
+
+	return alone ? d->vfs[d->current].had + (d->now - d->s.turn.start) : d->level;
+}
+
 /* Puts a VF that has work and no budget into the background. */
 static void place(struct deadline *d, uint32_t index)
 {
-	if (d->vfs[index].awake && d->s.cbs[index].budget == 0)
-		set_add(&d->waiting, index);
-	else
-		set_remove(&d->waiting, index);
+	struct vf *vf = &d->vfs[index];
+	bool waits = vf->awake && d->s.cbs[index].budget == 0;
+	uint64_t from = level(d);
+
+	if (waits && !heap_has(&d->waiting, index)) {
+		vf->had = (int64_t)(vf->had - from) > 0 ? vf->had : from;
+		heap_insert(&d->waiting, index, vf->had);
+	} else if (!waits) {
+		heap_remove(&d->waiting, index);
+	}
 }
 
 /* BUDGET and PERIOD are admitted. */
@@ -301,11 +319,27 @@ static uint32_t next_in_background(struct deadline *d)
 {
 	bool over = d->waiting.n < 2 || d->turn_left < (int64_t)d->s.facts->min_slice_ns;
 
-	if (d->waiting.n && (over || !set_has(&d->waiting, d->background))) {
-		d->background = set_next(&d->waiting, d->background);
+	if (d->waiting.n && (over || !heap_has(&d->waiting, d->background))) {
+		d->background = heap_first(&d->waiting);
+		d->level = d->vfs[d->background].had;
 		d->turn_left = (int64_t)d->slice;
 	}
 	return d->waiting.n ? d->background : VGPU_NO_VF;
+}
+
+/* What a VF had beyond its turn delays its next one. A VF that runs out of work gives up the rest
+ * of its turn. */
+static void charge_background(struct deadline *d, uint32_t index, vgpu_nsec charge, bool yields)
+{
+	if (index == d->background && yields && (int64_t)charge < d->turn_left)
+		charge = (vgpu_nsec)d->turn_left;
+	if (index == d->background)
+		d->turn_left -= (int64_t)charge;
+	d->vfs[index].had += charge;
+	if (!heap_has(&d->waiting, index))
+		return;
+	heap_remove(&d->waiting, index);
+	heap_insert(&d->waiting, index, d->vfs[index].had);
 }
 
 /* Picks a turn in the time that servers leave. A turn that a server's next budget ends must be
@@ -389,8 +423,8 @@ static void account(void *state, const struct vgpu_usage *usage)
 	d->current = VGPU_NO_VF;
 	d->charged = d->settled = 0;
 	if (!d->served || d->s.cbs[usage->vf].budget == 0) {
-		if (usage->vf == d->background)
-			d->turn_left -= (int64_t)usage->charge;
+		charge_background(d, usage->vf, usage->charge,
+				  usage->reason == VGPU_END_YIELD);
 		if (usage->overrun > d->s.worst)
 			d->s.worst = usage->overrun;
 		servers_turn_ends(&d->s);

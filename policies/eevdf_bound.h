@@ -27,9 +27,11 @@
  * the other: the first term if only j has work beside i; the second if many VFs have had turns, and
  * the fluid server still owes each of them a part of what it was ahead. The fluid server knows how
  * short a VF's jobs are, and owes the VF nothing for the time between them. A VF that our V owed
- * service may get that first, and then be ahead of the fluid server:
+ * service may get that first, and then be ahead of the fluid server. And where a third VF sleeps, V
+ * shares what j is ahead by between the VFs that remain, while the fluid server, which has finished
+ * the third VF's job at another time, still has up to half of it between them:
  *
- *   |lag| <= ahead_i + behind_i
+ *   |lag| <= ahead_i + behind_i + half of the largest ahead_j
  */
 #ifndef POLICIES_EEVDF_BOUND_H
 #define POLICIES_EEVDF_BOUND_H
@@ -44,7 +46,7 @@ static inline void eevdf_bound(const struct eevdf *e, uint32_t index, vgpu_nsec 
 	vgpu_nsec slice = e->longest > e->slice ? e->longest : e->slice, least, own_ahead = 0;
 	vgpu_nsec request = slice + e->facts->min_slice_ns;
 	uint64_t weights = 0, sum = 0, behind = request, n = 0, most = 0, w = own->t.weight,
-		 service, debts = 0;
+		 service, debts = 0, other = 0;
 	uint32_t i;
 
 	for (i = 0; i < e->facts->max_vfs; i++) {
@@ -63,6 +65,8 @@ static inline void eevdf_bound(const struct eevdf *e, uint32_t index, vgpu_nsec 
 		beyond = -eevdf_lag(e, i) - (int64_t)ahead;
 		if (i != index && beyond > 0)
 			debts += (uint64_t)beyond;
+		if (i != index && ahead > other)
+			other = ahead;
 		if (i == index)
 			own_ahead = ahead;
 		else
@@ -74,7 +78,7 @@ static inline void eevdf_bound(const struct eevdf *e, uint32_t index, vgpu_nsec 
 			      (unsigned __int128)request * (weights - w)) /
 			     w) +
 		  sum - own_ahead + most + debts;
-	out->max_lag = own_ahead + behind;
+	out->max_lag = own_ahead + behind + other / 2;
 	least = e->facts->min_slice_ns < e->facts->min_run_ns || !e->facts->min_run_ns
 			? e->facts->min_slice_ns
 			: e->facts->min_run_ns;

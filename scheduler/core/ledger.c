@@ -7,7 +7,7 @@
  *
  * What a VF is charged is a second sum, which also closes at every step:
  *
- *   run + switch + debt_charged = charged + forgiven + what its open dispatch still owes
+ *   run + switch + fined + debt_charged = charged + forgiven + what its open dispatch still owes
  *
  * Windows and resets are a VF's debt. A VF with work pays by charges, if they cost it anything. A
  * VF without work uses nothing of its share, so its share of the time pays. Every nanosecond of a
@@ -235,17 +235,19 @@ void ledger_charge_switch(struct vgpu_core *core, uint32_t index, vgpu_nsec amou
  * Closes the account of a dispatch, and returns what the policy is to charge. At most debt_cap is
  * charged beyond the grant; the rest is written off, and counted.
  */
-vgpu_nsec ledger_close(struct vgpu_core *core, struct vf *vf, bool donated, vgpu_nsec overrun)
+vgpu_nsec ledger_close(struct vgpu_core *core, struct vf *vf, bool donated, vgpu_nsec overrun,
+		       vgpu_nsec fine)
 {
 	vgpu_nsec due = core->charges_pay ? nsec_min(vf->instalment, vf->ledger.debt_ns) : 0;
 	vgpu_nsec instalment = nsec_min(due, core->config.debt_cap);
-	vgpu_nsec beyond = overrun + vf->surcharge + instalment;
+	vgpu_nsec beyond = overrun + vf->surcharge + fine + instalment;
 	vgpu_nsec forgiven = nsec_past(beyond, core->config.debt_cap);
-	vgpu_nsec charge = vf->open_run + vf->surcharge + instalment - forgiven;
+	vgpu_nsec charge = vf->open_run + vf->surcharge + fine + instalment - forgiven;
 
 	assert(!donated || vf->open_run == overrun);
 	vf->ledger.debt_ns -= instalment;
 	vf->ledger.debt_charged_ns += instalment;
+	vf->ledger.fined_ns += fine;
 	vf->ledger.charged_ns += charge;
 	vf->ledger.forgiven_ns += forgiven;
 	vf->ledger.overrun_ns += overrun;

@@ -68,6 +68,7 @@ void policy_host_sync(struct vgpu_core *core, uint32_t index)
 	vf->awake = runnable;
 	if (!runnable) {
 		core->n_awake--;
+		vf->slept = core->now;
 		vf->ledger.wait_max_ns = nsec_max(vf->ledger.wait_max_ns, ledger_waits(core, vf));
 		vf->waiting_since = VGPU_NEVER;
 		core_record(core, VGPU_REC_SLEEP, index, 0, 0, 0);
@@ -88,6 +89,7 @@ void policy_host_sync(struct vgpu_core *core, uint32_t index)
 /* The VF has no work. Between pick and account the policy is not told that it sleeps. */
 void policy_host_drained(struct vgpu_core *core, uint32_t index)
 {
+	core->vfs[index].slept = core->now;
 	if (core->d.open && core->d.vf == index && !core->d.orphan && core->policy->drained)
 		core->policy->drained(core->memory, index, core->now);
 }

@@ -71,6 +71,12 @@
  * no longer than this, so that a policy that lets a VF wait for ever can be replaced. */
 #define POLICY_STAYS VGPU_SEC
 
+/* A stop that is late by less is noise. */
+#define LATE_LEAST (250 * VGPU_USEC)
+
+/* A VF that has slept within this time may run out of work before it has made up for a delay. */
+#define SLEEPS_OFTEN (100 * VGPU_MSEC)
+
 /* How many preemption times the median is taken of: two outliers in a row do not change it. */
 #define STOPS 5u
 
@@ -102,6 +108,7 @@ struct vf {
 	enum vgpu_blame reset_blame; /* and for what */
 	bool quarantined;	     /* lasts until an operator resets the VF */
 	vgpu_nsec backoff_until;     /* 0: no back-off */
+	vgpu_nsec slept;	     /* when it last had no work */
 	vgpu_nsec waiting_since; /* since when it has work without running; VGPU_NEVER: it has none,
 				    or runs */
 
@@ -214,7 +221,8 @@ void core_set_state(struct vgpu_core *core, uint32_t vf, enum vgpu_vf_state stat
 /* ledger.c */
 void ledger_advance(struct vgpu_core *core, vgpu_nsec now);
 void ledger_charge_switch(struct vgpu_core *core, uint32_t vf, vgpu_nsec amount);
-vgpu_nsec ledger_close(struct vgpu_core *core, struct vf *vf, bool donated, vgpu_nsec overrun);
+vgpu_nsec ledger_close(struct vgpu_core *core, struct vf *vf, bool donated, vgpu_nsec overrun,
+		       vgpu_nsec fine);
 vgpu_nsec ledger_lapses(const struct vgpu_core *core, const struct vf *vf);
 /* A VF comes from another host and owes AMOUNT there. */
 void ledger_bring(struct vgpu_core *core, struct vf *vf, vgpu_nsec amount);

@@ -107,6 +107,7 @@ static json *vf_json(const struct call *call, uint32_t i)
 	put_int(o, "debt_lapsed_ns", l->debt_lapsed_ns);
 	put_int(o, "brought_ns", l->brought_ns);
 	put_int(o, "written_off_ns", vf->written_off_ns);
+	put_int(o, "fined_ns", l->fined_ns);
 	put_int(o, "overrun_ns", l->overrun_ns);
 	put_int(o, "max_overrun_ns", l->max_overrun_ns);
 	put_int(o, "preempt_ns", l->preempt_ns);

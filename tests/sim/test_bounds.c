@@ -84,7 +84,8 @@ static double eevdf_behind(const struct known *i, const struct known *v)
 
 static double eevdf_lag(uint32_t v)
 {
-	return eevdf_ahead(&vfs[v], NULL) + slice + least + others(v, eevdf_behind).sum;
+	return eevdf_ahead(&vfs[v], NULL) + slice + least + others(v, eevdf_behind).sum +
+	       others(v, eevdf_ahead).most / 2;
 }
 
 static void fair(uint32_t v, double *lag, double *wait)

@@ -115,7 +115,7 @@ check_ledger() {
 	look now
 	jq -e '.wall_ns == ([.vfs[] | .run_ns + .donated_ns + .switch_ns + .exclusive_ns + .reset_ns] | add) + .switch_ns + .idle_ns' \
 		"$run/now.json" >/dev/null || fail "the ledger does not sum up: $(jq -c . "$run/now.json")"
-	jq -e '[.vfs[] | .run_ns + .switch_ns + .debt_charged_ns == .charged_ns + .forgiven_ns + .pending_ns and
+	jq -e '[.vfs[] | .run_ns + .switch_ns + .fined_ns + .debt_charged_ns == .charged_ns + .forgiven_ns + .pending_ns and
 		.exclusive_ns + .reset_ns + .brought_ns == .debt_ns + .debt_charged_ns + .debt_lapsed_ns + .written_off_ns] | all' \
 		"$run/now.json" >/dev/null || fail "a VF's ledger does not sum up: $(jq -c . "$run/now.json")"
 	[ "$(json stats | jq -c '[.state, .evictions]')" = '["running",0]' ] || fail "$(ctl gpu show; ctl stats)"

@@ -294,10 +294,10 @@ static void run(struct audit *a, const struct vgpu_record *r)
 	a->charged = a->vfs[r->vf].v.ledger.charged_ns;
 }
 
-/* What it had beyond its grants: overrun, and switch time that is its own. */
+/* What it had beyond its grants: overrun, switch time that is its own, and fines. */
 static vgpu_nsec beyond_grants(const struct audited *w)
 {
-	return w->v.ledger.overrun_ns + w->v.ledger.switch_ns;
+	return w->v.ledger.overrun_ns + w->v.ledger.switch_ns + w->v.ledger.fined_ns;
 }
 
 static void note_ledger(struct audited *w)

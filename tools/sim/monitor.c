@@ -203,6 +203,7 @@ void monitor_result_add(struct monitor_result *to, const struct monitor_result *
 	to->pairs = fmax(to->pairs, from->pairs);
 	to->wait = fmax(to->wait, from->wait);
 	to->limit = fmax(to->limit, from->limit);
+	to->strategy = fmax(to->strategy, from->strategy);
 	to->deadlines += from->deadlines;
 	to->missed += from->missed;
 	if (from->worst_miss > to->worst_miss)

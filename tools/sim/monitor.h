@@ -19,6 +19,7 @@ struct monitor_result {
 	/* As parts of the bounds; 0: no bound was stated, or no VF could be judged. LAG: from an
 	 * ideal fluid server; PAIRS: between two VFs that always have work. */
 	double lag, pairs, wait, limit;
+	double strategy;    /* what a VF gains by a strategy, or costs others: strategy.h */
 	uint64_t deadlines; /* deadlines of budgets that were judged */
 	uint64_t missed;
 	vgpu_nsec worst_miss; /* by how much the latest budget was late */

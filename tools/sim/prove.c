@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "builtin.h"
@@ -9,6 +10,7 @@
 #include "random.h"
 #include "relations.h"
 #include "shrink.h"
+#include "strategy.h"
 
 /* A random scenario may take very long; this many steps are enough. */
 #define MOST_STEPS 60000u
@@ -152,6 +154,12 @@ bool prove_scenario(const struct scenario *s, const struct vgpu_policy_ops *poli
 	snprintf(out->violation, sizeof(out->violation), "%s", r.host.violation);
 	monitor_free(r.host.monitor);
 	running_finish(&r);
+	if (ok) {
+		out->result.strategy = fmax(out->result.strategy,
+					    strategy_pays(s, policy, &out->decisions, out->violation,
+							  sizeof(out->violation)));
+		ok = out->violation[0] == '\0';
+	}
 	/* The relations take eight more runs. */
 	if (ok && is_calm(s) && s->seed % 4 == 0)
 		ok = relations_hold(s, policy, &out->decisions, out->violation,
@@ -179,24 +187,29 @@ static void keep_failure(struct scenario *s, const struct vgpu_policy_ops *polic
 	out->smallest = *s;
 }
 
-/* How near to one of its bounds the policy comes in S, of which OBJECTIVE says which; 2: beyond it.
- * Adds the run to OUT. */
+/* What a climb leads to: one of the bounds, or a strategy that pays. */
+enum objective { TO_LAG = 0, TO_WAIT, TO_PAIRS, TO_LIMIT, TO_STRATEGY, OBJECTIVES };
+
+/* How near to its OBJECTIVE the policy comes in S; 2: beyond it. Adds the run to OUT. */
 static double nearness(const struct scenario *s, const struct vgpu_policy_ops *policy,
-		       unsigned objective, struct proof *out)
+		       enum objective objective, struct proof *out)
 {
 	struct proof one = {.decisions = 0};
 	bool ok = prove_scenario(s, policy, CLIMB_STEPS, &one);
-	const double ratios[] = {one.result.lag, one.result.wait, one.result.pairs,
-				 one.result.limit};
+	const double ratios[] = {[TO_LAG] = one.result.lag,
+				 [TO_WAIT] = one.result.wait,
+				 [TO_PAIRS] = one.result.pairs,
+				 [TO_LIMIT] = one.result.limit,
+				 [TO_STRATEGY] = one.result.strategy};
 
 	out->decisions += one.decisions;
 	out->scenarios++;
 	monitor_result_add(&out->result, &one.result);
-	return ok ? ratios[objective % (sizeof(ratios) / sizeof(ratios[0]))] : 2;
+	return ok ? ratios[objective] : 2;
 }
 
 /* Climbs from a scenario of its own; false if a promise was broken on the way. */
-static bool climb(const struct vgpu_policy_ops *policy, struct rng *rng, unsigned objective,
+static bool climb(const struct vgpu_policy_ops *policy, struct rng *rng, enum objective objective,
 		  struct proof *out)
 {
 	struct scenario best, next;
@@ -204,10 +217,15 @@ static bool climb(const struct vgpu_policy_ops *policy, struct rng *rng, unsigne
 	unsigned misses = 0;
 
 	climb_begin(rng, policy, &best);
+	if (objective == TO_STRATEGY)
+		strategy_begin(rng, &best);
 	height = nearness(&best, policy, objective, out);
 	while (height < 2 && misses < CLIMB_MISSES) {
 		scenario_copy(&next, &best);
-		climb_step(rng, policy, &next);
+		if (objective == TO_STRATEGY)
+			strategy_step(rng, &next);
+		else
+			climb_step(rng, policy, &next);
 		reached = nearness(&next, policy, objective, out);
 		misses = reached > height ? 0 : misses + 1;
 		if (reached < height) {
@@ -245,7 +263,7 @@ void prove(const struct vgpu_policy_ops *policy, uint64_t decisions, uint64_t se
 		if (progress)
 			progress((double)out->decisions / (double)decisions);
 	}
-	for (n = 0; out->decisions < decisions && climb(policy, &climbing, n, out); n++)
+	for (n = 0; out->decisions < decisions && climb(policy, &climbing, n % OBJECTIVES, out); n++)
 		if (progress)
 			progress((double)out->decisions / (double)decisions);
 }

@@ -117,6 +117,7 @@ const struct key scenario_vf_keys[] = {
 	{"save", KEY_RANGE, offsetof(struct scenario_vf, save), NULL},
 	{"rare", KEY_RANGE, offsetof(struct scenario_vf, rare), NULL},
 	{"window", KEY_RANGE, offsetof(struct scenario_vf, window), NULL},
+	{"strategist", KEY_FLAG, offsetof(struct scenario_vf, strategist), NULL},
 	{"quantum", KEY_RANGE, offsetof(struct scenario_vf, quantum), NULL},
 	{"late_span", KEY_RANGE, offsetof(struct scenario_vf, late_span), NULL},
 	{"rare_ppm", KEY_PPM, offsetof(struct scenario_vf, rare_ppm), NULL},

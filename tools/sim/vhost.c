@@ -115,7 +115,7 @@ static void check(struct vhost *h)
 
 		vgpu_core_vf_brief(h->core, i, &vf);
 		sum += l->run_ns + l->donated_ns + l->switch_ns + l->exclusive_ns + l->reset_ns;
-		if (l->run_ns + l->switch_ns + l->debt_charged_ns !=
+		if (l->run_ns + l->switch_ns + l->fined_ns + l->debt_charged_ns !=
 		    l->charged_ns + l->forgiven_ns + vf.pending_ns)
 			vhost_fail(h, "VF %u: charges do not add up", i);
 		if (l->exclusive_ns + l->reset_ns + l->brought_ns !=

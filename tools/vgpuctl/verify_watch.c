@@ -43,8 +43,8 @@ static int64_t stated(struct json_object *vf, const char *key)
 /* By how much the sums that the architecture document states of a VF do not add up. */
 static int64_t vf_astray(struct json_object *vf)
 {
-	int64_t had =
-		get_int(vf, "run_ns") + get_int(vf, "switch_ns") + get_int(vf, "debt_charged_ns");
+	int64_t had = get_int(vf, "run_ns") + get_int(vf, "switch_ns") + get_int(vf, "fined_ns") +
+		      get_int(vf, "debt_charged_ns");
 	int64_t is =
 		get_int(vf, "charged_ns") + get_int(vf, "forgiven_ns") + get_int(vf, "pending_ns");
 

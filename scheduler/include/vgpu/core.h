@@ -239,7 +239,7 @@ struct vgpu_vf_ledger {
 	vgpu_nsec exclusive_ns; /* its exclusive windows */
 	vgpu_nsec reset_ns;	/* its resets */
 	/* What was charged to its share. At every step
-	 *   run + switch + debt_charged == charged + forgiven + pending, and
+	 *   run + switch + fined + debt_charged == charged + forgiven + pending, and
 	 *   exclusive + reset + brought == debt_charged + debt_lapsed + debt + written_off. */
 	vgpu_nsec charged_ns;
 	vgpu_nsec forgiven_ns;
@@ -247,6 +247,7 @@ struct vgpu_vf_ledger {
 	vgpu_nsec debt_charged_ns; /* windows and resets that were charged, in instalments */
 	vgpu_nsec debt_lapsed_ns;  /* windows and resets that its share of the time paid for */
 	vgpu_nsec brought_ns;	   /* what its VM owed when it came from another host */
+	vgpu_nsec fined_ns;	   /* for late stops, beside the overrun itself */
 	vgpu_nsec overrun_ns;	   /* the part of run_ns beyond the grants */
 	vgpu_nsec max_overrun_ns;
 	vgpu_nsec preempt_ns;  /* the estimate of its preemption time */
