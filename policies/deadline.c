@@ -2,8 +2,8 @@
 /*
  * deadline: a guaranteed budget in each period. EDF with hard constant-bandwidth servers. A set of
  * budgets is admitted only if it can be kept, with world switches, blocking and late stops counted
- * in. VFs without a budget take turns in the time that servers leave, the one that was charged least
- * first.
+ * in. VFs without a budget take turns in the time that servers leave, the one that was charged
+ * least first.
  *
  * With reclaim=grub a server is charged at the rate at which servers are active (GRUB; Lipari and
  * Baruah, ECRTS 2000; Linux: sched-deadline): the bandwidth of servers that sleep goes to those
@@ -423,8 +423,7 @@ static void account(void *state, const struct vgpu_usage *usage)
 	d->current = VGPU_NO_VF;
 	d->charged = d->settled = 0;
 	if (!d->served || d->s.cbs[usage->vf].budget == 0) {
-		charge_background(d, usage->vf, usage->charge,
-				  usage->reason == VGPU_END_YIELD);
+		charge_background(d, usage->vf, usage->charge, usage->reason == VGPU_END_YIELD);
 		if (usage->overrun > d->s.worst)
 			d->s.worst = usage->overrun;
 		servers_turn_ends(&d->s);

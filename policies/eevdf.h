@@ -8,7 +8,9 @@
  *
  * A world switch costs more than a CPU's context switch. So all requests are one slice long, which
  * is worth a switch, and a VF gets its slice in one piece. To have a VF served sooner, an operator
- * makes its requests due sooner (latency slice), not shorter.
+ * makes its requests due sooner (latency slice), not shorter. A VF that keeps time (cadence.h) may
+ * be favoured: its requests are due at once, and it is eligible while it is ahead by a bounded
+ * amount.
  *
  * Three heaps, of VFs that wait for V, of eligible ones, and of sleeping ones that still owe, make
  * a decision O(log n).
@@ -16,6 +18,7 @@
 #ifndef POLICIES_EEVDF_H
 #define POLICIES_EEVDF_H
 
+#include "cadence.h"
 #include "heap.h"
 #include "vgpu/policy.h"
 #include "vgpu/vtime.h"
@@ -29,6 +32,9 @@ struct eevdf_vf {
 	bool competes;	   /* it has work, and may run */
 	vgpu_nsec latency; /* service after which each request is due; 0: not configured */
 	uint64_t least;	   /* the shortest slice, in virtual time */
+	struct cadence cadence;
+	uint64_t favour;   /* how far it may be ahead because it keeps time, in virtual time; 0: it
+			    * is not favoured */
 	uint64_t deadline; /* the end of its request, in virtual time */
 	uint64_t eligible; /* the V at which it is eligible; valid while it is queued */
 	int64_t owed;	   /* what it owed when it began to wait, for its wait bound */
@@ -45,6 +51,7 @@ struct eevdf {
 				 of one only */
 	struct vtime t;
 	vgpu_nsec slice;
+	vgpu_nsec favour;    /* how far a VF that keeps time may be ahead; 0: none is favoured */
 	uint32_t current;    /* the VF that was taken and not yet put back */
 	bool running;	     /* the current VF runs */
 	bool importing;	     /* lags of another policy were imported since the last decision */
@@ -79,6 +86,8 @@ static inline void *eevdf_init(struct eevdf *e, const struct vgpu_facts *facts,
 /* Returns when the VF's request is due, in virtual time. */
 static inline uint64_t eevdf_due(const struct eevdf *e, const struct eevdf_vf *vf)
 {
+	if (vf->favour)
+		return vf->deadline - vtime_distance((int64_t)e->slice, vf->t.weight);
 	if (vf->latency == 0 || vf->latency >= e->slice)
 		return vf->deadline;
 	return vf->deadline - vtime_distance((int64_t)(e->slice - vf->latency), vf->t.weight);
@@ -107,11 +116,11 @@ static inline void eevdf_leave(struct eevdf *e, struct eevdf_vf *vf)
 /*
  * Returns the V at which a VF becomes eligible: it may be ahead by the shortest slice. Without that
  * slack, preempting one VF some microseconds early would make all others ineligible, and noise
- * would decide the order of turns.
+ * would decide the order of turns. One that is favoured may be ahead by more.
  */
 static inline uint64_t eevdf_eligible_at(const struct eevdf_vf *vf)
 {
-	return eevdf_counted(vf) - vf->least;
+	return eevdf_counted(vf) - vf->least - vf->favour;
 }
 
 /* Requires VF->eligible, as it is while the VF is queued. */
@@ -235,6 +244,14 @@ static inline void eevdf_has_rival(struct eevdf *e, vgpu_nsec now)
 	eevdf_was_early(e, now);
 }
 
+/* Favours the VF if it keeps time. */
+static inline void eevdf_favour(const struct eevdf *e, struct eevdf_vf *vf)
+{
+	vf->favour = e->favour && cadence_is_kept(&vf->cadence)
+			     ? vtime_distance((int64_t)e->favour, vf->t.weight)
+			     : 0;
+}
+
 /* The VF has work and may run: it competes. */
 static inline void eevdf_wake(struct eevdf *e, uint32_t index, vgpu_nsec now)
 {
@@ -245,6 +262,8 @@ static inline void eevdf_wake(struct eevdf *e, uint32_t index, vgpu_nsec now)
 	if (!e->importing) /* a VF that has not slept keeps what it is owed */
 		eevdf_settle(e);
 	vf->competes = true;
+	cadence_wake(&vf->cadence, now);
+	eevdf_favour(e, vf);
 	heap_remove(&e->leaving, index);
 	if (!vf->t.member)
 		vtime_join(&e->t, &vf->t, vtime_now(&e->t));
@@ -311,6 +330,7 @@ static inline void eevdf_set(struct eevdf *e, uint32_t index, uint32_t weight, v
 	vf->t.weight = weight;
 	eevdf_defer(vf, vf->deferred);
 	vf->least = vtime_distance((int64_t)e->facts->min_slice_ns, weight);
+	eevdf_favour(e, vf);
 	if (heap_has(&e->leaving, index)) {
 		heap_remove(&e->leaving, index);
 		heap_insert(&e->leaving, index, vf->t.v);

@@ -6,20 +6,28 @@
  * An overrun counts against the VF's next request at once and in full, which keeps lag small, but
  * keeps a VF that overran by much from running for long; or it counts over several dispatches
  * (`debt_turns`), as with NVIDIA's averaging factor, and lag grows by what is still to be counted.
+ *
+ * VFs that render frames are favoured (`favour`): they are due at once, and may be ahead by a part
+ * of a slice. They are served sooner, not more.
  */
 #include "auto_slice.h"
 #include "eevdf_bound.h"
 
-enum { P_SLICE, P_DEBT_TURNS, P_MODE, P_OVERHEAD, P_ROTATION };
+enum { P_SLICE, P_DEBT_TURNS, P_MODE, P_OVERHEAD, P_ROTATION, P_FAVOUR };
 enum { V_WEIGHT, V_LATENCY_SLICE };
 
 struct fair {
 	struct eevdf e;
 	struct auto_slice length;
-	int64_t debt_turns, worst_deferred;
+	int64_t debt_turns, worst_deferred, favour;
 	uint32_t n;
 	struct eevdf_vf vfs[];
 };
+
+static const char *const favours[] = {"throughput", "balanced", "frames", NULL};
+
+/* How far a VF that keeps time may be ahead, in quarters of a slice. */
+static const vgpu_nsec quarters[] = {0, 1, 4};
 
 static const struct vgpu_param params[] = {
 	[P_SLICE] = AUTO_SLICE_PARAM("length of one slice", 10000),
@@ -29,6 +37,9 @@ static const struct vgpu_param params[] = {
 	[P_MODE] = AUTO_SLICE_MODE_PARAM,
 	[P_OVERHEAD] = AUTO_SLICE_OVERHEAD_PARAM,
 	[P_ROTATION] = AUTO_SLICE_ROTATION_PARAM,
+	[P_FAVOUR] = {"favour", "",
+		      "whom to serve sooner: VFs with frames, by more or less, or none",
+		      VGPU_PARAM_CHOICE, 0, 2, 1, favours},
 	{.name = NULL},
 };
 
@@ -52,6 +63,7 @@ static void update_slice(struct fair *f)
 {
 	f->e.slice = auto_slice(&f->length, f->e.facts, f->n);
 	f->e.longest = f->e.slice > f->e.longest ? f->e.slice : f->e.longest;
+	f->e.favour = f->e.longest * quarters[f->favour] / 4;
 }
 
 static void set_params(void *state, const int64_t *values, vgpu_nsec now)
@@ -62,6 +74,7 @@ static void set_params(void *state, const int64_t *values, vgpu_nsec now)
 	auto_slice_set(&f->length, values[P_SLICE], values[P_MODE], values[P_OVERHEAD],
 		       values[P_ROTATION]);
 	f->debt_turns = values[P_DEBT_TURNS];
+	f->favour = values[P_FAVOUR];
 	f->e.longest = 0;
 	update_slice(f);
 }
@@ -209,7 +222,7 @@ static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 {
 	struct fair *f = state;
 
-	eevdf_bound(&f->e, index, (vgpu_nsec)f->worst_deferred, out);
+	eevdf_bound(&f->e, index, (vgpu_nsec)f->worst_deferred + f->e.favour, out);
 }
 
 static const char *warning(void *state)

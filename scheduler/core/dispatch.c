@@ -152,16 +152,18 @@ bool dispatch_prolong(struct vgpu_core *core)
 
 /*
  * What the VF pays for a stop that was late, beside the overrun; not for what the host's timer was
- * late. A VF that waited meanwhile and often sleeps may have less work than would make up for that. What it
- * loses would go to the VFs that always have work, and so to the one that was late, too. So that
- * one pays for it: of the time that was the others', the part of those that often sleep.
+ * late. A VF that waited meanwhile and often sleeps may have less work than would make up for that.
+ * What it loses would go to the VFs that always have work, and so to the one that was late, too. So
+ * that one pays for it: of the time that was the others', the part of those that often sleep. One
+ * that hangs is reset instead.
  */
 static vgpu_nsec fine(const struct vgpu_core *core, uint32_t index, vgpu_nsec overrun)
 {
 	uint64_t shares = 0, waited = 0; /* in billionths; in ns, by their shares in millionths */
 	uint32_t i;
 
-	overrun = nsec_min(overrun, core->phase == VGPU_PHASE_IDLE ? core->now - core->phase_since : 0);
+	overrun = nsec_min(overrun,
+			   core->phase == VGPU_PHASE_IDLE ? core->now - core->phase_since : 0);
 	if (overrun < LATE_LEAST)
 		return 0;
 	for (i = 0; i < core->config.max_vfs; i++) {
@@ -193,6 +195,7 @@ void dispatch_close(struct vgpu_core *core, enum vgpu_end reason)
 		.charge = 0,
 		.switched = 0,
 	};
+	vgpu_nsec more;
 
 	if (!d->open)
 		return;
@@ -209,8 +212,8 @@ void dispatch_close(struct vgpu_core *core, enum vgpu_end reason)
 		vf->open_run = 0;
 	} else {
 		usage.switched = vf->surcharge;
-		usage.charge = ledger_close(core, vf, usage.donated, usage.overrun,
-					    fine(core, d->vf, usage.overrun));
+		more = reason == VGPU_END_HANG ? 0 : fine(core, d->vf, usage.overrun);
+		usage.charge = ledger_close(core, vf, usage.donated, usage.overrun, more);
 		usage.switched = nsec_min(usage.switched, usage.charge);
 		policy_host_account(core, &usage);
 	}

@@ -40,6 +40,7 @@ static const double least = 0.5; /* the shortest slice, ms */
 static struct known vfs[MOST];
 static uint32_t n;
 static double w, slice, shares, late; /* late: of all VFs */
+static double favour;		      /* how far a VF that keeps time may be ahead */
 
 static double most(double a, double b)
 {
@@ -74,7 +75,7 @@ static double part(const struct known *i, const struct known *v)
 static double eevdf_ahead(const struct known *i, const struct known *v)
 {
 	(void)v;
-	return slice + 2 * least + i->late;
+	return slice + 2 * least + i->late + favour;
 }
 
 static double eevdf_behind(const struct known *i, const struct known *v)
@@ -373,6 +374,7 @@ static void run_set(const struct set *s)
 	facts_of(&facts, (vgpu_nsec)(s->w_ms * MS));
 	w = s->w_ms;
 	slice = (double)s->slice_us / 1000;
+	favour = strcmp(s->policy, "fair") == 0 ? slice / 4 : 0;
 	shares = late = 0;
 	donates = s->donates;
 	vgpu_param_defaults(p->params, params);

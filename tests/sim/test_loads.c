@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "builtin.h"
+#include "cadence.h"
 #include "compare.h"
 #include "generate.h"
 #include "peer.h"
@@ -94,13 +95,13 @@ static void read_text(struct scenario *s, const char *text)
 	fclose(f);
 }
 
-static char *mix_text(const struct mix *mix, uint64_t seed)
+static char *mix_text(const struct mix *mix, vgpu_nsec length, uint64_t seed)
 {
 	char *text = NULL;
 	size_t size = 0;
 	FILE *f = open_memstream(&text, &size);
 
-	mix_write(mix, f, VGPU_SEC, seed);
+	mix_write(mix, f, length, seed);
 	fclose(f);
 	return text;
 }
@@ -114,9 +115,9 @@ static void mixes_are_scenarios(void)
 	char *a, *b, *c;
 
 	for (k = 0; mixes[k].name; k++) {
-		a = mix_text(&mixes[k], 5);
-		b = mix_text(&mixes[k], 5);
-		c = mix_text(&mixes[k], 6);
+		a = mix_text(&mixes[k], VGPU_SEC, 5);
+		b = mix_text(&mixes[k], VGPU_SEC, 5);
+		c = mix_text(&mixes[k], VGPU_SEC, 6);
 		CU_ASSERT_STRING_EQUAL(a, b);
 		CU_ASSERT(strcmp(a, c) != 0);
 		read_text(&s, a);
@@ -281,6 +282,88 @@ static void refused_vfs(void)
 	}
 }
 
+/* Six wakes at one interval, give or take 2 %, and each tick that is missed counts. */
+static void cadence(void)
+{
+	struct cadence c = {.woke = 0};
+	vgpu_nsec t = VGPU_SEC;
+	unsigned i;
+
+	for (i = 0; i < 6; i++) {
+		CU_ASSERT(!cadence_is_kept(&c));
+		cadence_wake(&c, t);
+		t += 16 * VGPU_MSEC + (i % 2 ? 100 : 300) * VGPU_USEC;
+	}
+	CU_ASSERT(cadence_is_kept(&c));
+	cadence_wake(&c, t);
+	cadence_wake(&c, t += 32 * VGPU_MSEC + 500 * VGPU_USEC); /* one was missed */
+	CU_ASSERT(cadence_is_kept(&c));
+	cadence_wake(&c, t += 32 * VGPU_MSEC + 500 * VGPU_USEC);
+	CU_ASSERT(!cadence_is_kept(&c));
+	for (i = 0; i < 6; i++)
+		cadence_wake(&c, t += 16 * VGPU_MSEC + 300 * VGPU_USEC);
+	CU_ASSERT(cadence_is_kept(&c));
+	cadence_wake(&c, t += 17 * VGPU_MSEC);
+	CU_ASSERT(!cadence_is_kept(&c));
+	/* Too often, and too seldom. */
+	for (i = 0; i < 9; i++)
+		cadence_wake(&c, t += 3 * VGPU_MSEC);
+	CU_ASSERT(!cadence_is_kept(&c));
+	for (i = 0; i < 9; i++)
+		cadence_wake(&c, t += 61 * VGPU_MSEC);
+	CU_ASSERT(!cadence_is_kept(&c));
+}
+
+/* Sums of a figure of a mix under three ways to favour frames. */
+static void favoured(const char *mix, enum compare_figure figure, double *sums)
+{
+	static const char *const lines[] = {"fair favour=throughput", "fair", "fair favour=frames"};
+	struct compare_line line;
+	uint64_t seed;
+	unsigned i;
+	char *text;
+
+	for (i = 0; i < 3; i++) {
+		for (sums[i] = 0, seed = 6; seed <= 10; seed++) {
+			text = mix_text(mix_find(mix), LENGTH, seed);
+			line = compared(lines[i], text);
+			sums[i] += compare_mean(&line, figure);
+			free(text);
+		}
+	}
+}
+
+/* VFs with frames are served sooner, and no more than their share: in overload it changes little.
+ */
+static void frames_are_favoured(void)
+{
+	double missed[3], training[3];
+
+	favoured("mix4", COMPARE_MISSED, missed);
+	CU_ASSERT(missed[1] < 0.6 * missed[0]);
+	CU_ASSERT(missed[2] < 0.6 * missed[1]);
+	favoured("mix8", COMPARE_MISSED, missed);
+	CU_ASSERT(missed[1] < 0.8 * missed[0]);
+	CU_ASSERT(missed[2] < 0.6 * missed[1]);
+	favoured("mix16", COMPARE_MISSED, missed);
+	favoured("mix16", COMPARE_TRAINING, training);
+	CU_ASSERT_DOUBLE_EQUAL(missed[1], missed[0], 5);
+	CU_ASSERT_DOUBLE_EQUAL(missed[2], missed[0], 5);
+	CU_ASSERT_DOUBLE_EQUAL(training[2], training[0], 5);
+}
+
+/* One that wakes at a regular interval, and has work for longer, gets its share. */
+static void feigned_frames(void)
+{
+	const char *text = "vfs 3\nuntil 20s\ngpu load=100us run=50us\nvf * save=100us\n"
+			   "vf 0 role=frames work=periodic period=16ms burst=15ms\n"
+			   "vf 1 role=training\nvf 2 role=training\n";
+	struct compare_line line = compared("fair favour=frames", text);
+
+	CU_ASSERT(compare_mean(&line, COMPARE_TRAINING) >
+		  (100 - compare_mean(&line, COMPARE_LOST)) * 2 / 3 - 0.5);
+}
+
 /* No model pays for a switch of a VF with itself. */
 static void models_go_on(void)
 {
@@ -351,6 +434,9 @@ static const struct test tests[] = {
 	{"compare: a job that is never done", never_done},
 	{"compare: the gap in shares", share_gap},
 	{"compare: VFs that a policy refuses", refused_vfs},
+	{"fair: who keeps time", cadence},
+	{"fair: frames are favoured", frames_are_favoured},
+	{"fair: feigned frames gain nothing", feigned_frames},
 	{"models go on with the same VF", models_go_on},
 	{"models: wakers preempt", wakers_preempt},
 	{"bvt: warps are loans", warps_are_loans},

@@ -354,8 +354,8 @@ static double now_s(void)
 
 static void print_ratios(const struct monitor_result *m)
 {
-	printf("lag/bound %.3f, pairs %.3f, wait %.3f, limit %.3f, strategy %.3f; %" PRIu64 " of %" PRIu64
-	       " budgets missed",
+	printf("lag/bound %.3f, pairs %.3f, wait %.3f, limit %.3f, strategy %.3f; %" PRIu64
+	       " of %" PRIu64 " budgets missed",
 	       m->lag, m->pairs, m->wait, m->limit, m->strategy, m->missed, m->deadlines);
 	if (m->missed)
 		printf(", by up to %.6f ms", (double)m->worst_miss / 1e6);

@@ -156,8 +156,8 @@ bool prove_scenario(const struct scenario *s, const struct vgpu_policy_ops *poli
 	running_finish(&r);
 	if (ok) {
 		out->result.strategy = fmax(out->result.strategy,
-					    strategy_pays(s, policy, &out->decisions, out->violation,
-							  sizeof(out->violation)));
+					    strategy_pays(s, policy, &out->decisions,
+							  out->violation, sizeof(out->violation)));
 		ok = out->violation[0] == '\0';
 	}
 	/* The relations take eight more runs. */
@@ -218,7 +218,7 @@ static bool climb(const struct vgpu_policy_ops *policy, struct rng *rng, enum ob
 
 	climb_begin(rng, policy, &best);
 	if (objective == TO_STRATEGY)
-		strategy_begin(rng, &best);
+		strategy_begin(rng, policy, &best);
 	height = nearness(&best, policy, objective, out);
 	while (height < 2 && misses < CLIMB_MISSES) {
 		scenario_copy(&next, &best);
@@ -263,7 +263,8 @@ void prove(const struct vgpu_policy_ops *policy, uint64_t decisions, uint64_t se
 		if (progress)
 			progress((double)out->decisions / (double)decisions);
 	}
-	for (n = 0; out->decisions < decisions && climb(policy, &climbing, n % OBJECTIVES, out); n++)
+	for (n = 0; out->decisions < decisions && climb(policy, &climbing, n % OBJECTIVES, out);
+	     n++)
 		if (progress)
 			progress((double)out->decisions / (double)decisions);
 }

@@ -37,7 +37,7 @@ struct scenario_vf {
 	struct vhost_range burst, think, period, late, save, rare, window;
 	struct vhost_range quantum;   /* of a governed GPU, set by hand and never corrected */
 	struct vhost_range late_span; /* the VF stops late in every other span of this length */
-	bool strategist; /* whether it gains by what it does is judged: strategy.h */
+	bool strategist;	      /* whether it gains by what it does is judged: strategy.h */
 	uint32_t rare_ppm, hang_ppm, reset_ppm, window_ppm;
 	struct settings params;
 	struct scenario_item *items;

@@ -14,12 +14,25 @@
 /* In less time one turn more or less is too large a part. */
 #define LEAST (5 * VGPU_SEC)
 
+/* How an honest VF stops, in turn: VFs with frames have more or less, as their ticks meet the turns
+ * of the others. */
+static const vgpu_nsec jitter[] = {0, 50 * VGPU_USEC, 100 * VGPU_USEC};
+
+#define HONEST (sizeof(jitter) / sizeof(jitter[0]))
+
 /* The results of a run. */
 struct outcome {
 	double *service; /* of each VF */
-	double all, sleepers; /* the sums over all VFs, and over those that do not always work */
+	double all;	 /* the sum over all VFs */
+	double sleepers; /* over those that do not always work, and the switches of their turns */
 	double unpaid;	 /* what the VF that has a strategy had, and may still have to pay */
 };
+
+/* The longest world switch that one turn of VF I needs. */
+static double switch_of(const struct scenario *s, uint32_t i)
+{
+	return (double)(s->load.max + s->run.max + s->vfs[i].save.max);
+}
 
 static void run(const struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t strategist,
 		struct outcome *o, uint64_t *decisions)
@@ -37,8 +50,10 @@ static void run(const struct scenario *s, const struct vgpu_policy_ops *policy, 
 	for (i = 0; i < s->n_vfs; i++) {
 		o->service[i] = (double)vhost_service(&r.host, i);
 		o->all += o->service[i];
-		if (i != strategist && s->vfs[i].work != VHOST_ALWAYS)
-			o->sleepers += o->service[i];
+		if (i == strategist || s->vfs[i].work == VHOST_ALWAYS)
+			continue;
+		vgpu_core_vf_view(r.host.core, i, &v);
+		o->sleepers += o->service[i] + 2 * (double)v.ledger.dispatches * switch_of(s, i);
 	}
 	vgpu_core_vf_view(r.host.core, strategist, &v);
 	o->unpaid = (double)v.ledger.max_overrun_ns + (v.lag_ns < 0 ? -(double)v.lag_ns : 0);
@@ -46,10 +61,10 @@ static void run(const struct scenario *s, const struct vgpu_policy_ops *policy, 
 	running_finish(&r);
 }
 
-static void behave(struct scenario_vf *vf)
+static void behave(struct scenario_vf *vf, vgpu_nsec late)
 {
 	vf->work = VHOST_ALWAYS;
-	vf->late = (struct vhost_range){0, 100 * VGPU_USEC};
+	vf->late = (struct vhost_range){0, late};
 	vf->late_span = (struct vhost_range){0, 0};
 	vf->rare_ppm = 0;
 }
@@ -78,53 +93,73 @@ static double loss(const struct outcome *before, const struct outcome *after, ui
 		    before->service[i] - after->service[i] - to_others - after->unpaid);
 }
 
-/* The VF that has a strategy, or n_vfs: no VF has one, or the policy promises nothing for which
- * it would have to charge. */
-static uint32_t strategist_of(const struct scenario *s, const struct vgpu_policy_ops *policy)
+/* Whether the policy charges, and serves whoever has work. Under `strict` a slot that has passed is
+ * not made up for, whoever made it pass. */
+static bool is_judged(const struct vgpu_policy_ops *policy)
+{
+	const uint64_t serves = VGPU_PROMISE_WORK_CONSERVING | VGPU_PROMISE_GUARANTEE;
+
+	return policy->promises & serves &&
+	       policy->promises & ~(uint64_t)VGPU_PROMISE_WORK_CONSERVING;
+}
+
+/* The VF that has a strategy, or n_vfs. */
+static uint32_t strategist_of(const struct scenario *s)
 {
 	uint32_t i = 0;
 
-	if (!(policy->promises & ~(uint64_t)VGPU_PROMISE_WORK_CONSERVING))
-		return s->n_vfs;
 	while (i < s->n_vfs && !s->vfs[i].strategist)
 		i++;
 	return i;
 }
 
+/* What of its strategy, or of that of another VF, VF I gains or loses at least, whichever honest
+ * run is compared. */
+static double pays(const struct scenario *s, const struct outcome *before,
+		   const struct outcome *after, uint32_t strategist, uint32_t i)
+{
+	double least = INFINITY;
+	size_t k;
+
+	if (i != strategist && s->vfs[i].work != VHOST_ALWAYS)
+		return 0;
+	for (k = 0; k < HONEST; k++)
+		least = fmin(least, i == strategist ? gain(&before[k], after, i)
+						    : loss(&before[k], after, i));
+	return least;
+}
+
 double strategy_pays(const struct scenario *s, const struct vgpu_policy_ops *policy,
 		     uint64_t *decisions, char *why, size_t size)
 {
-	uint32_t strategist = strategist_of(s, policy), i;
-	struct outcome before, again, after;
-	double worst = 0, pays;
+	uint32_t strategist = strategist_of(s), i;
+	struct outcome before[HONEST], after;
+	double worst = 0, part;
 	struct scenario honest;
 	bool beside = false;
+	size_t k;
 
 	for (i = 0; i < s->n_vfs; i++)
 		beside |= i != strategist && s->vfs[i].work == VHOST_ALWAYS;
-	if (strategist == s->n_vfs || !beside || s->until < s->work_from + LEAST)
+	if (!is_judged(policy) || strategist == s->n_vfs || !beside ||
+	    s->until < s->work_from + LEAST)
 		return 0;
 	scenario_copy(&honest, s);
-	behave(&honest.vfs[strategist]);
-	run(&honest, policy, strategist, &before, decisions);
-	honest.seed++;
-	run(&honest, policy, strategist, &again, decisions);
+	for (k = 0; k < HONEST; k++) {
+		behave(&honest.vfs[strategist], jitter[k]);
+		run(&honest, policy, strategist, &before[k], decisions);
+	}
 	run(s, policy, strategist, &after, decisions);
 	for (i = 0; i < s->n_vfs; i++) {
-		if (i == strategist)
-			pays = fmin(gain(&before, &after, i), gain(&again, &after, i));
-		else if (s->vfs[i].work == VHOST_ALWAYS)
-			pays = fmin(loss(&before, &after, i), loss(&again, &after, i));
-		else
-			continue;
-		if (pays > worst && pays > 1)
+		part = pays(s, before, &after, strategist, i);
+		if (part > worst && part > 1)
 			snprintf(why, size,
 				 "VF %u has %.3f instead of %.3f ms by the behaviour of VF %u", i,
-				 after.service[i] / 1e6, before.service[i] / 1e6, strategist);
-		worst = pays > worst ? pays : worst;
+				 after.service[i] / 1e6, before[0].service[i] / 1e6, strategist);
+		worst = part > worst ? part : worst;
 	}
-	free(before.service);
-	free(again.service);
+	for (k = 0; k < HONEST; k++)
+		free(before[k].service);
 	free(after.service);
 	scenario_free(&honest);
 	return worst;
@@ -188,12 +223,12 @@ static void is_a_game(struct rng *r, struct scenario_vf *vf)
 }
 
 static void (*const of_strategist[])(struct rng *r, struct scenario_vf *vf) = {
-	stops_late,   stops_late, stops_late_by_habit, works_always,
-	works_always, hides,	  pauses,	       keeps_time,
+	stops_late, stops_late, stops_late_by_habit, works_always, works_always,
+	hides,	    pauses,	keeps_time,
 };
 
-static void (*const of_others[])(struct rng *r, struct scenario_vf *vf) = {
-	works_always, is_a_game, is_a_game, pauses};
+static void (*const of_others[])(struct rng *r, struct scenario_vf *vf) = {works_always, is_a_game,
+									   is_a_game, pauses};
 
 #define N_OF_STRATEGIST (sizeof(of_strategist) / sizeof(of_strategist[0]))
 #define N_OF_OTHERS (sizeof(of_others) / sizeof(of_others[0]))
@@ -213,17 +248,30 @@ void strategy_step(struct rng *r, struct scenario *s)
 	}
 }
 
-void strategy_begin(struct rng *r, struct scenario *s)
+/* A rule of the policy, where an operator has the choice. Numbers stay as they are: some say over
+ * how long a time a VF may pay for what it has had. */
+static void choose(struct rng *r, const struct vgpu_policy_ops *policy, struct settings *out)
+{
+	const struct vgpu_param *p;
+
+	out->n = 0;
+	for (p = policy->params; p->name; p++)
+		if (p->type == VGPU_PARAM_CHOICE && random_one_in(r, 2))
+			settings_set(out, p->name,
+				     p->choices[random_draw(r) % (uint64_t)(p->max + 1)]);
+}
+
+void strategy_begin(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario *s)
 {
 	const vgpu_nsec save = 150 * VGPU_USEC;
 	uint32_t i;
 
-	s->params.n = 0;
+	choose(r, policy, &s->params);
 	s->timer_late = (struct vhost_range){0, 80 * VGPU_USEC};
 	s->until = s->work_from + 10 * VGPU_SEC;
 	for (i = 0; i < s->n_vfs; i++) {
 		s->vfs[i] = (struct scenario_vf){.save = {save, save}};
-		behave(&s->vfs[i]);
+		behave(&s->vfs[i], jitter[HONEST - 1]);
 	}
 	s->vfs[0].strategist = true;
 	for (i = 2; i < s->n_vfs; i++)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Whether a tenant gains by how it behaves, or harms VFs that always have work: the run is compared
- * with two in which the VF always has work, too, and stops in time. They have other seeds: a VF with
- * frames has more or less, as its ticks meet the others' turns.
+ * with some in which the VF always has work, too, and stops in time.
  */
 #ifndef SIM_STRATEGY_H
 #define SIM_STRATEGY_H
@@ -10,18 +9,18 @@
 #include "random.h"
 
 /*
- * Runs S under POLICY as it is, and twice with the VF that has a strategy as an honest one. Returns the
+ * Runs S under POLICY as it is, and with the VF that has a strategy as an honest one. Returns the
  * larger of what it gains, and of what a VF that always has work loses, as a part of what is
- * allowed; 0 if no VF has a strategy, the policy does not charge, no other VF always has work, or S is
- * shorter than 5 s.
- * Beyond 1, WHY says who gains or loses. Adds the decisions of all runs to DECISIONS.
+ * allowed; 0 if no VF has a strategy, the policy does not charge or leaves time unused, no other VF
+ * always has work, or S is shorter than 5 s. Beyond 1, WHY says who gains or loses. Adds the
+ * decisions of all runs to DECISIONS.
  */
 double strategy_pays(const struct scenario *s, const struct vgpu_policy_ops *policy,
 		     uint64_t *decisions, char *why, size_t size);
 
 /* Makes VF 0 of S, which is from climb_begin(), one with a strategy, beside VFs that stop in time.
  */
-void strategy_begin(struct rng *r, struct scenario *s);
+void strategy_begin(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario *s);
 
 /* Changes the strategy, or the VFs beside it. */
 void strategy_step(struct rng *r, struct scenario *s);

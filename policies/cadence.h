@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether a VF wakes at a regular interval, as one that renders frames does. Its wakes tell, not
+ * how long it runs: frames run longest of all that people wait for. A VF that has woken six times
+ * at one interval of 4 to 60 ms, give or take 2 %, keeps time. Each tick that it misses takes away
+ * what one at which it woke has brought, so in overload no VF keeps time for long.
+ */
+#ifndef POLICIES_CADENCE_H
+#define POLICIES_CADENCE_H
+
+#include "vgpu/types.h"
+
+#define CADENCE_SHORTEST (4 * VGPU_MSEC)
+#define CADENCE_LONGEST (60 * VGPU_MSEC)
+#define CADENCE_TOLERANCE 50 /* a fiftieth of the interval */
+#define CADENCE_KNOWN 4	     /* so many intervals as long as the first of them */
+#define CADENCE_MOST 20
+
+struct cadence {
+	vgpu_nsec woke;	    /* when it woke last */
+	vgpu_nsec interval; /* 0: none yet */
+	uint32_t kept;	    /* intervals kept, less those missed */
+};
+
+static inline bool cadence_is_kept(const struct cadence *c)
+{
+	return c->kept >= CADENCE_KNOWN;
+}
+
+/* The VF wakes. */
+static inline void cadence_wake(struct cadence *c, vgpu_nsec now)
+{
+	vgpu_nsec gap = now - c->woke, at, off;
+	uint64_t ticks = c->interval ? (gap + c->interval / 2) / c->interval : 0;
+
+	at = ticks * c->interval;
+	off = gap > at ? gap - at : at - gap;
+	c->woke = now;
+	if (ticks == 1 && off <= c->interval / CADENCE_TOLERANCE) {
+		c->kept += c->kept < CADENCE_MOST;
+	} else if (ticks > 1 && ticks <= c->kept && off <= c->interval / CADENCE_TOLERANCE) {
+		c->kept -= (uint32_t)ticks - 1;
+	} else {
+		c->kept = 0;
+		c->interval = gap >= CADENCE_SHORTEST && gap <= CADENCE_LONGEST ? gap : 0;
+	}
+}
+
+#endif
