@@ -17,7 +17,12 @@ mkdir "$run/debs" "$root"/{over,work}
 mount -t overlay overlay -o "lowerdir=/,upperdir=$root/over,workdir=$root/work" "$root" || { echo "skipped: no overlay here"; exit 77; }
 mount -t tmpfs tmpfs "$root/tmp"
 mount -t tmpfs tmpfs "$root/run"
-"$(dirname "$0")/../../tools/packaging/debian/build" "$run/debs" || fail "the packages cannot be built"
+# VGPU_PACKAGES: a directory with the packages, if they are built already.
+if [ -n "${VGPU_PACKAGES:-}" ]; then
+	cp "$VGPU_PACKAGES"/*.deb "$run/debs/"
+else
+	"$(dirname "$0")/../../tools/packaging/debian/build" "$run/debs" || fail "the packages cannot be built"
+fi
 rm -f "$run"/debs/*dbgsym*
 cp "$run"/debs/*.deb "$root/tmp/"
 command -v lintian >/dev/null || { echo "skipped: lintian is missing"; exit 77; }
