@@ -22,6 +22,7 @@
 #include "guest.h"
 #include "lingering.h"
 #include "vfio/device.h"
+#include "vfio/gpuiov.h"
 #include "vfio/user_proto.h"
 #include "vgpu/clock.h"
 #include "vgpu/local_socket.h"
@@ -288,6 +289,18 @@ static void maps_once(struct vfio_device *d)
 	attack_until = 0;
 }
 
+/* Sends the PF a message and takes it back. */
+static void messages(struct vfio_device *d)
+{
+	uint64_t control = gpuiov_layout_soft.at[GPUIOV_MBOX_CONTROL].offset;
+	uint32_t none = 0, valid = GPUIOV_MBOX_TRN_VALID;
+
+	while (attack_goes_on() &&
+	       vfio_write(d, VFIO_REGION_BAR5, control, &valid, sizeof(valid)) == 0 &&
+	       vfio_write(d, VFIO_REGION_BAR5, control, &none, sizeof(none)) == 0)
+		;
+}
+
 static void resets(struct vfio_device *d)
 {
 	unsigned n = 0;
@@ -372,6 +385,8 @@ static const struct kind {
 	{"lingers", lingers, NULL},
 	/* leaves files unread in many connections */
 	{"unread", unread, NULL},
+	/* sends the PF messages that say nothing */
+	{"messages", messages, NULL},
 	/* resets its VF, and leaves and comes back */
 	{"resets", resets, NULL},
 	/* its driver starts and stops as often as it may, each time in an exclusive window */

@@ -62,6 +62,22 @@ ctl --gpu gpu0 timeline --svg "$run/t.svg" --ms 50 && /usr/bin/python3 -c 'impor
 assert "VF 30 the-accounting" in t and "-40 ms" in t and "&lt;&amp;&gt;" in t, t' "$run/t.svg" || fail "the SVG lacks a name or the axis"
 ctl --gpu gpu0 timeline --html "$run/t.html" --ms 50 && grep -q '^const names=.*"VF 30 the-accounting.*u003c&>' "$run/t.html" && grep -q '^const spans=\[\[' "$run/t.html" ||
 	fail "the page lacks a name or the spans"
+# So is a GPU's name, whoever answers.
+cat >"$run/answers.py" <<'END'
+import json, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen(4)
+while True:
+    f = s.accept()[0].makefile("rw")
+    for line in f:
+        f.write(json.dumps({"id": json.loads(line)["id"], "result": {"gpu": "<b>&", "gpus": [{"name": "<b>&"}], "vfs": [], "extents": [], "total_bytes": 1 << 30, "free_bytes": 0}}) + "\n")
+        f.flush()
+END
+/usr/bin/python3 "$run/answers.py" "$run/answers.sock" & pids+=($!)
+await 10 test -S "$run/answers.sock"
+"$vgpuctl" --socket "$run/answers.sock" memory show --svg "$run/m.svg" && /usr/bin/python3 -c 'import sys, xml.dom.minidom as x; assert "&lt;b&gt;&amp;" in x.parse(sys.argv[1]).toxml()' "$run/m.svg" ||
+	fail "the map of memory is no SVG: $(cat "$run/m.svg")"
 shows '^VF 30 the-accounting-depa+' -- ctl --gpu gpu0 timeline || fail "$(ctl --gpu gpu0 timeline)"
 shows '-80 ms  .*now$' -- ctl timeline || fail "the timeline has no axis: $(ctl timeline)"
 

@@ -2,6 +2,7 @@
 /* The round robin of softgpu's own scheduler, in virtual time. */
 #include <string.h>
 
+#include "allowance.h"
 #include "draw.h"
 #include "suite.h"
 #include "turns.h"
@@ -117,12 +118,42 @@ static void counters(void)
 	CU_ASSERT_EQUAL(sum, counted);
 }
 
+/* One VF may cause 5 % of a CPU, all together 20 %; a little is saved up, and little is owed. */
+static void allowances(void)
+{
+	struct allowance a;
+	vgpu_nsec now = 1000 * MS;
+
+	allowance_begin(&a, now);
+	allowance_charge(&a, 40 * MS);
+	CU_ASSERT_EQUAL(allowance_owes(&a, 1, now), 0);
+	allowance_charge(&a, MS);
+	CU_ASSERT_EQUAL(allowance_owes(&a, 1, now), 20 * MS);
+	CU_ASSERT_EQUAL(allowance_owes(&a, 10, now), 50 * MS);
+	now += 19 * MS;
+	CU_ASSERT_EQUAL(allowance_owes(&a, 4, now), MS);
+	now += MS;
+	CU_ASSERT_EQUAL(allowance_owes(&a, 4, now), 0);
+	/* asked often, in steps that round to nothing */
+	allowance_charge(&a, MS);
+	while (allowance_owes(&a, 4, now) > 0)
+		now += 700;
+	CU_ASSERT(now >= 1040 * MS && now < 1041 * MS);
+	/* A flood is owed for 10 ms at most, and an age of silence saves up 40 ms. */
+	allowance_charge(&a, 60 * VGPU_SEC);
+	CU_ASSERT_EQUAL(allowance_owes(&a, 4, now), 200 * MS);
+	CU_ASSERT_EQUAL(allowance_owes(&a, 4, now + 3600 * VGPU_SEC), 0);
+	allowance_charge(&a, 41 * MS);
+	CU_ASSERT_EQUAL(allowance_owes(&a, 4, now + 3600 * VGPU_SEC), 20 * MS);
+}
+
 static const struct test tests[] = {
 	{"VFs have turns in their order", order},
 	{"a turn ends with its quantum, or early", ends},
 	{"kept turns pass unused", kept},
 	{"plans are clamped, and 0 is not endless", clamped},
 	{"each nanosecond is counted once", counters},
+	{"what a VF causes is bought", allowances},
 	{NULL, NULL},
 };
 

@@ -4,6 +4,7 @@
 
 #include "answer.h"
 #include "screen.h"
+#include "text.h"
 #include "view.h"
 
 #define MIB(bytes) ((bytes) >> 20)
@@ -182,8 +183,11 @@ void memory_svg(struct json_object *o, FILE *to)
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"1200\" height=\"%d\" "
 		"font-family=\"sans-serif\" font-size=\"12\">\n"
 		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
-		"<text x=\"50\" y=\"20\">%s: %" PRId64 " MiB, free %" PRId64 " MiB</text>\n",
-		host ? 190 : 100, get_text(o, "gpu"), MIB(total), MIB(get_int(o, "free_bytes")));
+		"<text x=\"50\" y=\"20\">",
+		host ? 190 : 100);
+	text_put_xml(to, get_text(o, "gpu"));
+	fprintf(to, ": %" PRId64 " MiB, free %" PRId64 " MiB</text>\n", MIB(total),
+		MIB(get_int(o, "free_bytes")));
 	row_svg(get(o, "extents"), 0, total, 32, to);
 	if (host) {
 		fprintf(to,

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "allowance.h"
 #include "doors.h"
 #include "groups.h"
 #include "link.h"
@@ -30,9 +31,10 @@
 #include "vgpu/untrusted.h"
 #include "workers.h"
 
-/* How long a process may take to stop after KILLING, or with workers; then it is killed. */
+/* How long a process may take to stop after KILLING; then it is killed. */
 #define KILL_AFTER (5 * VGPU_MSEC)
-/* The same for one of ordinary priority, which may have to wait for a CPU first. */
+/* The same for one of ordinary priority, which may have to wait for a CPU first; and, with workers,
+ * after the time that a worker may take. */
 #define KILL_AFTER_ORDINARY (50 * VGPU_MSEC)
 /* How long a process may take to start; and how long the device waits after one that could not. */
 #define START_MS 10000
@@ -79,6 +81,9 @@ struct link {
 	vgpu_nsec lent_until; /* when a priority is taken back; VGPU_NEVER: none is lent */
 	vgpu_nsec answer_by;  /* for link_check(); VGPU_NEVER: it has not been called */
 
+	struct allowance allowance;
+	bool muted; /* its notices wake nobody */
+
 	/* what was read last */
 	uint64_t limit; /* of the process's memory, beside GROUPS_ALLOWANCE */
 	uint32_t notices, resets, violations, gate_drops, to_pf, to_vf_taken;
@@ -96,6 +101,22 @@ struct vf_page *link_page(const struct link *l)
 static struct vf *vf_of(const struct link *l)
 {
 	return &l->gpu->vfs[l->vf];
+}
+
+/* How long the VF's messages, resets and wakes have to wait, because it has caused too much. */
+static vgpu_nsec owes(struct link *l)
+{
+	if (l->gpu->config.fifo == 0)
+		return 0;
+	return allowance_owes(&l->allowance, l->gpu->enabled, vgpu_now());
+}
+
+static vgpu_nsec thread_time(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
 }
 
 void link_ring(struct link *l)
@@ -189,7 +210,8 @@ void link_overdue(struct link *l)
 		return;
 	/* Another worker may have begun to start or end since the deadline was set. */
 	if (l->gpu->workers && l->stopping && l->stopped != VGPU_NEVER) {
-		l->deadline = l->stopped + kill_after(l) + workers_stop_most(l->gpu, l->stopped);
+		l->deadline =
+			l->stopped + KILL_AFTER_ORDINARY + workers_stop_most(l->gpu, l->stopped);
 		if (l->deadline > vgpu_now())
 			return;
 	}
@@ -390,6 +412,8 @@ bool link_stop(struct link *l, bool kill)
 	 * the word, and need not be woken. */
 	was = atomic_exchange(&l->page->run, VF_RUN_WORD(l->run, kill ? VF_KILLING : VF_STOPPING));
 	l->stopping = true;
+	if (l->muted)
+		vgpu_eventfd_signal(l->wake);
 	boost(l, true);
 	if (VF_RUN_STATE(was) != VF_RUN)
 		vf_futex_wake(&l->page->run);
@@ -397,7 +421,8 @@ bool link_stop(struct link *l, bool kill)
 		send_order(l, &look, NULL, 0);
 	if (kill || l->gpu->workers) {
 		l->stopped = kill ? VGPU_NEVER : vgpu_now();
-		l->deadline = vgpu_now() + kill_after(l);
+		/* A process that ends its worker has no priority lent any more by then. */
+		l->deadline = vgpu_now() + (kill ? kill_after(l) : KILL_AFTER_ORDINARY);
 		if (l->gpu->workers)
 			l->deadline += workers_stop_most(l->gpu, l->stopped);
 		pthread_cond_signal(&l->gpu->sequencer_cond);
@@ -436,6 +461,7 @@ bool link_lost(struct link *l)
 	l->renewed = false;
 	if (gpu->workers)
 		workers_kill(gpu, l->vf);
+	allowance_charge(&l->allowance, ALLOWANCE_INTERRUPT);
 	gpu->hang_info = GPUIOV_FCN_VF((uint32_t)l->vf);
 	if (gpu->firmware.scheduler)
 		firmware_reset(gpu, l->vf);
@@ -451,6 +477,8 @@ static void read_status(struct link *l)
 
 	if (status >> 32 != atomic_load(&l->page->generation))
 		return;
+	if (busy != was)
+		allowance_charge(&l->allowance, ALLOWANCE_WORD);
 	command_busy(gpu, l->vf, busy);
 	if (was && !busy && !(status & VF_DEAD) && gpu->running == l->vf) {
 		gpu->hvvm_waits |= 1u << l->vf;
@@ -474,10 +502,12 @@ static void read_mailbox(struct link *l)
 	/* A message that is being replaced is read when the process asks for that. */
 	if (serial != l->to_pf && atomic_load(&m->serial) == serial) {
 		l->to_pf = serial;
+		allowance_charge(&l->allowance, ALLOWANCE_INTERRUPT);
 		registers_take_message(l->gpu, l->vf, serial != 0, words);
 	}
 	if (taken != l->to_vf_taken) {
 		l->to_vf_taken = taken;
+		allowance_charge(&l->allowance, ALLOWANCE_INTERRUPT);
 		if (taken != 0 && taken == atomic_load(&l->page->to_vf.serial))
 			registers_take_acknowledgement(l->gpu, l->vf);
 	}
@@ -496,6 +526,7 @@ static void read_counters(struct link *l)
 	l->gate_drops = drops;
 	if (resets != l->resets) {
 		l->resets = resets;
+		allowance_charge(&l->allowance, ALLOWANCE_RESET);
 		command_vf_reset(l->gpu, l->vf);
 		link_set(l, &l->page->resets_taken, resets);
 	}
@@ -508,6 +539,10 @@ static void read_page(struct link *l)
 
 	if (!l->ready || notices == l->notices)
 		return;
+	if (owes(l) > 0) {
+		read_run(l);
+		return;
+	}
 	l->notices = notices;
 	read_counters(l);
 	read_status(l);
@@ -794,18 +829,35 @@ static bool seal(struct link *l)
 	return sealed;
 }
 
+/* The notices of a VF that has caused too much do not wake this thread, unless the VF must stop. */
+static void mute(struct link *l, bool on)
+{
+	struct epoll_event e = {.events = on ? 0 : EPOLLIN | EPOLLET, .data.u64 = NOTICE};
+
+	if (l->muted != on)
+		epoll_ctl(l->epoll, EPOLL_CTL_MOD, l->notice, &e);
+	l->muted = on;
+}
+
 /* Serves the process until it has ended, or must end. */
 static void serve(struct link *l)
 {
 	struct epoll_event events[3];
 	bool gone = false, maps;
+	vgpu_nsec began = thread_time(), ended, late;
 	int n, i;
 
 	l->deadline = vgpu_now() + START_MS * VGPU_MSEC;
 	pthread_cond_signal(&l->gpu->sequencer_cond);
 	while (!gone && !l->kill && !l->gpu->quit && (uint32_t)l->vf < l->gpu->enabled) {
+		ended = thread_time();
+		allowance_charge(&l->allowance, ended - began);
+		began = ended;
+		late = owes(l);
+		mute(l, late > 0 && !l->stopping);
 		softgpu_unlock(l->gpu);
-		n = epoll_wait(l->epoll, events, 3, -1);
+		/* What is left unread, since the VF owes time, is read when it owes none. */
+		n = epoll_wait(l->epoll, events, 3, late ? (int)(late / VGPU_MSEC) + 1 : -1);
 		maps = !l->ready && atomic_load(&l->mapped->ready);
 		if (maps && !seal(l))
 			gone = true;
@@ -845,7 +897,7 @@ static void finish(struct link *l)
 	read_page(l); /* for the last time */
 	gpu->used &= ~(1u << l->vf);
 	l->page = &l->unused;
-	l->ready = l->kill = l->has_process = l->started = l->stopping = false;
+	l->ready = l->kill = l->has_process = l->started = l->stopping = l->muted = false;
 	l->mapped = NULL;
 	l->deadline = l->answer_by = l->lent_until = VGPU_NEVER;
 	/* Whoever else has the connection by now has nothing. */
@@ -868,6 +920,7 @@ static void finish(struct link *l)
 	}
 	if (!was_ready)
 		return;
+	allowance_charge(&l->allowance, ALLOWANCE_PROCESS);
 	/* The kernel's VFIO also resets a VF on the last close. */
 	runs = gpu->running == l->vf;
 	if (runs)
@@ -906,12 +959,13 @@ static void wait_for_exit(struct link *l)
 }
 
 /* Waits before another process is started. */
-static void wait_again(struct link *l)
+static void wait_again(struct link *l, vgpu_nsec ns)
 {
-	vgpu_nsec until = vgpu_now() + AGAIN_MS * VGPU_MSEC;
+	vgpu_nsec until = vgpu_now() + ns;
 	struct timespec t = {(time_t)(until / VGPU_SEC), (long)(until % VGPU_SEC)};
 
-	pthread_cond_timedwait(&l->cond, &l->gpu->lock, &t);
+	while (is_wanted(l) && vgpu_now() < until)
+		pthread_cond_timedwait(&l->cond, &l->gpu->lock, &t);
 }
 
 /* Nobody connects to the VF any more. Called with the lock, which it releases meanwhile: others may
@@ -932,6 +986,7 @@ static void *link_thread(void *arg)
 	struct link *l = arg;
 	struct softgpu *gpu = l->gpu;
 	struct vgpu_error err;
+	vgpu_nsec late;
 	bool started;
 	int r;
 
@@ -944,6 +999,11 @@ static void *link_thread(void *arg)
 		if (!is_wanted(l)) {
 			pthread_cond_broadcast(&gpu->links_cond);
 			pthread_cond_wait(&l->cond, &gpu->lock);
+			continue;
+		}
+		late = owes(l);
+		if (late > 0) {
+			wait_again(l, late);
 			continue;
 		}
 		l->has_process = true;
@@ -967,8 +1027,8 @@ static void *link_thread(void *arg)
 		wait_for_exit(l);
 		set_real_time(l, true);
 		softgpu_lock(gpu);
-		if (!started && is_wanted(l))
-			wait_again(l);
+		if (!started)
+			wait_again(l, AGAIN_MS * VGPU_MSEC);
 	}
 	close_listener(l);
 	softgpu_unlock(gpu);
@@ -1026,6 +1086,7 @@ int links_create(struct softgpu *gpu, struct vgpu_error *err)
 			l->pidfd = l->control = l->notice = l->wake = l->epoll = l->page_fd = -1;
 			l->listener = l->client = -1;
 			l->page = &l->unused;
+			allowance_begin(&l->allowance, vgpu_now());
 			pthread_cond_init(&l->cond, &attr);
 			gpu->vfs[i].link = l;
 			if (!gpu->carrier->listen)
