@@ -19,15 +19,21 @@
 #define SO_PASSRIGHTS 83
 #endif
 
-/* The program's first argument in a process that closes a socket, which is its standard input; its
- * standard output is a pipe that it reads. */
+/* The program's first argument in a process that closes sockets; its standard output is a pipe that
+ * it reads. */
 #define ARGUMENT "--close-socket"
 /* Most of these processes at once; to make room, those that have not ended are killed. */
 #define CLOSERS 16u
+/* Most sockets that stay open until there can be another process, which then gets all of them. */
+#define LEFT 64u
 
 static bool closes; /* this program's main() has called vgpu_untrusted_main() */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int closers[CLOSERS]; /* descriptors of the processes; 0: none. Protected by LOCK */
+/* What follows is protected by LOCK. */
+static int closers[CLOSERS]; /* descriptors of the processes; 0: none */
+static uint32_t next_forgotten;
+static int left[LEFT]; /* sockets for the next process */
+static uint32_t n_left;
 
 void vgpu_untrusted_prepare(int fd)
 {
@@ -105,43 +111,66 @@ bool vgpu_untrusted_reap(void)
 	return busy;
 }
 
-/* Closes the socket by a process that has it, and that ends when this one has it no more. False:
- * there is no such process. */
-static bool close_elsewhere(int *fd)
+/* Starts a process that has the sockets in LEFT, and that ends when this one has them no more; it
+ * is to be at *ROOM. */
+static bool start_closer(int *room)
 {
 	char *argv[] = {(char *)"vgpu-closer", (char *)ARGUMENT, NULL}, *environment[] = {NULL};
-	int *room, ends[2];
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
+	int ends[2];
 	sigset_t none;
 	bool started;
+	uint32_t i;
 	pid_t pid;
 
-	if (!closes || pipe2(ends, O_CLOEXEC) < 0)
+	if (pipe2(ends, O_CLOEXEC) < 0)
 		return false;
 	sigemptyset(&none);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setsigmask(&attr, &none);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	posix_spawn_file_actions_adddup2(&actions, *fd, STDIN_FILENO);
+	for (i = 0; i < n_left; i++) /* keeps its number, and is not closed by exec() */
+		posix_spawn_file_actions_adddup2(&actions, left[i], left[i]);
 	posix_spawn_file_actions_adddup2(&actions, ends[0], STDOUT_FILENO);
-	pthread_mutex_lock(&lock);
-	room = find_room();
-	started = room &&
-		  posix_spawn(&pid, "/proc/self/exe", &actions, &attr, argv, environment) == 0;
+	started = posix_spawn(&pid, "/proc/self/exe", &actions, &attr, argv, environment) == 0;
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&actions);
 	if (started) {
 		*room = pidfd_open(pid, 0);
 		if (*room < 0)
 			*room = 0;
-		vgpu_close(fd);
+		while (n_left > 0)
+			close(left[--n_left]);
 	}
-	pthread_mutex_unlock(&lock);
 	close(ends[0]);
 	close(ends[1]);
 	return started;
+}
+
+/* Closes the socket by a process, now or later. False: it stays open for good. */
+static bool close_elsewhere(int *fd)
+{
+	bool taken = false;
+	int *room;
+
+	pthread_mutex_lock(&lock);
+	room = find_room();
+	if (!room && n_left + 1 == LEFT) {
+		/* It has been killed, and its descriptors' files keep it: nobody waits for it. */
+		room = &closers[next_forgotten++ % CLOSERS];
+		close(*room);
+		*room = 0;
+	}
+	if (closes && n_left < LEFT) {
+		left[n_left++] = vgpu_take(fd);
+		taken = true;
+	}
+	if (closes && room)
+		start_closer(room);
+	pthread_mutex_unlock(&lock);
+	return taken;
 }
 
 /* Whether descriptors are unread in the connection, of which nothing but bytes is lost. A process

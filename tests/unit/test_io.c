@@ -354,6 +354,33 @@ static void untrusted_ends(void)
 	close(fd);
 }
 
+/* A connection for which there can be no process now is closed with the next one. */
+static void untrusted_ends_later(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), late;
+	struct iovec byte = {(char *)"c", 1};
+	struct rlimit limit, few;
+	unsigned before;
+
+	vgpu_untrusted_reap(); /* what the last test has left */
+	before = n_open();
+	getrlimit(RLIMIT_NOFILE, &limit);
+	for (late = 0; late <= 1; late++) {
+		open_pair(SOCK_STREAM);
+		CU_ASSERT_EQUAL(vgpu_socket_send(pair[0], &byte, 1, &fd, 1, 0), 1);
+		vgpu_close(&pair[0]);
+		few = (struct rlimit){late ? limit.rlim_cur : 3, limit.rlim_max};
+		setrlimit(RLIMIT_NOFILE, &few);
+		vgpu_untrusted_close(&pair[1]);
+		setrlimit(RLIMIT_NOFILE, &limit);
+		CU_ASSERT_EQUAL(pair[1], -1);
+		CU_ASSERT_EQUAL(had_child(), late);
+	}
+	vgpu_untrusted_reap();
+	CU_ASSERT_EQUAL(n_open(), before);
+	close(fd);
+}
+
 static const struct test tests[] = {
 	{"descriptors: closed once, and handed on", closes_and_takes},
 	{"eventfds: signalled and drained", eventfds},
@@ -365,6 +392,7 @@ static const struct test tests[] = {
 	{"messages: datagrams are whole or refused", datagrams},
 	{"messages: descriptors of untrusted peers stay unread", untrusted_descriptors},
 	{"messages: only unread descriptors take a process to close", untrusted_ends},
+	{"messages: what cannot be closed now is closed later", untrusted_ends_later},
 	{"files: replaced and read", files},
 	{"files: a failed replacement leaves the old file", files_that_are_not_replaced},
 	{NULL, NULL},
