@@ -43,6 +43,7 @@ int vf_process_start(struct vf_process *p, bool alone, struct vgpu_error *err)
 	fds[VF_CONTROL_FD - PROGRAM_FIRST_FD] = pair[1];
 	fds[VF_PAGE_FD - PROGRAM_FIRST_FD] = page_fd;
 	fds[VF_NOTICE_FD - PROGRAM_FIRST_FD] = p->notice;
+	fds[VF_LOG_FD - PROGRAM_FIRST_FD] = STDERR_FILENO;
 	r = r ? r
 	      : program_start("softgpu-vf", args, fds, VF_DMA_FD - VF_CONTROL_FD, &p->pid,
 			      &p->pidfd, err);

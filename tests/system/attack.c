@@ -242,14 +242,22 @@ static void lingers(struct vfio_device *d)
 			  .size = sizeof(m),
 			  .flags = VFIO_USER_NO_REPLY},
 	       .map = {.argsz = sizeof(m.map), .flags = 3, .size = 4096}};
+	struct {
+		struct vfio_user_header header;
+		struct vfio_user_access access;
+	} busy = {.header = {.command = VFIO_USER_REGION_READ,
+			     .size = sizeof(busy),
+			     .flags = VFIO_USER_NO_REPLY},
+		  .access = {.region = VFIO_REGION_BAR5, .count = REGISTERS}};
 	struct iovec part = {&m, sizeof(m)};
 	int fd = lingering(120), i;
 
 	if (fd < 0)
 		return;
-	/* So often that the receiver is not done when this process closes it: the last close is not
-	 * its own. */
+	/* The receiver has other things to do first, so that the last close is its own. */
 	for (i = 0; i < 100; i++)
+		send(vfio_fd(d), &busy, sizeof(busy), MSG_NOSIGNAL);
+	for (i = 0; i < 20; i++)
 		vgpu_socket_send(vfio_fd(d), &part, 1, &fd, 1, MSG_DONTWAIT);
 	close(fd);
 	while (attack_goes_on() && vfio_check(d) == 0)

@@ -11,8 +11,8 @@ start_tenants
 "$attack" lingers "$run/gpu/vf3.sock" 600 >"$run/attack.txt" 2>&1 &
 pids+=($!)
 await 30 grep -q begun "$run/attack.txt"
-ctl vf reset 3
-replaced() { grep -q "VF 3: its process does not answer after a reset" "$run/softgpu.log"; }
+# "begun" comes before the process has what it will wait for.
+replaced() { ctl vf reset 3; grep -q "VF 3: its process does not answer after a reset" "$run/softgpu.log"; }
 await 30 replaced
 kill "${pids[-1]}" 2>/dev/null
 await 60 is 3 state available

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # What stands between VFs' processes, and between them and softgpu: users of their own, so that the kernel's limits of a user are one
-# VF's; memory that other processes of the same user cannot reach, and that no core dump has.
+# VF's; a log of their own; memory that other processes of the same user cannot reach, and that no core dump has.
 . "$(dirname "$0")/lib.sh"
 attack=$VGPU_BUILD/tests/system/attack
 sanitized=$(nm -D "$softgpu" | grep -oE -m1 '__(a|t)san_init') # which look into processes themselves
@@ -24,6 +24,16 @@ for i in 1 2 3 4 5; do
 	timeout 30 "$attack" map "$run/gpu/vf0.sock" 600 >"$run/map.txt" || fail "while another VF's client leaves files unread, this one's gets none"
 done
 kill "${pids[-1]}"
+
+# What a process says is logged as its own, and no more than a little of it.
+p=$(process_of 1)
+echo "<0>vgpud: forged" >"/proc/$p/fd/2"
+await 10 grep -qx "<4>softgpu: VF 1's process: vgpud: forged" "$run/softgpu.log"
+! grep -q "^<0>" "$run/softgpu.log" || fail "a VF's process writes lines of others"
+had=$(stat -c %s "$run/softgpu.log")
+yes "no end" | timeout 3 dd bs=4096 of="/proc/$p/fd/2" status=none
+[ $(($(stat -c %s "$run/softgpu.log") - had)) -le 500000 ] || fail "a VF's process fills the log"
+kill -0 "$p" || fail "the process that said much has ended"
 
 # No core dump of softgpu has a partition.
 awk '/^[0-9a-f]+-/ {partition = $0 ~ /memfd:softgpu /} /^VmFlags:/ && partition {n++; if (!/ dd/) exit 1} END {if (!n) exit 1}' "/proc/$softgpu_pid/smaps" ||

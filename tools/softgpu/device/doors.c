@@ -2,6 +2,7 @@
 #include "doors.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -13,6 +14,7 @@
 
 #include "gpu.h"
 #include "link.h"
+#include "says.h"
 #include "vfio/thread.h"
 #include "vfio/user_server.h"
 #include "vgpu/clock.h"
@@ -26,14 +28,17 @@
 /* How often the thread looks whether processes that close connections have ended. */
 #define REAP_MS 200
 
+/* How long a process is not heard after each piece of what it says. */
+#define HEAR_REST (50 * VGPU_MSEC)
+
 struct doors {
 	struct softgpu *gpu;
 	int epoll, wake;
 	pthread_t thread;
 	bool has_thread;
 	_Atomic bool quit;
-	vgpu_nsec
-		opens[SOFTGPU_MAX_VFS]; /* the thread's: when a VF's rest ends; VGPU_NEVER: none */
+	/* The thread's: when a VF's rest ends; VGPU_NEVER: it has none */
+	vgpu_nsec opens[SOFTGPU_MAX_VFS], hears[SOFTGPU_MAX_VFS];
 };
 
 /* Whether the connection may be passed on: a carrier that is the client itself has a listener with
@@ -72,6 +77,20 @@ static void accept_for(struct doors *d, int vf)
 	vgpu_untrusted_close(&fd);
 }
 
+/* Logs a piece of what the VF's process says. */
+static void hear(struct doors *d, int vf)
+{
+	int fd = -1;
+
+	softgpu_lock(d->gpu);
+	if (d->gpu->vfs[vf].link)
+		fd = fcntl(link_says(d->gpu->vfs[vf].link), F_DUPFD_CLOEXEC, 0);
+	softgpu_unlock(d->gpu);
+	if (fd >= 0 && says_pass_on(fd, vf) != 0)
+		d->hears[vf] = vgpu_now() + HEAR_REST;
+	vgpu_close(&fd);
+}
+
 /* Opens the doors of VFs whose rest has ended. How long until the next one ends, ms; -1: for ever.
  */
 static int open_rested(struct doors *d)
@@ -87,8 +106,17 @@ static int open_rested(struct doors *d)
 				link_open(d->gpu->vfs[i].link);
 			softgpu_unlock(d->gpu);
 		}
+		if (d->hears[i] <= now) {
+			d->hears[i] = VGPU_NEVER;
+			softgpu_lock(d->gpu);
+			if (d->gpu->vfs[i].link)
+				doors_hear(d, (int)i, link_says(d->gpu->vfs[i].link));
+			softgpu_unlock(d->gpu);
+		}
 		if (d->opens[i] < next)
 			next = d->opens[i];
+		if (d->hears[i] < next)
+			next = d->hears[i];
 	}
 	return next == VGPU_NEVER ? -1 : (int)((next - now) / VGPU_MSEC) + 1;
 }
@@ -111,6 +139,8 @@ static void *doors_thread(void *arg)
 		for (i = 0; i < n; i++) {
 			if (events[i].data.u64 < SOFTGPU_MAX_VFS)
 				accept_for(d, (int)events[i].data.u64);
+			else if (events[i].data.u64 > SOFTGPU_MAX_VFS)
+				hear(d, (int)(events[i].data.u64 - SOFTGPU_MAX_VFS - 1));
 			else
 				vgpu_eventfd_drain(d->wake);
 		}
@@ -130,7 +160,7 @@ int doors_create(struct doors **out, struct softgpu *gpu, struct vgpu_error *err
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	d->gpu = gpu;
 	for (i = 0; i < SOFTGPU_MAX_VFS; i++)
-		d->opens[i] = VGPU_NEVER;
+		d->opens[i] = d->hears[i] = VGPU_NEVER;
 	d->epoll = epoll_create1(EPOLL_CLOEXEC);
 	d->wake = vgpu_eventfd();
 	if (d->epoll < 0 || d->wake < 0 || epoll_ctl(d->epoll, EPOLL_CTL_ADD, d->wake, &want) < 0)
@@ -167,10 +197,21 @@ void doors_discard_listener(struct doors *d, int *fd)
 	vgpu_eventfd_signal(d->wake);
 }
 
+/* Has the thread woken once by FD. */
+static void await(const struct doors *d, int fd, uint64_t what)
+{
+	struct epoll_event want = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = what};
+
+	if (epoll_ctl(d->epoll, EPOLL_CTL_MOD, fd, &want) < 0)
+		epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &want);
+}
+
 void doors_open(struct doors *d, int vf, int listener)
 {
-	struct epoll_event want = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = (uint64_t)vf};
+	await(d, listener, (uint64_t)vf);
+}
 
-	if (epoll_ctl(d->epoll, EPOLL_CTL_MOD, listener, &want) < 0)
-		epoll_ctl(d->epoll, EPOLL_CTL_ADD, listener, &want);
+void doors_hear(struct doors *d, int vf, int says)
+{
+	await(d, says, SOFTGPU_MAX_VFS + 1 + (uint64_t)vf);
 }

@@ -21,6 +21,7 @@
 #include "link.h"
 #include "local.h"
 #include "program.h"
+#include "says.h"
 #include "stuck.h"
 #include "users.h"
 #include "vfio/thread.h"
@@ -68,6 +69,8 @@ struct link {
 	struct vf_page *mapped; /* the page of the process, from its start */
 	pid_t pid;
 	int pidfd, control, notice, wake, epoll, page_fd;
+	int says;     /* what the process says; -1: nothing is to be heard */
+	int said;     /* the same, of a process that has ended */
 	int listener; /* never anybody else's */
 	int client;   /* a copy of the connection that the process has; -1: no client */
 	bool leaves;  /* the client had gone when the process was asked last */
@@ -671,6 +674,11 @@ bool link_client(struct link *l, int fd)
 	return true;
 }
 
+int link_says(const struct link *l)
+{
+	return l->says;
+}
+
 void link_open(struct link *l)
 {
 	if (l->ready)
@@ -697,7 +705,7 @@ static int find_listener(struct link *l, struct vgpu_error *err)
 static int start(struct link *l, struct vgpu_error *err)
 {
 	const struct softgpu_config *c = &l->gpu->config;
-	int pair[2] = {-1, -1}, fds[VF_DMA_FD + 1 - VF_CONTROL_FD], n = 0, r;
+	int pair[2] = {-1, -1}, log[2] = {-1, -1}, fds[VF_DMA_FD + 1 - VF_CONTROL_FD], n = 0, r;
 	char vf[16], vram[24], uid[16], gid[16], pid[16];
 	gid_t group;
 	const char *args[] = {"--vf",
@@ -726,8 +734,10 @@ static int start(struct link *l, struct vgpu_error *err)
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	l->wake = vgpu_eventfd();
 	l->notice = vgpu_eventfd();
+	if (pipe2(log, O_CLOEXEC | O_NONBLOCK) == 0)
+		l->says = log[0];
 	l->page_fd = memfd_create("softgpu-page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (l->epoll < 0 || l->wake < 0 || l->notice < 0 || l->page_fd < 0 ||
+	if (l->epoll < 0 || l->wake < 0 || l->notice < 0 || l->page_fd < 0 || l->says < 0 ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0 ||
 	    ftruncate(l->page_fd, sizeof(*l->page)) < 0 ||
 	    fcntl(l->page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
@@ -748,11 +758,13 @@ static int start(struct link *l, struct vgpu_error *err)
 	fds[n++] = pair[1];
 	fds[n++] = l->page_fd;
 	fds[n++] = l->notice;
+	fds[n++] = log[1];
 	if (vf_of(l)->local)
 		fds[n++] = local_dma_fd(vf_of(l)->local);
 	if (r == 0)
 		r = program_start("softgpu-vf", args, fds, (uint32_t)n, &l->pid, &l->pidfd, err);
 	close(pair[1]);
+	close(log[1]);
 	if (n > VF_DMA_FD - VF_CONTROL_FD)
 		close(fds[VF_DMA_FD - VF_CONTROL_FD]);
 	if (r < 0)
@@ -765,6 +777,7 @@ static int start(struct link *l, struct vgpu_error *err)
 		pidfd_send_signal(l->pidfd, SIGKILL, NULL, 0);
 		return r;
 	}
+	doors_hear(l->gpu->doors, l->vf, l->says);
 	watch(l, l->notice, EPOLLIN | EPOLLET, NOTICE);
 	watch(l, l->wake, EPOLLIN | EPOLLET, WAKE);
 	watch(l, l->pidfd, EPOLLIN, GONE);
@@ -899,6 +912,7 @@ static void finish(struct link *l)
 	l->page = &l->unused;
 	l->ready = l->kill = l->has_process = l->started = l->stopping = l->muted = false;
 	l->mapped = NULL;
+	l->said = vgpu_take(&l->says);
 	l->deadline = l->answer_by = l->lent_until = VGPU_NEVER;
 	/* Whoever else has the connection by now has nothing. */
 	if (l->client >= 0)
@@ -929,6 +943,16 @@ static void finish(struct link *l)
 	command_vf_reset(gpu, l->vf);
 	if (runs)
 		command_engine_stopped(gpu);
+}
+
+/* Logs what the process has said at last, its pipe's size at most. Called without the lock. */
+static void pass_on_last(struct link *l)
+{
+	uint32_t pieces = 64;
+
+	while (l->said >= 0 && pieces-- > 0 && says_pass_on(l->said, l->vf) > 0)
+		;
+	vgpu_close(&l->said);
 }
 
 /* Closes the copy of the client's connection, into which the client can have put what it likes;
@@ -1024,6 +1048,7 @@ static void *link_thread(void *arg)
 		softgpu_unlock(gpu); /* delivers interrupts */
 		set_real_time(l, false);
 		close_client(l);
+		pass_on_last(l);
 		wait_for_exit(l);
 		set_real_time(l, true);
 		softgpu_lock(gpu);
@@ -1084,7 +1109,7 @@ int links_create(struct softgpu *gpu, struct vgpu_error *err)
 					   .answer_by = VGPU_NEVER,
 					   .lent_until = VGPU_NEVER};
 			l->pidfd = l->control = l->notice = l->wake = l->epoll = l->page_fd = -1;
-			l->listener = l->client = -1;
+			l->listener = l->client = l->says = l->said = -1;
 			l->page = &l->unused;
 			allowance_begin(&l->allowance, vgpu_now());
 			pthread_cond_init(&l->cond, &attr);

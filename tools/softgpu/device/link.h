@@ -77,6 +77,8 @@ int link_accept(struct link *l);
 /* Passes the connection to the process, as its client, and takes it over. False: the process has a
  * client. */
 bool link_client(struct link *l, int fd);
+/* The pipe on which the process says what it has to; -1: there is none. */
+int link_says(const struct link *l);
 /* Lets another client be accepted, if there is a process. */
 void link_open(struct link *l);
 /* Wakes the VF's thread: its process may be started, or must end. */

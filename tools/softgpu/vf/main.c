@@ -416,10 +416,15 @@ int main(int argc, char **argv)
 		return give_back();
 	if (read_options(argc, argv, &vf, &uid, &gid, &device) < 0)
 		return 2;
-	if (!vf.layout || !vf.vram || fcntl(VF_NOTICE_FD, F_GETFD) < 0) {
+	if (!vf.layout || !vf.vram || fcntl(VF_LOG_FD, F_GETFD) < 0) {
 		fputs(help, stderr);
 		return 2;
 	}
+	/* What this process was started with is softgpu's. */
+	if (dup2(VF_LOG_FD, STDIN_FILENO) < 0 || dup2(VF_LOG_FD, STDOUT_FILENO) < 0 ||
+	    dup2(VF_LOG_FD, STDERR_FILENO) < 0)
+		return 1;
+	close(VF_LOG_FD);
 	vf.began = vgpu_now();
 	/* With priority inheritance: the first thread, which must stop in time, may wait for the
 	 * lock. */

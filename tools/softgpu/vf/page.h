@@ -35,6 +35,7 @@ enum {
 	VF_CONTROL_FD = 3, /* socket: struct vf_order, from the device */
 	VF_PAGE_FD,	   /* struct vf_page */
 	VF_NOTICE_FD,	   /* eventfd: asks the device to read the page */
+	VF_LOG_FD,	   /* pipe: what the process has to say */
 	VF_DMA_FD, /* socket: struct vf_dma, if the carrier does the DMA; otherwise missing */
 	VF_FDS_END,
 };

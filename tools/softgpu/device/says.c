@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#include "says.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Logs one line, which may begin with a priority and softgpu's name: worse than a warning is
+ * nothing that a process says. */
+static void log_line(int vf, char *line)
+{
+	static const char name[] = "softgpu: ";
+	char priority = '5', *c;
+
+	if (line[0] == '<' && line[1] >= '0' && line[1] <= '7' && line[2] == '>') {
+		priority = line[1] > '4' ? line[1] : '4';
+		line += 3;
+	}
+	if (strncmp(line, name, sizeof(name) - 1) == 0)
+		line += sizeof(name) - 1;
+	for (c = line; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	if (*line)
+		fprintf(stderr, "<%c>softgpu: VF %d's process: %s\n", priority, vf, line);
+}
+
+int says_pass_on(int fd, int vf)
+{
+	char text[1025], *line, *end;
+	ssize_t n = read(fd, text, sizeof(text) - 1), i;
+
+	if (n <= 0)
+		return n < 0 ? -errno : 0;
+	for (i = 0; i < n; i++)
+		if (!text[i])
+			text[i] = '?';
+	text[n] = 0;
+	for (line = text; line; line = end) {
+		end = strchr(line, '\n');
+		if (end)
+			*end++ = 0;
+		log_line(vf, line);
+	}
+	return (int)n;
+}

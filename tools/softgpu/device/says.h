@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a VF's process says. Its standard error is a pipe of its own, not softgpu's log: whoever has
+ * taken it over can neither write lines that look like softgpu's, nor fill the log, nor close it.
+ */
+#ifndef SOFTGPU_SAYS_H
+#define SOFTGPU_SAYS_H
+
+/* Reads a piece of what the process has written to the pipe, and logs it, line by line, as that
+ * process's. Does not wait for the process. How many bytes; 0: it has ended, or -EAGAIN. Any
+ * thread, without the device's lock: who reads the log may be slow. */
+int says_pass_on(int fd, int vf);
+
+#endif
