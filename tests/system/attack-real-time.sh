@@ -42,7 +42,8 @@ causes() { # KIND VFS PERCENT
 	wait "${attackers[@]}"
 	for ((i = 0; i < $2; i++)); do await 60 is $i state available; done
 }
-for kind in ${*:-messages resets unread}; do
+kinds=${*:-messages resets unread}
+for kind in $kinds; do
 	causes "$kind" 1 5
 	causes "$kind" 6 20
 done

@@ -9,17 +9,17 @@ command -v systemd-analyze >/dev/null && command -v setpriv >/dev/null || { echo
 unit=$VGPU_BUILD/tools/packaging/systemd/vgpud-softgpu@.service
 value() { sed -n "s/^$1=//p" "$unit"; }
 [ -z "$(value SystemCallErrorNumber)" ] || fail "the unit does not kill who makes a forbidden call any more: follow it here"
-# expand NAME: what systemd's group of calls has.
+# expand: names of calls, and of systemd's groups of calls, to names of calls, on each line one.
 expand() {
 	local name
-	for name; do
+	while read -r name; do
 		case $name in
-		@*) expand $(systemd-analyze syscall-filter "$name" | sed 1d | grep -v '#') ;;
+		@*) systemd-analyze syscall-filter "$name" | sed 1d | grep -v '#' | expand ;;
 		*) echo "$name" ;;
 		esac
 	done
 }
-expand $(value SystemCallFilter) | sort -u >"$run/calls"
+value SystemCallFilter | tr ' ' '\n' | expand | sort -u >"$run/calls"
 grep -qx read "$run/calls" || fail "$unit allows no read: $(head "$run/calls")"
 capabilities=$(value CapabilityBoundingSet | tr 'A-Z ' 'a-z,' | sed 's/cap_/+/g')
 bare=$softgpu
