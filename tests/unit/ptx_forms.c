@@ -30,7 +30,7 @@
 #define SHARED "shared|shared::cta|shared::cluster"
 #define SPACES "const|global|local|param|param::entry|param::func|" SHARED
 #define ST_SPACES "global|local|param|param::func|" SHARED
-#define VOLATILE_SPACES "const|global|param|" SHARED
+#define VOLATILE_SPACES "global|param|" SHARED
 #define EVICTS                                                                                     \
 	" L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate?"
 #define PREFETCHES " L2::64B|L2::128B|L2::256B?"
@@ -267,10 +267,10 @@ static const struct row rows[] = {
 	{OP_CVT, "cvt sat? u8|s8|" INTS " u8|s8|" INTS, "Rr"},
 	{OP_CVT, "cvt rni|rzi|rmi|rpi ftz? sat? u8|s8|" INTS " f32", "Rr"},
 	{OP_CVT, "cvt rni|rzi|rmi|rpi sat? u8|s8|" INTS " f16|f64", "Rr"},
-	{OP_CVT, "cvt rni|rzi|rmi|rpi u8|s8|" INTS " bf16", "Rr"},
+	{OP_CVT, "cvt rni|rzi|rmi|rpi " INTS " bf16", "Dt"},
 	{OP_CVT, "cvt" RND " ftz? sat? f32 u8|s8|" INTS, "Rr"},
 	{OP_CVT, "cvt" RND " sat? f16|f64 u8|s8|" INTS, "Rr"},
-	{OP_CVT, "cvt" RND " bf16 u8|s8|" INTS, "Rr"},
+	{OP_CVT, "cvt" RND " bf16 " INTS, "Dt"},
 	{OP_CVT, "cvt rni|rzi|rmi|rpi? ftz? sat? f32 f32", "Rr"},
 	{OP_CVT, "cvt rni|rzi|rmi|rpi? sat? f64 f64", "Rr"},
 	{OP_CVT, "cvt rni|rzi|rmi|rpi? sat? f16 f16", "Rr"},

@@ -28,7 +28,7 @@ static uint32_t line_of(const struct ptx *p, const char *at)
 void ptx_stop(struct ptx *p, const char *what)
 {
 	const char *begin = p->begin ? p->begin : p->at;
-	size_t n = strcspn(begin, "\n;{");
+	size_t n = strcspn(begin, "\n;");
 
 	n = n < 120 ? n : 120;
 	if (p->reads) {

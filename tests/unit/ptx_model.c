@@ -59,6 +59,19 @@ static uint64_t flush(const struct model_op *op, const struct model_type *type, 
 	return v;
 }
 
+/* Of numbers of up to 64 bits: the lower 128 bits of the product, and those above the type's. */
+static __int128 product(__int128 a, __int128 b)
+{
+	return (__int128)((unsigned __int128)a * (unsigned __int128)b);
+}
+
+static __int128 upper_half(const struct model_type *type, __int128 a, __int128 b)
+{
+	if (type->kind == 's') /* rounds down, as the upper half does */
+		return product(a, b) >> type->bits;
+	return (__int128)((unsigned __int128)product(a, b) >> type->bits);
+}
+
 static __int128 least_of(const struct model_type *type)
 {
 	return type->kind == 's' ? -((__int128)1 << (type->bits - 1)) : 0;
@@ -311,13 +324,13 @@ static uint64_t with_carry(const struct model_op *op, const uint64_t *in, bool c
 	const uint64_t mask = MASK(op->last.bits);
 	const bool takes = op->words[0][strlen(op->words[0]) - 1] == 'c';
 	unsigned __int128 a = in[0] & mask, b = in[1] & mask, all;
-	__int128 product;
+	const __int128 x = number(&op->last, in[0]), y = number(&op->last, in[1]);
 
 	r->has_other = true;
 	r->other = carry;
 	if (op->words[0][0] == 'm') {
-		product = number(&op->last, in[0]) * number(&op->last, in[1]);
-		a = (uint64_t)(model_word(op, "hi") ? product >> op->last.bits : product) & mask;
+		a = (uint64_t)(model_word(op, "hi") ? upper_half(&op->last, x, y) : product(x, y)) &
+		    mask;
 		b = in[2] & mask;
 	}
 	if (op->words[0][0] == 's') {
@@ -340,7 +353,7 @@ static uint64_t whole(const struct model_op *op, const uint64_t *in, struct mode
 {
 	const struct model_type *t = &op->last, t24 = {t->kind, 24, 1};
 	const __int128 a = number(t, in[0]), b = number(t, in[1]), c = number(t, in[2]);
-	const __int128 high = (a * b) >> t->bits; /* rounds down, as the upper half does */
+	const __int128 high = upper_half(t, a, b);
 	const bool sat = model_word(op, "sat");
 	uint64_t n = 0, k;
 
@@ -349,12 +362,12 @@ static uint64_t whole(const struct model_op *op, const uint64_t *in, struct mode
 	if (is(op, "sub"))
 		return (uint64_t)(sat ? bounded(t, a - b) : a - b);
 	if (is(op, "mul"))
-		return (uint64_t)(model_word(op, "hi") ? high : a * b);
+		return (uint64_t)(model_word(op, "hi") ? high : product(a, b));
 	if (is(op, "mad") && model_word(op, "wide"))
-		return (uint64_t)(a * b) + in[2];
+		return (uint64_t)product(a, b) + in[2];
 	if (is(op, "mad"))
 		return (uint64_t)(sat ? bounded(t, high + c)
-				      : (model_word(op, "hi") ? high : a * b) + c);
+				      : (model_word(op, "hi") ? high : product(a, b)) + c);
 	if (is(op, "mul24"))
 		return part_24(op, number(&t24, in[0]) * number(&t24, in[1]));
 	if (is(op, "mad24")) {

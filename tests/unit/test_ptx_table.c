@@ -16,8 +16,8 @@
 #include "suite.h"
 
 #define THREADS 48u
-#define ROUNDS 8u
-#define MOST 3000u /* of a row */
+#define ROUNDS 4u
+#define MOST 400u /* of a row */
 #define HEAD ".version 8.5\n.target sm_90\n.address_size 64\n"
 
 /* Instructions that need more than sources and a result: the other tests of the machine, and those
@@ -707,7 +707,7 @@ static void table(void)
 	for (i = 0; ptx_form(i, &form); i++)
 		each(&form, by_name);
 	printf("%u instructions executed, %u values; %u refused\n", n_checked, n_values, n_refused);
-	CU_ASSERT(n_checked > 10000 && n_refused > 1000);
+	CU_ASSERT(n_checked > 8000 && n_refused > 1000);
 }
 
 static const struct test tests[] = {
