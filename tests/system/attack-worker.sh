@@ -15,7 +15,7 @@ w=$(process_of 3 softgpu-worker)
 [ "$(awk '{print $41}' "/proc/$w/stat")" = 0 ] || fail "the worker of VF 3, which has no work, is real-time"
 taken_over() { [ "$(readlink "/proc/$(process_of 3 softgpu-worker)/exe")" -ef "$run/libexec/vgpud/softgpu-worker" ]; }
 was_reset() { at_least 3 resets $((resets + 1)); }
-kinds=${*:-asks fences}
+kinds=${*:-asks fences lingers}
 for kind in $kinds; do
 	resets=$(vf 3 resets)
 	becomes "$kind"

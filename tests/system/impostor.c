@@ -19,6 +19,7 @@
  *   deaf      reads nothing, and does not stop
  *   asks      asks for copies without an end, and reads no answer
  *   fences    reports fences without an end
+ *   lingers   sends softgpu descriptors whose close takes a minute, and ends
  *   scribble  writes numbers at random over all that it shares with others
  *   truncate  truncates and punches what it shares, and fills what can be filled
  */
@@ -184,7 +185,8 @@ static void *say_priority(void *arg)
 	return arg;
 }
 
-/* Says to vgpud what a guest's driver says when it starts: it wants the engine, and then lets go. */
+/* Says to vgpud what a guest's driver says when it starts: it wants the engine, and then lets go.
+ */
 static void start_driver(struct vf_page *page)
 {
 	static const uint32_t says[] = {GPUIOV_REQ_INIT, GPUIOV_REL_INIT};
@@ -272,6 +274,8 @@ static void be_worker(const char *kind)
 	atomic_store(&shared->state, WORKER_READY);
 	notify(WORKER_WAKE_FD);
 	poll(&has_run, 1, -1);
+	if (strcmp(kind, "lingers") == 0)
+		send_lingering(WORKER_MEMORY_FD);
 	for (;;) {
 		if (strcmp(kind, "deaf") == 0)
 			pause();
