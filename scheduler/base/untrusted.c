@@ -163,11 +163,11 @@ static bool close_elsewhere(int *fd)
 		close(*room);
 		*room = 0;
 	}
-	if (closes && n_left < LEFT) {
+	if (n_left < LEFT) {
 		left[n_left++] = vgpu_take(fd);
 		taken = true;
 	}
-	if (closes && room)
+	if (room)
 		start_closer(room);
 	pthread_mutex_unlock(&lock);
 	return taken;
@@ -177,9 +177,16 @@ static bool close_elsewhere(int *fd)
  * for each connection that is refused with its request unread would be an attack of its own. */
 static bool has_descriptors(int fd)
 {
+	int refuses = -1, type = 0;
+	socklen_t size = sizeof(type);
 	char bytes[4096];
 	ssize_t n;
 
+	/* Of packets, an empty one looks like the end. Where the kernel does not refuse
+	 * descriptors, there may be one behind it. */
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type != SOCK_STREAM)
+		return getsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &refuses, &size) < 0 ||
+		       refuses != 0;
 	vgpu_untrusted_prepare(fd);
 	/* Nothing can come any more after this: what is unread is a socket's buffer at most. */
 	if (shutdown(fd, SHUT_RDWR) < 0)
@@ -197,8 +204,8 @@ void vgpu_untrusted_close(int *fd)
 
 	if (*fd < 0)
 		return;
-	if (getsockopt(*fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX &&
-	    has_descriptors(*fd) && !close_elsewhere(fd))
+	if (closes && getsockopt(*fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 &&
+	    domain == AF_UNIX && has_descriptors(*fd) && !close_elsewhere(fd))
 		*fd = -1; /* stays open: this process must not wait for its end */
 	vgpu_close(fd);
 }

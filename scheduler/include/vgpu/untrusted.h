@@ -40,7 +40,8 @@ ssize_t vgpu_untrusted_receive(int fd, void *data, size_t size);
 /* Closes a connection, in a process of its own if there are unread descriptors. At most 16 of these
  * processes are tried for; if files keep all of them from their end, although they were killed, 64
  * connections stay open at most, and the next process gets all of them: such a peer costs a process
- * for 64 connections. A program whose main() does not call vgpu_untrusted_main() leaves them open.
+ * for 64 connections. A program whose main() does not call vgpu_untrusted_main() closes all itself,
+ * and waits.
  */
 void vgpu_untrusted_close(int *fd);
 /* Closes a listener, and each connection that waits there. */

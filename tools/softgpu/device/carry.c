@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include "carry.h"
+#include "doors.h"
 #include "link.h"
 #include "workers.h"
 
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
+#include "vgpu/untrusted.h"
 
 /* How long a worker may take for one answer: to copy a piece, and to take, clear or give back all
  * of its memory. All answers of a swap together may take as long, and BYTE_MOST ns for each byte:
@@ -52,8 +54,8 @@ static int await_answer(const struct carry *c, const struct worker_memory *m)
 	while ((now = vgpu_now()) < until) {
 		if (poll(&p, 1, (int)((until - now) / VGPU_MSEC) + 1) <= 0)
 			continue;
-		n = recv(c->memory, &answer, sizeof(answer), MSG_DONTWAIT);
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		n = vgpu_untrusted_receive(c->memory, &answer, sizeof(answer));
+		if (n == -EAGAIN)
 			continue;
 		if (n != sizeof(answer) || answer.what != m->what || answer.at != m->at ||
 		    answer.bytes != m->bytes)
@@ -154,7 +156,7 @@ bool carry_end(struct carry *c, struct softgpu *gpu)
 	bool has_worker = c->memory >= 0 && workers_is(gpu, c->vf, c->number);
 	enum why why = refusal(c);
 
-	vgpu_close(&c->memory);
+	doors_discard_later(gpu->doors, &c->memory);
 	if (c->stage != MAP_FAILED)
 		munmap(c->stage, WORKER_STAGE);
 	if (has_worker)

@@ -31,11 +31,17 @@
 /* How long a process is not heard after each piece of what it says. */
 #define HEAR_REST (50 * VGPU_MSEC)
 
+/* Most connections that wait until the thread closes them: of all VFs' workers, several times. */
+#define LATER 256u
+
 struct doors {
 	struct softgpu *gpu;
 	int epoll, wake;
 	pthread_t thread;
 	bool has_thread;
+	pthread_mutex_t lock; /* protects the members below */
+	int later[LATER];     /* connections to close */
+	uint32_t n_later;
 	_Atomic bool quit;
 	/* The thread's: when a VF's rest ends; VGPU_NEVER: it has none */
 	vgpu_nsec opens[SOFTGPU_MAX_VFS], hears[SOFTGPU_MAX_VFS];
@@ -128,6 +134,21 @@ static int wait_ms(struct doors *d)
 	return vgpu_untrusted_reap() && (ms < 0 || ms > REAP_MS) ? REAP_MS : ms;
 }
 
+/* Closes the connections that wait for it. */
+static void close_later(struct doors *d)
+{
+	bool more = true;
+	int fd;
+
+	while (more) {
+		pthread_mutex_lock(&d->lock);
+		more = d->n_later > 0;
+		fd = more ? d->later[--d->n_later] : -1;
+		pthread_mutex_unlock(&d->lock);
+		vgpu_untrusted_close(&fd);
+	}
+}
+
 static void *doors_thread(void *arg)
 {
 	struct doors *d = arg;
@@ -144,6 +165,7 @@ static void *doors_thread(void *arg)
 			else
 				vgpu_eventfd_drain(d->wake);
 		}
+		close_later(d);
 	}
 	return NULL;
 }
@@ -159,6 +181,7 @@ int doors_create(struct doors **out, struct softgpu *gpu, struct vgpu_error *err
 	if (!d)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	d->gpu = gpu;
+	pthread_mutex_init(&d->lock, NULL);
 	for (i = 0; i < SOFTGPU_MAX_VFS; i++)
 		d->opens[i] = d->hears[i] = VGPU_NEVER;
 	d->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -180,8 +203,10 @@ void doors_destroy(struct doors *d)
 		vgpu_eventfd_signal(d->wake);
 		pthread_join(d->thread, NULL);
 	}
+	close_later(d);
 	vgpu_close(&d->epoll);
 	vgpu_close(&d->wake);
+	pthread_mutex_destroy(&d->lock);
 	free(d);
 }
 
@@ -194,6 +219,18 @@ void doors_discard(struct doors *d, int *fd)
 void doors_discard_listener(struct doors *d, int *fd)
 {
 	vgpu_untrusted_close_listener(fd);
+	vgpu_eventfd_signal(d->wake);
+}
+
+void doors_discard_later(struct doors *d, int *fd)
+{
+	if (*fd < 0)
+		return;
+	pthread_mutex_lock(&d->lock);
+	if (d->n_later < LATER)
+		d->later[d->n_later++] = *fd;
+	*fd = -1; /* without room it stays open: nobody must wait for its end */
+	pthread_mutex_unlock(&d->lock);
 	vgpu_eventfd_signal(d->wake);
 }
 

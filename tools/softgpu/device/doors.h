@@ -29,5 +29,7 @@ void doors_hear(struct doors *d, int vf, int says);
  * device's lock. */
 void doors_discard(struct doors *d, int *fd);
 void doors_discard_listener(struct doors *d, int *fd);
+/* The same of a connection, by the thread here. Any thread, with any lock. */
+void doors_discard_later(struct doors *d, int *fd);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "client.h"
 #include "gpus.h"
+#include "doors.h"
 #include "leaving.h"
 #include "limit.h"
 #include "link.h"
@@ -155,8 +156,13 @@ vgpu_nsec workers_stop_most(struct softgpu *gpu, vgpu_nsec stopped)
 void workers_end(struct softgpu *gpu, int index)
 {
 	struct workers *w = gpu->workers;
-	int pidfd = worker_quit(w->of[index]);
+	int sockets[WORKER_SOCKETS] = {-1, -1}, pidfd, i;
 
+	if (w->of[index])
+		worker_take_sockets(w->of[index], sockets);
+	for (i = 0; i < (int)WORKER_SOCKETS; i++)
+		doors_discard_later(gpu->doors, &sockets[i]);
+	pidfd = worker_quit(w->of[index]);
 	w->of[index] = NULL;
 	forget_copies(&gpu->vfs[index]);
 	w->churn[index].since = VGPU_NEVER;

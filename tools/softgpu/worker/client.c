@@ -131,6 +131,12 @@ int worker_start(struct worker_client **out, const struct worker_options *option
 	return 0;
 }
 
+void worker_take_sockets(struct worker_client *w, int sockets[WORKER_SOCKETS])
+{
+	sockets[0] = vgpu_take(&w->socket);
+	sockets[1] = vgpu_take(&w->memory_fd);
+}
+
 int worker_quit(struct worker_client *w)
 {
 	int pidfd;

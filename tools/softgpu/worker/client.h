@@ -64,6 +64,10 @@ bool worker_end_turn(struct worker_client *w);
 void worker_run(struct worker_client *w, struct worker_message *m);
 /* Sends STOP for the last RUN. */
 void worker_stop(struct worker_client *w);
+/* Takes the sockets at whose other ends the worker is, which worker_quit() would close: a worker
+ * that was taken over may have put into them what takes long to close. */
+#define WORKER_SOCKETS 2u
+void worker_take_sockets(struct worker_client *w, int sockets[WORKER_SOCKETS]);
 /* Lends a real-time priority to the worker's control thread, or takes it back. worker_stop() and
  * worker_receive() do it for a stop. Threads that it makes meanwhile do not have it. */
 void worker_lend(struct worker_client *w, bool on);
