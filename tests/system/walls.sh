@@ -5,6 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 attack=$VGPU_BUILD/tests/system/attack
 sanitized=$(nm -D "$softgpu" | grep -oE -m1 '__(a|t)san_init') # which look into processes themselves
+exec 7>"$run/others"
 start_softgpu --vfs 3
 config <<<"vfs = 3"
 start_vgpud
@@ -24,6 +25,8 @@ for i in 1 2 3 4 5; do
 	timeout 30 "$attack" map "$run/gpu/vf0.sock" 600 >"$run/map.txt" || fail "while another VF's client leaves files unread, this one's gets none"
 done
 kill "${pids[-1]}"
+
+! find "/proc/$(process_of 0)/fd" -lname "$run/others" | grep -q . || fail "a VF's process has what whoever started softgpu had open"
 
 # What a process says is logged as its own, and no more than a little of it.
 p=$(process_of 1)

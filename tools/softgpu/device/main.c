@@ -2,6 +2,7 @@
 /* The vfio-user front end: DIR/pf.sock, and DIR/vfN.sock for each VF that is enabled. */
 #include <errno.h>
 #include <getopt.h>
+#include <linux/close_range.h>
 #include <pthread.h>
 #include <pwd.h>
 #include <signal.h>
@@ -457,6 +458,8 @@ int main(int argc, char **argv)
 
 	if (r != 0)
 		return r < 0 ? 2 : 0;
+	/* What whoever started this program has open is nothing for its processes. */
+	close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC);
 	signal(SIGHUP, SIG_IGN); /* there is nothing to reload, and tenants would lose their work */
 	/* Processes of VFs must not look into this one where they are the same user; and no core
 	 * dump is to hold tenants' memory. */
