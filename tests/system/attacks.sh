@@ -13,7 +13,10 @@ pids+=($!)
 await 30 grep -q begun "$run/attack.txt"
 # "begun" comes before the process has what it will wait for.
 replaced() { ctl vf reset 3; grep -q "VF 3: its process does not answer after a reset" "$run/softgpu.log"; }
+stuck=$(process_of 3)
 await 30 replaced
+has_next() { local p; p=$(process_of 3); [ -n "$p" ] && [ "$p" != "$stuck" ]; }
+await 30 has_next # it is counted what softgpu has for it
 kill "${pids[-1]}" 2>/dev/null
 await 60 is 3 state available
 kinds="interrupts registers doorbells requests maps crowd descriptors lingers resets windows silence"
