@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "ptx_private.h"
 
@@ -76,7 +77,8 @@ const char *ptx_next(struct ptx *p)
 	do {
 		for (k = n > 0 ? goes_on(p->at) : 1; k > 0; k--)
 			p->token[n++] = *p->at++;
-	} while (is_word(p->token[0]) && goes_on(p->at) && n < sizeof(p->token) - 3);
+	} while (is_word(p->token[0]) && goes_on(p->at) && n < sizeof(p->token) - 3 &&
+		 !(p->token[0] == '.' && *p->at == '.')); /* .reg.b32 is two words */
 	p->token[n] = 0;
 	return p->token;
 }
@@ -136,7 +138,8 @@ uint64_t ptx_number(struct ptx *p, enum literal *literal)
 		base = 16;
 	} else if (t[0] == '0' && (t[1] == 'b' || t[1] == 'B')) {
 		base = 2;
-	} else if (isdigit((unsigned char)t[0]) && strncmp(t, "0x", 2) != 0 && strpbrk(t, ".eE")) {
+	} else if (isdigit((unsigned char)t[0]) && strncasecmp(t, "0x", 2) != 0 &&
+		   strpbrk(t, ".eE")) {
 		*literal = DOUBLE;
 		v = decimal(p);
 		return negative ? v ^ UINT64_C(1) << 63 : v;

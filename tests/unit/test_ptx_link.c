@@ -133,6 +133,11 @@ static void refused(void)
 	link = begin();
 	CU_ASSERT_EQUAL(add(link, HEAD ".global .u32 x; .global .u32 x;"), CUDA_ERROR_INVALID_PTX);
 	CU_ASSERT_STRING_EQUAL(log_text, "Multiple definition of 'x'");
+	CU_ASSERT_EQUAL(add(link, HEAD ".entry f() {\n.reg .u32 %r;\nshl.u32 %r, %r, 1; ret; }"),
+			CUDA_ERROR_INVALID_PTX);
+	CU_ASSERT_STRING_EQUAL(log_text,
+			       "ptx: line 6: the driver in software does not execute this "
+			       "instruction with these words: shl.u32 %r, %r, 1");
 	CU_ASSERT_EQUAL(add(link, "nonsense"), CUDA_ERROR_INVALID_PTX);
 	CU_ASSERT_STRING_EQUAL(log_text, "ptx: line 1: this is no PTX: nonsense");
 	CU_ASSERT_EQUAL(add_binary(link, "nonsense"), CUDA_ERROR_INVALID_PTX);

@@ -328,13 +328,13 @@ static void texts(void)
 		 ".global .f32 half = 0.5, more = 1e-1;\n.const .f64 two = 2.0;\n"
 		 ".global .u32 one = 1, none;\n.global .u64 where[2] = {0, generic(rows)+12};\n"
 		 ".section .debug_info { .b8 1, 2\n.b32 .debug_abbrev\n }\n",
-		 ".loc 1 3 0\n.pragma \"nounroll\";\n.reg .f32 %f<3>, %g;\n.reg .v2 .u32 %v;\n"
+		 ".loc 1 3 0\n.pragma \"nounroll\";\n.reg.f32 %f<3>,%g;\n.reg .v2 .u32 %v;\n"
 		 "ld.global.u64 %x, [where+8]; ld.global.u32 %o, [%x];\n" /* 3 */
 		 "ld.global.f32 %f0, [half]; fma.rn.f32 %f0, %f0, 4.0, 1.0;\n"
 		 "cvt.rzi.u32.f32 %a, %f0; mad.lo.u32 %o, %o, 10, %a;\n" /* 33 */
 		 "mov.v2.u32 %v, {%o, 7}; add.u32 %o, %v.x, %v.y;\n"	 /* 40 */
 		 "ld.global.u32 %a, [one]; add.u32 %o, %o, %a;\n"	 /* 41 */
-		 "sub.u32 %o, %o, 0x1U; mov.b32 %a, 0f3F800000; mov.u32 %b, 0b101;"
+		 "sub.u32 %o, %o, 0X1U; mov.b32 %a, 0f3F800000; mov.u32 %b, 0b101;"
 		 "add.u32 %o, %o, %b; setp.eq.u32 %p1, %a, 0x3f800000; @!%p1 mov.u32 %o, 0;",
 		 in, out);
 	EACH(k)
