@@ -105,7 +105,7 @@ grep -q 'the image is no PTX, no cubin and no fat binary' "$run/launch.txt" || f
 again
 printf '.version 6.0\nnonsense\n' >"$run/bad.ptx"
 launch "$run/bad.ptx" --function saxpy && fail "launch accepted PTX that does not compile"
-grep -q 'this is no PTX' "$run/launch.txt" || fail "$(cat "$run/launch.txt")"
+grep -q 'line 2: an unknown directive: nonsense' "$run/launch.txt" || fail "$(cat "$run/launch.txt")"
 again
 
 # A binary whose arrays take 64 GiB outside the partition is refused, with the reason.

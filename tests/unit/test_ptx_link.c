@@ -20,7 +20,7 @@ static const char function[] =
 	     "ld.global.u32 %r, [own]; add.u32 %r, %r, %a; } // the last line";
 static const char variable[] = HEAD ".visible .global .u32 x = 41;\n.global .u32 z[5];\n";
 
-static char log_text[100];
+static char log_text[200];
 
 static CUlink begin(void)
 {
