@@ -145,13 +145,43 @@ static void pack(struct ptx *p, struct instruction *first)
 	}
 }
 
+/* mov.vN VECTOR, {LIST}: FIRST becomes a mov for each element. */
+static void fill(struct ptx *p, struct instruction *first, const struct symbol *vector)
+{
+	struct instruction mov = *first;
+	struct operand list[8], to = {.kind = REGISTER};
+	uint32_t k;
+
+	if (!vector || vector->kind != VECTOR || vector->bytes != first->width)
+		ptx_stop(p, "no vector");
+	to.value = vector->value;
+	to.bits = vector->bits;
+	ptx_fits(p, &to, first->type.bits, false);
+	ptx_want(p, ",");
+	ptx_want(p, "{");
+	if (ptx_elements(p, list) != first->width)
+		ptx_stop(p, "another number of elements");
+	ptx_want(p, ";");
+	p->n_code--;
+	mov.n = 2;
+	mov.sources = 1;
+	mov.cut = first->type.mask;
+	for (k = 0; k < mov.width; k++, to.value++) {
+		if (!list[k].literal)
+			ptx_fits(p, &list[k], to.bits, false);
+		mov.operands[0] = to;
+		mov.operands[1] = list[k];
+		ptx_emit(p, &mov);
+	}
+}
+
 /* mov of a list, or of a vector. False: it is a plain one, whose operands begin at the next token.
  */
 static bool moves_list(struct ptx *p, struct instruction *i)
 {
 	const char *at = p->at;
-	struct symbol *s;
-	uint32_t bits = i->type.bits, k;
+	const struct symbol *s;
+	bool packs;
 
 	ptx_next(p);
 	s = ptx_find(p, p->token);
@@ -159,50 +189,19 @@ static bool moves_list(struct ptx *p, struct instruction *i)
 		unpack(p, i);
 		return true;
 	}
-	if (i->width == 1) {
-		i->operands[0] = s && s->kind == REGISTER
-					 ? (struct operand){REGISTER, s->value, 0, s->bits, 0, 0}
-					 : (struct operand){.kind = VALUE};
-		ptx_next(p);
-		if (ptx_is(p, ",") && *ptx_next(p) == '{') {
-			if (i->operands[0].kind != REGISTER)
-				ptx_stop(p, "no register");
-			ptx_fits(p, &i->operands[0], bits, false);
-			i->cut = i->type.mask;
-			pack(p, i);
-			return true;
-		}
+	if (i->width > 1) {
+		fill(p, i, s);
+		return true;
+	}
+	packs = s && s->kind == REGISTER && *ptx_next(p) == ',' && *ptx_next(p) == '{';
+	if (!packs) {
 		p->at = at;
 		return false;
 	}
-	/* mov.vN VECTOR, {LIST} */
-	if (!s || s->kind != VECTOR || s->bytes != i->width)
-		ptx_stop(p, "no vector");
-	ptx_fits(p, &(struct operand){.kind = REGISTER, .bits = s->bits}, bits, false);
-	{
-		struct instruction one = *i;
-		const uint64_t first = s->value;
-		struct operand list[8];
-
-		ptx_want(p, ",");
-		ptx_want(p, "{");
-		if (ptx_elements(p, list) != i->width)
-			ptx_stop(p, "another number of elements");
-		ptx_want(p, ";");
-		p->n_code--;
-		one.n = 2;
-		one.sources = 1;
-		one.cut = i->type.mask;
-		for (k = 0; k < one.width; k++) {
-			if (!list[k].literal)
-				ptx_fits(p, &list[k], bits, false);
-			one.operands[0] = (struct operand){.kind = REGISTER,
-							   .value = first + k,
-							   .bits = (uint8_t)bits};
-			one.operands[1] = list[k];
-			ptx_emit(p, &one);
-		}
-	}
+	i->operands[0] = (struct operand){.kind = REGISTER, .value = s->value, .bits = s->bits};
+	ptx_fits(p, &i->operands[0], i->type.bits, false);
+	i->cut = i->type.mask;
+	pack(p, i);
 	return true;
 }
 
