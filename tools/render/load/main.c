@@ -62,7 +62,7 @@ static bool read_options(int argc, char **argv, struct options *o)
 
 	while (r == 0 && (c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		if (c == SECONDS) {
-			r = number(optarg, 1, 86400, &o->seconds);
+			r = number(optarg, 1, 1000000, &o->seconds);
 		} else if (c == STEPS) {
 			r = number(optarg, 1, COMPUTE_STEPS, &o->steps);
 		} else if (c == DEEP) {
