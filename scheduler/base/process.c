@@ -24,10 +24,11 @@ int vgpu_process_read(uint32_t pid, struct vgpu_process *out)
 	text[n] = '\0';
 	/* The name, in brackets, may hold anything. State, parent, and the 22nd field follow. */
 	at = strrchr(text, ')');
-	if (!at || sscanf(at + 1,
-			  " %*c %" SCNu32 " %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-			  "%*d %*d %" SCNu64,
-			  &out->parent, &out->started) != 2)
+	if (!at ||
+	    sscanf(at + 1,
+		   " %*c %" SCNu32 " %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+		   "%*d %*d %" SCNu64,
+		   &out->parent, &out->started) != 2)
 		return -ESRCH;
 	return 0;
 }

@@ -42,7 +42,7 @@ struct gpu_config {
 	char device[160];
 	char layout[16];
 	char policy[32];
-	char pool[32]; /* which domains may claim instead of the GPU; "": none */
+	char pool[32];	/* which domains may claim instead of the GPU; "": none */
 	char door[108]; /* vulkan:DEVICE: path of its socket */
 	int64_t vfs, pf_reserve_mib, interrupts, gpu_reset, realtime, spin_us;
 	int64_t min_slice_us, switch_least_us, grace_ms, window_max_ms, lone_slice_ms, debt_cap_ms;

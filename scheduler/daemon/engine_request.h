@@ -77,8 +77,8 @@ struct engine_snapshot {
 	bool realtime;	/* SCHED_FIFO was granted */
 };
 
-/* SEAT: the VF of EVENT is given to process `code`, which started at `value`, with memory.size bytes
- * of memory. */
+/* SEAT: the VF of EVENT is given to process `code`, which started at `value`, with memory.size
+ * bytes of memory. */
 enum engine_ask { ENGINE_EVENT = 0, ENGINE_SNAPSHOT, ENGINE_MEMORY, ENGINE_SEAT };
 
 /*

@@ -136,8 +136,7 @@ static void give_seat(struct engine *e, struct engine_request *request)
 
 	if (e->ops->seats)
 		request->result = e->ops->seats->give(e->driver, event->vf, event->code,
-						      (uint64_t)event->value,
-						      request->memory.size);
+						      (uint64_t)event->value, request->memory.size);
 	else
 		engine_refuse(request, -EOPNOTSUPP, "programs cannot have VFs of this GPU");
 }

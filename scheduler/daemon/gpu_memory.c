@@ -319,7 +319,8 @@ static int finish_piece(struct gpu_memory *h, vgpu_nsec now)
 {
 	struct gpu_memory_piece *p = &h->piece;
 	bool failed = false;
-	/* A GPU without that face has no memory of vgpud's, so nothing is ever cleared or copied. */
+	/* A GPU without that face has no memory of vgpud's, so nothing is ever cleared or copied.
+	 */
 	int r = h->ops ? h->ops->busy(h->driver, &failed) : 0;
 
 	if (r > 0)

@@ -11,7 +11,6 @@
 #include "log.h"
 #include "put.h"
 #include "travel.h"
-#include "program.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/file.h"
 #include "vgpu/param.h"
@@ -104,8 +103,10 @@ static struct json_object *to_json(struct control *control)
 			json_object_object_add(o, "hung", json_object_new_boolean(l->hung));
 			json_object_object_add(o, "attached", json_object_new_boolean(l->attached));
 			json_object_object_add(o, "process", json_object_new_int64(l->process));
-			json_object_object_add(o, "started", json_object_new_int64((int64_t)l->started));
-			json_object_object_add(o, "memory_bytes", json_object_new_int64((int64_t)l->memory));
+			json_object_object_add(o, "started",
+					       json_object_new_int64((int64_t)l->started));
+			json_object_object_add(o, "memory_bytes",
+					       json_object_new_int64((int64_t)l->memory));
 			json_object_object_add(o, "claimed", json_object_get(l->claimed));
 			put_text(o, "claimed_policy", l->claimed_policy);
 			json_object_object_add(o, "params",
@@ -239,10 +240,11 @@ static bool load_one(struct control *control, struct json_object *o)
 		hold_begin(gpu, (uint32_t)vf);
 	}
 	claimed_look(gpu, (uint32_t)vf);
-	if (number_of(o, "process") > 0) {
+	if (number_of(o, "process") > 0) { /* programs_look() finds it, or ends the lease */
+		l->process = (uint32_t)number_of(o, "process");
+		l->started = (uint64_t)number_of(o, "started");
 		l->memory = (uint64_t)number_of(o, "memory_bytes");
-		program_found(gpu, (uint32_t)vf, (uint32_t)number_of(o, "process"),
-			      (uint64_t)number_of(o, "started"));
+		l->pidfd = -1;
 	}
 	return true;
 }

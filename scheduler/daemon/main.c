@@ -15,6 +15,7 @@
  *   outgoing.c         what VMs would take to another host
  *   incoming.c         VMs that come with the state of their VFs
  *   history.c          the methods that show what has happened
+ *   program.c          programs on this host that have VFs
  *   policy_methods.c   the methods policy.*, and vf.set
  *   policy_explain.c   what a policy promises, or would promise
  *   config_methods.c   the methods config.*

@@ -92,43 +92,32 @@ static bool there_is_one(const struct control *control, const char *name)
 	return false;
 }
 
-int program_start_begin(struct control *control, struct call *call, struct vgpu_error *err)
+static void on_given(struct call *call)
 {
-	struct reservation *job = reserve_new(call);
-	struct gpu *gpu;
-	uint32_t vf;
-	int r;
+	struct lease *l = &call->gpu->leases[call->vf];
 
-	if (!job)
-		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	r = read_claim(call, &job->claim, err);
-	if (r < 0)
-		return r;
-	if (!there_is_one(control, job->claim.vfs[0].gpu))
-		return vgpu_error_set(err, -ENOENT,
-				      "%s%sno GPU for programs: configure one with \"device = "
-				      "vulkan:NAME\"",
-				      job->claim.vfs[0].gpu, job->claim.vfs[0].gpu[0] ? ": " : "");
-	if (lease_find(control, &job->claim, NULL, &gpu, &vf))
-		return vgpu_error_set(err, -EEXIST, "this process has VF %u of %s already", vf,
-				      gpu->config->name);
-	job->mode = RESERVE_START;
-	reserve_begin(call);
-	return 0;
+	/* A GPU that is lost is asked again. */
+	if (l->process && l->process == call->request.event.code)
+		l->seat = call->request.result == 0 ? SEAT_GIVEN : SEAT_NONE;
+	call_drop(call);
 }
 
-static void give(struct gpu *gpu, uint32_t vf, uint32_t process, uint64_t started)
+/* Tells the engine who has the VF. */
+static void give(struct gpu *gpu, uint32_t vf)
 {
+	const struct lease *l = &gpu->leases[vf];
 	struct call *call = call_new(gpu->control, gpu);
 
 	if (!call)
 		return;
-	call->then = call_drop;
+	gpu->leases[vf].seat = SEAT_ASKED;
+	call->vf = vf;
+	call->then = on_given;
 	call->request.ask = ENGINE_SEAT;
 	call->request.event.vf = vf;
-	call->request.event.code = process;
-	call->request.event.value = (int64_t)started;
-	call->request.memory.size = gpu->leases[vf].memory;
+	call->request.event.code = l->process;
+	call->request.event.value = (int64_t)l->started;
+	call->request.memory.size = l->memory;
 	call_queue(call);
 }
 
@@ -141,12 +130,14 @@ static void end(struct gpu *gpu, uint32_t vf)
 	if (l->process)
 		vgpu_close(&l->pidfd);
 	l->process = 0;
+	l->started = 0;
 	l->memory = 0;
-	give(gpu, vf, 0, 0);
+	give(gpu, vf);
 	vm_end_lease(gpu, vf);
 }
 
-void program_began(struct call *call)
+/* The call's reservation has its VF: gives it to the process, and answers. */
+static void began(struct call *call)
 {
 	const struct claim *claim = &call->reservation->claim;
 	struct control *control = call->control;
@@ -170,7 +161,7 @@ void program_began(struct call *call)
 	l->pidfd = fd;
 	l->memory = claim->vfs[0].memory;
 	leases_save(control);
-	give(gpu, vf, l->process, l->started);
+	give(gpu, vf);
 	answer = json_object_new_object();
 	put_text(answer, "gpu", gpu->config->name);
 	put_int(answer, "vf", vf);
@@ -178,19 +169,42 @@ void program_began(struct call *call)
 	call_answer(call, answer);
 }
 
-void program_found(struct gpu *gpu, uint32_t vf, uint32_t process, uint64_t started)
+int program_start_begin(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	struct reservation *job = reserve_new(call);
+	struct gpu *gpu;
+	uint32_t vf;
+	int r;
+
+	if (!job)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	r = read_claim(call, &job->claim, err);
+	if (r < 0)
+		return r;
+	if (!there_is_one(control, job->claim.vfs[0].gpu))
+		return vgpu_error_set(err, -ENOENT,
+				      "%s%sno GPU for programs: configure one with \"device = "
+				      "vulkan:NAME\"",
+				      job->claim.vfs[0].gpu, job->claim.vfs[0].gpu[0] ? ": " : "");
+	if (lease_find(control, &job->claim, NULL, &gpu, &vf))
+		return vgpu_error_set(err, -EEXIST, "this process has VF %u of %s already", vf,
+				      gpu->config->name);
+	job->mode = RESERVE_START;
+	job->done = began;
+	reserve_begin(call);
+	return 0;
+}
+
+/* A lease of an earlier vgpud: the process has the VF again, or the lease is over. */
+static bool find(struct gpu *gpu, uint32_t vf)
 {
 	struct lease *l = &gpu->leases[vf];
-	int fd = open_process(process, started);
 
-	if (fd < 0) {
-		end(gpu, vf);
-		return;
-	}
-	l->process = process;
-	l->started = started;
-	l->pidfd = fd;
-	give(gpu, vf, process, started);
+	if (l->pidfd < 0)
+		l->pidfd = open_process(l->process, l->started);
+	if (l->pidfd >= 0 && l->seat == SEAT_NONE && !engine_trouble(gpu->engine))
+		give(gpu, vf);
+	return l->pidfd >= 0;
 }
 
 static void look(struct gpu *gpu, bool *any)
@@ -201,6 +215,11 @@ static void look(struct gpu *gpu, bool *any)
 	for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
 		if (!gpu->leases[vf].process)
 			continue;
+		if (!find(gpu, vf)) {
+			end(gpu, vf);
+			*any = true;
+			continue;
+		}
 		of[n] = vf;
 		fds[n++] = (struct pollfd){.fd = gpu->leases[vf].pidfd, .events = POLLIN};
 	}

@@ -12,7 +12,6 @@
 #include "fit.h"
 #include "hold.h"
 #include "lease.h"
-#include "program.h"
 #include "live.h"
 #include "log.h"
 #include "memory_methods.h"
@@ -599,8 +598,8 @@ static void on_snapshot(struct call *call)
 	if (job->mode != RESERVE_ASK)
 		vm_take(call->gpu, job->vf, &job->claim, claimed,
 			job->mode == RESERVE_RUNNING || job->claim.process ? LEASE_RUNNING
-			: comes(job, claimed)	     ? LEASE_INCOMING
-						     : LEASE_RESERVED);
+			: comes(job, claimed)				   ? LEASE_INCOMING
+									   : LEASE_RESERVED);
 	from = travel_of(&job->travel, claimed->name);
 	if (job->mode == RESERVE_INCOMING && from)
 		call->gpu->leases[job->vf].owed = from->owed;
@@ -664,8 +663,8 @@ static void next_candidate(struct call *call)
 		if (job->reserved)
 			control->refusals.granted[requests[job->mode]]++;
 		forget_live(control, job);
-		if (job->claim.process) {
-			program_began(call);
+		if (job->done) {
+			job->done(call);
 			return;
 		}
 		leases_save(control);

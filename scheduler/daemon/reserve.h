@@ -37,9 +37,11 @@ struct reservation {
 	/* by VFs of the claim: live parameters that the VF has had, and their policy, else NULL */
 	const struct vgpu_policy_ops *former_policy[CLAIM_MAX_VFS];
 	int64_t former[CLAIM_MAX_VFS][VGPU_MAX_PARAMS];
-	bool over;		   /* the VM has ended meanwhile */
-	struct booking *booking;   /* the question that waits for its answer; else NULL */
-	int32_t on[CLAIM_MAX_VFS]; /* by VFs of the claim: GPU that is booked, or BOOKED_ANY */
+	bool over; /* the VM has ended meanwhile */
+	void (*done)(
+		struct call *call); /* goes on when all is reserved; NULL: the call is answered */
+	struct booking *booking;    /* the question that waits for its answer; else NULL */
+	int32_t on[CLAIM_MAX_VFS];  /* by VFs of the claim: GPU that is booked, or BOOKED_ANY */
 	vgpu_vf_set picked[CONFIG_MAX_GPUS]; /* RESERVE_ASK */
 	struct policy_values *dry;  /* RESERVE_ASK: what each GPU's VFs would have; else NULL */
 	vgpu_vf_set tried;	    /* VFs of this GPU that could not grow */

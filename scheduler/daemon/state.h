@@ -31,11 +31,12 @@ struct lease {
 	bool hung;	      /* on_hang is due, and vgpud-libvirt has not fetched it yet */
 	/* Of a program, which takes a VM's place (program.h): its process; 0: it is a VM. */
 	uint32_t process;
-	uint64_t started; /* vgpu/process.h */
-	uint64_t memory; /* that it claims, bytes */
-	int pidfd;
-	bool attached;	      /* the VM's XML, as last seen, has the VF as a PCI device */
-	char said[160];	      /* why its changed claim was refused, as last logged */
+	uint64_t started;				     /* vgpu/process.h */
+	uint64_t memory;				     /* that it claims, bytes */
+	int pidfd;					     /* -1: not opened yet */
+	enum { SEAT_NONE = 0, SEAT_ASKED, SEAT_GIVEN } seat; /* what the engine knows of it */
+	bool attached;	/* the VM's XML, as last seen, has the VF as a PCI device */
+	char said[160]; /* why its changed claim was refused, as last logged */
 	/* What it claims of the policy (claimed.h), by name, NULL: not known; which policy, "":
 	 * any; and what of that is not in force, as last logged. */
 	struct json_object *claimed;

@@ -71,7 +71,7 @@ struct claim {
 	struct claim_hostdev hostdevs[CLAIM_MAX_HOSTDEVS];
 	uint32_t process; /* a program's, which is no domain; 0: it is one */
 	uint64_t started; /* of the process, vgpu/process.h */
-	bool stays; /* its QEMU refuses to migrate and to save it: docs/domain.md says how */
+	bool stays;	  /* its QEMU refuses to migrate and to save it: docs/domain.md says how */
 };
 
 /* Whether a domain's XML may have a claim: a quick look, which most domains fail. */

@@ -7,14 +7,8 @@
 #include "vgpu/driver.h"
 
 const struct vgpu_driver_ops *const vgpu_drivers[] = {
-	&vgpu_gpuiov_driver,
-	&vgpu_xe_driver,
-	&vgpu_gim_driver,
-	&vgpu_nvidia_driver,
-	&vgpu_gated_driver,
-	&vgpu_null_driver,
-	&vgpu_null_firmware_driver,
-	NULL,
+	&vgpu_gpuiov_driver, &vgpu_xe_driver,	&vgpu_gim_driver,	    &vgpu_nvidia_driver,
+	&vgpu_gated_driver,  &vgpu_null_driver, &vgpu_null_firmware_driver, NULL,
 };
 
 /* The form after F of driver *D, of all drivers; NULL: there is none. */

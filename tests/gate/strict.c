@@ -131,8 +131,8 @@ static void finish(uint32_t q, struct batch *b)
 
 	for (i = 0; i < b->n_commands; i++) {
 		if (((n + i) & (n + i - 1)) == 0)
-			gpu.executed[q] = realloc(gpu.executed[q],
-						  (2 * (n + i) + 2) * sizeof(uint32_t));
+			gpu.executed[q] =
+				realloc(gpu.executed[q], (2 * (n + i) + 2) * sizeof(uint32_t));
 		gpu.executed[q][n + i] = b->commands[i];
 	}
 	gpu.n_executed[q] += b->n_commands;
@@ -201,7 +201,8 @@ static void check_wait(struct sync *s)
 {
 	if (s->timeline)
 		return;
-	RULE(s->pending, "VUID 03238: a wait for a binary semaphore whose signal was not submitted");
+	RULE(s->pending,
+	     "VUID 03238: a wait for a binary semaphore whose signal was not submitted");
 	s->pending = false;
 }
 
@@ -242,8 +243,8 @@ static struct batch *new_batch(uint32_t waits, uint32_t commands, uint32_t signa
 
 static struct batch *batch1(const VkSubmitInfo *s)
 {
-	struct batch *b = new_batch(s->waitSemaphoreCount, s->commandBufferCount,
-				    s->signalSemaphoreCount);
+	struct batch *b =
+		new_batch(s->waitSemaphoreCount, s->commandBufferCount, s->signalSemaphoreCount);
 	const VkTimelineSemaphoreSubmitInfo *t = NULL;
 	const VkBaseInStructure *c;
 	uint32_t i;
@@ -263,10 +264,10 @@ static struct batch *batch1(const VkSubmitInfo *s)
 		}
 	}
 	for (i = 0; i < s->waitSemaphoreCount; i++)
-		b->waits[i] = (struct point){(struct sync *)s->pWaitSemaphores[i],
-					     t && t->waitSemaphoreValueCount
-						     ? t->pWaitSemaphoreValues[i]
-						     : 0};
+		b->waits[i] =
+			(struct point){(struct sync *)s->pWaitSemaphores[i],
+				       t && t->waitSemaphoreValueCount ? t->pWaitSemaphoreValues[i]
+								       : 0};
 	for (i = 0; i < s->commandBufferCount; i++)
 		b->commands[i] = ((struct handle *)s->pCommandBuffers[i])->number;
 	for (i = 0; i < s->signalSemaphoreCount; i++)
@@ -290,8 +291,7 @@ static struct batch *batch2(const VkSubmitInfo2 *s)
 		b->waits[i] = (struct point){(struct sync *)s->pWaitSemaphoreInfos[i].semaphore,
 					     s->pWaitSemaphoreInfos[i].value};
 	for (i = 0; i < s->commandBufferInfoCount; i++)
-		b->commands[i] =
-			((struct handle *)s->pCommandBufferInfos[i].commandBuffer)->number;
+		b->commands[i] = ((struct handle *)s->pCommandBufferInfos[i].commandBuffer)->number;
 	for (i = 0; i < s->signalSemaphoreInfoCount; i++)
 		b->signals[i] = (struct point){(struct sync *)s->pSignalSemaphoreInfos[i].semaphore,
 					       s->pSignalSemaphoreInfos[i].value};
@@ -335,8 +335,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL queue_submit2(VkQueue q, uint32_t n, const
 /* Waits until COND, for at most TIMEOUT. */
 #define AWAIT(cond, timeout)                                                                       \
 	({                                                                                         \
-		vgpu_nsec limit_ = vgpu_now() + ((timeout) > 1000 * VGPU_SEC ? 1000 * VGPU_SEC     \
-									     : (timeout));         \
+		vgpu_nsec limit_ =                                                                 \
+			vgpu_now() + ((timeout) > 1000 * VGPU_SEC ? 1000 * VGPU_SEC : (timeout));  \
 		struct timespec at_ = {(time_t)(limit_ / VGPU_SEC), (long)(limit_ % VGPU_SEC)};    \
 		pthread_mutex_lock(&gpu.lock);                                                     \
 		while (!(cond) && vgpu_now() < limit_)                                             \
@@ -361,7 +361,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL device_wait_idle(VkDevice d)
 	return VK_SUCCESS;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL create_semaphore(VkDevice d, const VkSemaphoreCreateInfo *info,
+static VKAPI_ATTR VkResult VKAPI_CALL create_semaphore(VkDevice d,
+						       const VkSemaphoreCreateInfo *info,
 						       const VkAllocationCallbacks *a,
 						       VkSemaphore *out)
 {
@@ -457,7 +458,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL wait_semaphores(VkDevice d, const VkSemaph
 	return AWAIT(all_reached(info), timeout) ? VK_SUCCESS : VK_TIMEOUT;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL signal_semaphore(VkDevice d, const VkSemaphoreSignalInfo *info)
+static VKAPI_ATTR VkResult VKAPI_CALL signal_semaphore(VkDevice d,
+						       const VkSemaphoreSignalInfo *info)
 {
 	struct sync *s = (struct sync *)info->semaphore;
 
@@ -508,7 +510,8 @@ static VKAPI_ATTR void VKAPI_CALL get_device_queue(VkDevice d, uint32_t family, 
 /* Instances and devices. */
 
 static VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo *info,
-						      const VkAllocationCallbacks *a, VkInstance *out)
+						      const VkAllocationCallbacks *a,
+						      VkInstance *out)
 {
 	(void)a;
 	RULE(info->pApplicationInfo && info->pApplicationInfo->apiVersion >= VK_API_VERSION_1_2,
@@ -666,7 +669,8 @@ bool strict_open(struct strict *s, PFN_vkGetInstanceProcAddr gipa, PFN_vkGetDevi
 				     .pNext = &chain};
 	VkLayerDeviceLink device_link = {.pfnNextGetInstanceProcAddr = of_instance,
 					 .pfnNextGetDeviceProcAddr = of_device};
-	VkLayerDeviceCreateInfo device_chain = {.sType = VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO,
+	VkLayerDeviceCreateInfo device_chain = {.sType =
+							VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO,
 						.function = VK_LAYER_LINK_INFO,
 						.u.pLayerInfo = &device_link};
 	VkDeviceCreateInfo device_info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
@@ -685,7 +689,8 @@ bool strict_open(struct strict *s, PFN_vkGetInstanceProcAddr gipa, PFN_vkGetDevi
 	}
 	pthread_create(&gpu.engine, NULL, engine, NULL);
 	*s = (struct strict){.gipa = gipa, .gdpa = gdpa};
-	if (((PFN_vkCreateInstance)gipa(NULL, "vkCreateInstance"))(&info, NULL, &s->instance) != 0 ||
+	if (((PFN_vkCreateInstance)gipa(NULL, "vkCreateInstance"))(&info, NULL, &s->instance) !=
+		    0 ||
 	    ((PFN_vkEnumeratePhysicalDevices)gipa(s->instance, "vkEnumeratePhysicalDevices"))(
 		    s->instance, &n, &s->physical) != 0 ||
 	    n != 1 ||

@@ -170,12 +170,12 @@ static VkResult submit_one(const struct plan *p, uint32_t i)
 		stages[k] = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
 		waits[k] = (VkSemaphoreSubmitInfo){
 			VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO, NULL, w[k], wv[k],
-			VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, 0};
+			VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,	 0};
 	}
 	for (k = 0; k < m; k++)
 		signals[k] = (VkSemaphoreSubmitInfo){
 			VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO, NULL, g[k], gv[k],
-			VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, 0};
+			VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,	 0};
 	VkSubmitInfo2 two = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO_2,
 			     .waitSemaphoreInfoCount = n,
 			     .pWaitSemaphoreInfos = waits,
@@ -183,7 +183,8 @@ static VkResult submit_one(const struct plan *p, uint32_t i)
 			     .pCommandBufferInfos = &c,
 			     .signalSemaphoreInfoCount = m,
 			     .pSignalSemaphoreInfos = signals};
-	VkTimelineSemaphoreSubmitInfo t = {.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
+	VkTimelineSemaphoreSubmitInfo t = {.sType =
+						   VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
 					   .waitSemaphoreValueCount = n,
 					   .pWaitSemaphoreValues = wv,
 					   .signalSemaphoreValueCount = m,
@@ -485,8 +486,8 @@ static void test_memory(void)
 
 	atomic_store(&pages.seat->memory, 100u << 20);
 	open_all(true);
-	((PFN_vkGetPhysicalDeviceMemoryProperties)gipa(
-		s.instance, "vkGetPhysicalDeviceMemoryProperties"))(s.physical, &p);
+	((PFN_vkGetPhysicalDeviceMemoryProperties)
+		 gipa(s.instance, "vkGetPhysicalDeviceMemoryProperties"))(s.physical, &p);
 	CU_ASSERT_EQUAL(p.memoryHeaps[0].size, 100u << 20);
 	CU_ASSERT_EQUAL(p.memoryHeaps[1].size, UINT64_C(16) << 30);
 	CU_ASSERT_EQUAL(allocate(60u << 20, 0, &a), VK_SUCCESS);
@@ -511,8 +512,9 @@ static void test_extensions(void)
 
 	open_all(true);
 	CU_ASSERT_EQUAL(((PFN_vkEnumerateDeviceExtensionProperties)gipa(
-				s.instance, "vkEnumerateDeviceExtensionProperties"))(s.physical, NULL,
-										     &n, list),
+				s.instance, "vkEnumerateDeviceExtensionProperties"))(s.physical,
+										     NULL, &n,
+										     list),
 			VK_SUCCESS);
 	CU_ASSERT_EQUAL(n, 1);
 	CU_ASSERT_STRING_EQUAL(list[0].extensionName, "VK_KHR_maintenance3");
@@ -525,7 +527,8 @@ static void test_entries(void)
 {
 	static const char *const of_hidden[] = {"vkQueueSetPerformanceConfigurationINTEL",
 						"vkQueueSignalReleaseImageANDROID",
-						"vkQueueNotifyOutOfBandNV", "vkQueueSetPerfHintQCOM"};
+						"vkQueueNotifyOutOfBandNV",
+						"vkQueueSetPerfHintQCOM"};
 	const struct entry *e;
 	char line[512], name[128];
 	bool known;
@@ -560,11 +563,16 @@ static void test_entries(void)
 }
 
 static const struct test tests[] = {
-	{"shut", test_shut},	       {"empty fence", test_empty_fence},
-	{"failures", test_failures},   {"destroy", test_destroy},
-	{"export", test_export},       {"chains", test_chains},
-	{"memory", test_memory},       {"extensions", test_extensions},
-	{"entries", test_entries},     {"random", test_random},
+	{"shut", test_shut},
+	{"empty fence", test_empty_fence},
+	{"failures", test_failures},
+	{"destroy", test_destroy},
+	{"export", test_export},
+	{"chains", test_chains},
+	{"memory", test_memory},
+	{"extensions", test_extensions},
+	{"entries", test_entries},
+	{"random", test_random},
 	{NULL, NULL},
 };
 

@@ -67,6 +67,17 @@ ends_right $c c
 [ "$(jq .memory_mib "$run/c.json")" = 48 ] || fail "a program with 64 MiB, of which it uses one buffer, got $(cat "$run/c.json")"
 await 30 free_again 1
 
+# Below the layer, the Vulkan validation layer sees what the driver gets, and finds nothing: while the gate opens and shuts, because
+# the other two always have work.
+if [ -e /usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json ]; then
+	VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation start v --gpu gpu0 --weight 30 -- "$load" --seconds 3 --steps 500 --deep 4; v=$started
+	ends_right $v v
+	! grep -qE 'VUID|Validation' "$run/v.log" "$run/v.json" || fail "the validation layer: $(cat "$run/v.log" "$run/v.json")"
+	await 30 free_again 1
+else
+	echo "not run: the validation layer is missing (Debian: vulkan-validationlayers)"
+fi
+
 # Refusals are printed before anything starts, and name what to do.
 refused() { # TEXT OPTIONS...
 	local text=$1

@@ -106,8 +106,10 @@ static void go(vgpu_nsec by)
 
 static int open_driver(void)
 {
-	struct vgpu_driver_config config = {
-		.device = "vulkan:test device", .n_vfs = VFS, .door = door, .sizes = {64u << 20}};
+	struct vgpu_driver_config config = {.device = "vulkan:test device",
+					    .n_vfs = VFS,
+					    .door = door,
+					    .sizes = {64u << 20}};
 	struct vgpu_error err = {""};
 	int r;
 
@@ -445,8 +447,8 @@ static void test_names(void)
 }
 
 static const struct test tests[] = {
-	{"names", test_names}, {"gate", test_gate},   {"walls", test_walls},
-	{"door", test_door},   {"hang", test_hang},   {"flood", test_flood},
+	{"names", test_names},	     {"gate", test_gate}, {"walls", test_walls},
+	{"door", test_door},	     {"hang", test_hang}, {"flood", test_flood},
 	{"adoption", test_adoption}, {NULL, NULL},
 };
 

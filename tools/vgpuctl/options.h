@@ -29,7 +29,7 @@ enum {
 	TAKES_HOST = 1 << 17,
 	TAKES_SOCKET = 1 << 18,
 	TAKES_PROVIDER = 1 << 19,
-	TAKES_CSV = 1 << 20, /* -o csv */
+	TAKES_CSV = 1 << 20,   /* -o csv */
 	TAKES_CLAIM = 1 << 21, /* --weight, --guarantee, --limit, --memory */
 };
 

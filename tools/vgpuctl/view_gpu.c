@@ -50,8 +50,9 @@ static void preemption(struct json_object *o)
 		{"block", "between the thread blocks of a GPU kernel"},
 		{"hard", "at any instruction; the work resumes there"},
 		{"soft", "soft: stopped work goes on with the shortest time slice"},
-		{"submission", "between submissions; a program whose submission does not end within "
-			       "grace_ms is ended"},
+		{"submission",
+		 "between submissions; a program whose submission does not end within "
+		 "grace_ms is ended"},
 		{"kill", "none: work that does not end in time is killed and its VF reset"},
 	};
 	const char *level = get_text(o, "preemption"), *says = level;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The door: a socket at which processes with the layer ask for the pages of their VF, and the thread
- * that answers, to which nobody else waits. It reads nothing that they send. Whose VF it is follows
- * from what the kernel says of the process: it, or an ancestor, is the VF's owner.
+ * The door: a socket at which processes with the layer ask for the pages of their VF, and the
+ * thread that answers, to which nobody else waits. It reads nothing that they send. Whose VF it is
+ * follows from what the kernel says of the process: it, or an ancestor, is the VF's owner.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -114,15 +114,17 @@ static bool let_in(struct vgpu_driver *d, int fd, uint32_t pid, int pidfd,
 	uint32_t vf = vf_of(d, pid), of_vf, place;
 
 	if (vf == VGPU_NO_VF) {
-		say(welcome, EPERM, "it was not started by \"vgpuctl run\", or its VF was taken away");
+		say(welcome, EPERM,
+		    "it was not started by \"vgpuctl run\", or its VF was taken away");
 		return false;
 	}
 	place = free_place(d, vf, &of_vf);
 	if (place == GATED_WORKERS || of_vf >= GATED_OF_VF) {
 		say(welcome, EBUSY,
-		    of_vf >= GATED_OF_VF
-			    ? "its VF has 16 processes that use Vulkan already, the most that there can be"
-			    : "the GPU has 64 processes that use Vulkan already, the most that there can be");
+		    of_vf >= GATED_OF_VF ? "its VF has 16 processes that use Vulkan already, the "
+					   "most that there can be"
+					 : "the GPU has 64 processes that use Vulkan already, the "
+					   "most that there can be");
 		return false;
 	}
 	if (furnish(d, place, vf, pidfd) < 0) {

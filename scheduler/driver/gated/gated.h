@@ -2,8 +2,9 @@
 /*
  * Gated GPUs: any GPU with a Vulkan driver. A VF is a seat: programs on the host that have it, and
  * their descendants, carry a Vulkan layer (tools/render/layer) that holds what they submit while
- * the VF's gate is shut. RUN opens the gate. IDLE shuts it, and is done when nothing that was let in
- * is under way. A reset ends the VF's processes. vgpu/gate.h has the pages that both sides share.
+ * the VF's gate is shut. RUN opens the gate. IDLE shuts it, and is done when nothing that was let
+ * in is under way. A reset ends the VF's processes. vgpu/gate.h has the pages that both sides
+ * share.
  *
  * open.c makes the pages, or adopts them; door.c is the thread that hands them to processes;
  * workers.c knows the processes; driver.c has the faces.
@@ -37,7 +38,7 @@ struct gated_worker {
 	int fd, bell, pidfd; /* its page's */
 	struct gate_worker *page;
 	/* Owned by the engine thread. */
-	vgpu_nsec bell_at; /* when the bell would have been rung enough */
+	vgpu_nsec bell_at;  /* when the bell would have been rung enough */
 	vgpu_nsec rearm_at; /* VGPU_NEVER: the bell is heard */
 };
 
@@ -84,7 +85,8 @@ int gated_open(struct vgpu_driver **out, const struct vgpu_driver_config *config
 	       struct vgpu_driver_caps *caps, struct vgpu_driver_found *found,
 	       vgpu_event_sink *sink, void *data, struct vgpu_error *err);
 void gated_close(struct vgpu_driver *d, bool lost);
-/* Makes a page of zeros, sealed at its size, and maps it at *MAP. Returns its descriptor, or -errno. */
+/* Makes a page of zeros, sealed at its size, and maps it at *MAP. Returns its descriptor, or
+ * -errno. */
 int gated_make_page(const char *name, void **map);
 /* Puts the worker's descriptors into the store, or removes them. */
 void gated_keep_worker(struct vgpu_driver *d, uint32_t place);

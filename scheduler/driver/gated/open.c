@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the pages of a gated GPU, or adopts them. The store (vfio/store.h) keeps them over a restart
- * of vgpud: gates stay as they are, and the next vgpud finds who has which VF, and what is under way.
+ * Makes the pages of a gated GPU, or adopts them. The store (vfio/store.h) keeps them over a
+ * restart of vgpud: gates stay as they are, and the next vgpud finds who has which VF, and what is
+ * under way.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -311,9 +312,10 @@ int gated_open(struct vgpu_driver **out, const struct vgpu_driver_config *config
 	int r;
 
 	if (config->host > 0)
-		return vgpu_error_set(err, -EOPNOTSUPP,
-				      "host_memory_mib: the memory of this GPU is its driver's: leave "
-				      "the key out");
+		return vgpu_error_set(
+			err, -EOPNOTSUPP,
+			"host_memory_mib: the memory of this GPU is its driver's: leave "
+			"the key out");
 	d = make(config, sink, data);
 	if (!d)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");

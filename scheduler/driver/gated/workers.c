@@ -139,8 +139,9 @@ bool gated_has_work(const struct vgpu_driver *d, uint32_t vf)
 	uint32_t i;
 
 	for (i = 0; i < GATED_WORKERS; i++)
-		has |= is_of(&d->workers[i], vf) && (atomic_load(&d->workers[i].page->work) > 0 ||
-						     atomic_load(&d->workers[i].page->in_flight) > 0);
+		has |= is_of(&d->workers[i], vf) &&
+		       (atomic_load(&d->workers[i].page->work) > 0 ||
+			atomic_load(&d->workers[i].page->in_flight) > 0);
 	return has;
 }
 

@@ -27,7 +27,7 @@
 
 struct gate_seat {
 	uint32_t magic, version;
-	_Atomic uint32_t gate; /* a futex; odd: open. Goes up by one each time */
+	_Atomic uint32_t gate;	     /* a futex; odd: open. Goes up by one each time */
 	_Atomic uint32_t generation; /* of the VF: one more at each reset */
 	_Atomic uint64_t memory;     /* device memory that its workers may have, bytes; 0: all */
 	char device[GATE_DEVICE];

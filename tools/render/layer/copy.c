@@ -59,13 +59,12 @@ static void copy_group(struct arena *a, const void **chain, const VkDeviceGroupS
 {
 	VkDeviceGroupSubmitInfo g = *from;
 
-	g.pWaitSemaphoreDeviceIndices = copy(a, g.pWaitSemaphoreDeviceIndices, g.waitSemaphoreCount,
-					     0, sizeof(uint32_t));
+	g.pWaitSemaphoreDeviceIndices =
+		copy(a, g.pWaitSemaphoreDeviceIndices, g.waitSemaphoreCount, 0, sizeof(uint32_t));
 	g.pCommandBufferDeviceMasks =
 		copy(a, g.pCommandBufferDeviceMasks, g.commandBufferCount, 0, sizeof(uint32_t));
-	g.pSignalSemaphoreDeviceIndices =
-		copy(a, g.pSignalSemaphoreDeviceIndices, g.signalSemaphoreCount, more,
-		     sizeof(uint32_t));
+	g.pSignalSemaphoreDeviceIndices = copy(a, g.pSignalSemaphoreDeviceIndices,
+					       g.signalSemaphoreCount, more, sizeof(uint32_t));
 	g.signalSemaphoreCount += more;
 	link_in(a, chain, &g, sizeof(g));
 }
@@ -74,7 +73,8 @@ static void copy_timeline(struct arena *a, const void **chain, const VkSubmitInf
 			  const VkTimelineSemaphoreSubmitInfo *from, uint32_t more,
 			  uint64_t **done_value)
 {
-	VkTimelineSemaphoreSubmitInfo t = {.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
+	VkTimelineSemaphoreSubmitInfo t = {
+		.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
 	uint64_t *values;
 
 	if (from && from->waitSemaphoreValueCount) {
@@ -110,7 +110,8 @@ static const void *copy_chain(struct arena *a, const VkSubmitInfo *s, uint32_t m
 
 			link_in(a, &chain, &p, sizeof(p));
 		} else if (b->sType == VK_STRUCTURE_TYPE_PERFORMANCE_QUERY_SUBMIT_INFO_KHR) {
-			VkPerformanceQuerySubmitInfoKHR p = *(const VkPerformanceQuerySubmitInfoKHR *)b;
+			VkPerformanceQuerySubmitInfoKHR p =
+				*(const VkPerformanceQuerySubmitInfoKHR *)b;
 
 			link_in(a, &chain, &p, sizeof(p));
 		} else {
@@ -163,8 +164,8 @@ static struct op *fill_submit(struct arena *a, const struct op *from, VkSemaphor
 
 		more = from->works && i + 1 == from->n;
 		s.pNext = copy_chain(a, &s, more, &done_value);
-		s.pWaitSemaphores = copy(a, s.pWaitSemaphores, s.waitSemaphoreCount, 0,
-					 sizeof(VkSemaphore));
+		s.pWaitSemaphores =
+			copy(a, s.pWaitSemaphores, s.waitSemaphoreCount, 0, sizeof(VkSemaphore));
 		s.pWaitDstStageMask = copy(a, s.pWaitDstStageMask, s.waitSemaphoreCount, 0,
 					   sizeof(VkPipelineStageFlags));
 		s.pCommandBuffers = copy(a, s.pCommandBuffers, s.commandBufferCount, 0,
@@ -192,7 +193,8 @@ static const void *copy_chain2(struct arena *a, const VkSubmitInfo2 *s)
 
 	for (b = s->pNext; b; b = b->pNext) {
 		if (b->sType == VK_STRUCTURE_TYPE_PERFORMANCE_QUERY_SUBMIT_INFO_KHR) {
-			VkPerformanceQuerySubmitInfoKHR p = *(const VkPerformanceQuerySubmitInfoKHR *)b;
+			VkPerformanceQuerySubmitInfoKHR p =
+				*(const VkPerformanceQuerySubmitInfoKHR *)b;
 
 			link_in(a, &chain, &p, sizeof(p));
 		} else {
@@ -325,8 +327,8 @@ static void each1(const VkSubmitInfo *s, bool signals,
 static void each2(const VkSubmitInfo2 *s, bool signals,
 		  void (*each)(void *data, VkSemaphore semaphore, uint64_t value), void *data)
 {
-	const VkSemaphoreSubmitInfo *list = signals ? s->pSignalSemaphoreInfos
-						    : s->pWaitSemaphoreInfos;
+	const VkSemaphoreSubmitInfo *list =
+		signals ? s->pSignalSemaphoreInfos : s->pWaitSemaphoreInfos;
 	uint32_t n = signals ? s->signalSemaphoreInfoCount : s->waitSemaphoreInfoCount, i;
 
 	for (i = 0; i < n; i++)

@@ -125,8 +125,8 @@ static void add(struct device *d, struct instance *in, VkPhysicalDevice physical
 	DEVICE_NEXT(X)
 #undef X
 	if (!d->QueueSubmit2)
-		d->QueueSubmit2 = (PFN_vkQueueSubmit2)(void *)d->gdpa(d->handle,
-								     "vkQueueSubmit2KHR");
+		d->QueueSubmit2 =
+			(PFN_vkQueueSubmit2)(void *)d->gdpa(d->handle, "vkQueueSubmit2KHR");
 	pthread_mutex_init(&d->lock, NULL);
 	d->local_types = local_types(in, physical);
 	pthread_rwlock_wrlock(&lock);
@@ -158,8 +158,8 @@ ENTRY(VkResult, CreateDevice, VkPhysicalDevice physical, const VkDeviceCreateInf
 	if (!d)
 		return VK_ERROR_OUT_OF_HOST_MEMORY;
 	d->gdpa = link->u.pLayerInfo->pfnNextGetDeviceProcAddr;
-	next = (PFN_vkCreateDevice)(void *)link->u.pLayerInfo->pfnNextGetInstanceProcAddr(
-		in->handle, "vkCreateDevice");
+	next = (PFN_vkCreateDevice)(void *)
+		       link->u.pLayerInfo->pfnNextGetInstanceProcAddr(in->handle, "vkCreateDevice");
 	link->u.pLayerInfo = link->u.pLayerInfo->pNext;
 	r = page ? create(next, physical, info, allocator, out)
 		 : next(physical, info, allocator, out);
@@ -220,8 +220,7 @@ ENTRY(VkResult, AllocateMemory, VkDevice device, const VkMemoryAllocateInfo *inf
 	if (!bytes)
 		return r;
 	pthread_mutex_lock(&d->lock);
-	ok = r == VK_SUCCESS &&
-	     map_put(&d->memory, (uint64_t)*out, (struct map_value){.a = bytes});
+	ok = r == VK_SUCCESS && map_put(&d->memory, (uint64_t)*out, (struct map_value){.a = bytes});
 	pthread_mutex_unlock(&d->lock);
 	if (ok)
 		return VK_SUCCESS;

@@ -14,11 +14,11 @@ static struct instance *instances;
 /* Extensions with commands of queues, or parts of submissions, that the layer does not keep in
  * order. */
 static const char *const hidden[] = {
-	"VK_KHR_video_queue", "VK_KHR_video_decode_queue", "VK_KHR_video_encode_queue",
-	"VK_NV_low_latency", "VK_NV_low_latency2", "VK_EXT_frame_boundary",
-	"VK_INTEL_performance_query", "VK_QCOM_queue_perf_hint", "VK_ARM_tensors",
-	"VK_ARM_data_graph", "VK_ARM_render_pass_striped", "VK_SEC_throttle_hint",
-	"VK_SEC_amigo_profiling", "VK_ANDROID_native_buffer", "VK_OHOS_native_buffer",
+	"VK_KHR_video_queue",	      "VK_KHR_video_decode_queue",  "VK_KHR_video_encode_queue",
+	"VK_NV_low_latency",	      "VK_NV_low_latency2",	    "VK_EXT_frame_boundary",
+	"VK_INTEL_performance_query", "VK_QCOM_queue_perf_hint",    "VK_ARM_tensors",
+	"VK_ARM_data_graph",	      "VK_ARM_render_pass_striped", "VK_SEC_throttle_hint",
+	"VK_SEC_amigo_profiling",     "VK_ANDROID_native_buffer",   "VK_OHOS_native_buffer",
 };
 
 bool is_shown(const char *extension)
@@ -142,7 +142,8 @@ static bool is_meant(struct instance *in, VkPhysicalDevice physical, const char 
 {
 	VkPhysicalDevicePCIBusInfoPropertiesEXT pci = {
 		.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT};
-	VkPhysicalDeviceIDProperties id = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES};
+	VkPhysicalDeviceIDProperties id = {.sType =
+						   VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES};
 	VkPhysicalDeviceProperties2 p = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
 					 .pNext = &id};
 	bool has_pci = has_extension(in, physical, VK_EXT_PCI_BUS_INFO_EXTENSION_NAME);

@@ -67,15 +67,15 @@ struct timeline {
 struct op {
 	struct op *next;
 	enum op_type type;
-	bool works;	/* has command buffers */
-	bool waited;	/* for the gate */
-	uint64_t seq;	/* of its queue, from 1 */
-	uint64_t done;	/* value of the queue's semaphore `done`, if it works */
+	bool works;	 /* has command buffers */
+	bool waited;	 /* for the gate */
+	uint64_t seq;	 /* of its queue, from 1 */
+	uint64_t done;	 /* value of the queue's semaphore `done`, if it works */
 	vgpu_nsec began; /* when the driver got it */
-	uint32_t n;	/* batches */
-	void *batches;	/* VkSubmitInfo or VkSubmitInfo2 */
+	uint32_t n;	 /* batches */
+	void *batches;	 /* VkSubmitInfo or VkSubmitInfo2 */
 	VkFence fence;
-	uint64_t *done_value; /* where `done` goes in the copy; NULL: it does not work */
+	uint64_t *done_value;		 /* where `done` goes in the copy; NULL: it does not work */
 	struct dependency *dependencies; /* of binary semaphores that it waits for */
 	uint32_t n_dependencies;
 	struct timeline *timelines; /* that it waits for */
@@ -163,7 +163,7 @@ struct device {
 	/* a: 1 timeline; b, c: queue and number of the last signaller, 0: none; d: its value */
 	struct map semaphores;
 	struct map fences; /* b, c: likewise; only if they can be exported */
-	struct map memory;	 /* a: bytes that count */
+	struct map memory; /* a: bytes that count */
 #define DEVICE_NEXT(X)                                                                             \
 	X(DestroyDevice)                                                                           \
 	X(QueueSubmit)                                                                             \
@@ -206,8 +206,8 @@ struct queue {
 	pthread_cond_t wake; /* of the keeper */
 	pthread_cond_t news; /* for those that wait for the queue */
 	bool ends;
-	bool busy;	       /* vgpud was told that it has work */
-	uint64_t seq, n_done; /* of the last operation */
+	bool busy;		  /* vgpud was told that it has work */
+	uint64_t seq, n_done;	  /* of the last operation */
 	_Atomic uint64_t gone_on; /* the last operation that the driver was given */
 	struct op *held, **held_end;
 	struct op *flying, **flying_end; /* with commands, not known to have ended */

@@ -123,7 +123,8 @@ static void open_pages(void)
 	if (n < 0 || welcome.magic != GATE_MAGIC) {
 		say("no answer from vgpud at %s", path);
 	} else if (welcome.version != GATE_VERSION) {
-		say("vgpud at %s has version %u of the gate, this layer %u: start the program again",
+		say("vgpud at %s has version %u of the gate, this layer %u: start the program "
+		    "again",
 		    path, welcome.version, GATE_VERSION);
 	} else if (welcome.status != 0) {
 		welcome.why[sizeof(welcome.why) - 1] = '\0';

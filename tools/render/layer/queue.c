@@ -72,8 +72,8 @@ static bool is_ready(const struct queue *q, const struct op *op)
 
 static bool has_room(const struct queue *q)
 {
-	return q->n_flying == 0 || (q->n_flying < DEPTH && q->typical > 0 &&
-				    (q->n_flying + 1) * q->typical <= DEEP);
+	return q->n_flying == 0 ||
+	       (q->n_flying < DEPTH && q->typical > 0 && (q->n_flying + 1) * q->typical <= DEEP);
 }
 
 static VkResult give(struct queue *q, struct op *op)

@@ -32,7 +32,8 @@ ENTRY(VkResult, CreateSemaphore, VkDevice device, const VkSemaphoreCreateInfo *i
 	VkResult r;
 	bool ok;
 
-	if (page && export && export->handleTypes & ~(VkFlags)VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT) {
+	if (page && export &&
+	    export->handleTypes & ~(VkFlags)VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT) {
 		say("refuses a semaphore for other processes: only SYNC_FD is supported");
 		return VK_ERROR_OUT_OF_DEVICE_MEMORY;
 	}
@@ -175,7 +176,8 @@ ENTRY(VkResult, GetSemaphoreFdKHR, VkDevice device, const VkSemaphoreGetFdInfoKH
 		return VK_ERROR_TOO_MANY_OBJECTS;
 	}
 	r = semaphore_flush(d, info->semaphore, true);
-	return r == VK_SUCCESS ? d->GetSemaphoreFdKHR(device, info, fd) : VK_ERROR_OUT_OF_HOST_MEMORY;
+	return r == VK_SUCCESS ? d->GetSemaphoreFdKHR(device, info, fd)
+			       : VK_ERROR_OUT_OF_HOST_MEMORY;
 }
 
 ENTRY(VkResult, ImportSemaphoreFdKHR, VkDevice device, const VkImportSemaphoreFdInfoKHR *info)

@@ -66,7 +66,8 @@ static bool open_buffer(struct compute *c)
 	VkBufferCreateInfo buffer = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
 				     .size = COMPUTE_NUMBERS * sizeof(uint32_t),
 				     .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT};
-	const VkFlags want = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+	const VkFlags want =
+		VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 	VkPhysicalDeviceMemoryProperties memory;
 	VkMemoryRequirements needs;
 	uint32_t i;
@@ -195,8 +196,8 @@ bool compute_record(struct compute *c, uint32_t slot, uint32_t steps, uint32_t t
 					  .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT};
 	VkMemoryBarrier before = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
 				  .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
-				  .dstAccessMask = VK_ACCESS_SHADER_READ_BIT |
-						   VK_ACCESS_SHADER_WRITE_BIT};
+				  .dstAccessMask =
+					  VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT};
 	VkMemoryBarrier after = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
 				 .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
 				 .dstAccessMask = VK_ACCESS_HOST_READ_BIT};

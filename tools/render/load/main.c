@@ -14,7 +14,8 @@
 static const char usage[] =
 	"usage: vgpu-vulkan [options]\n"
 	"\n"
-	"Submits a compute shader to a Vulkan device again and again, compares its results with the\n"
+	"Submits a compute shader to a Vulkan device again and again, compares its results with "
+	"the\n"
 	"CPU's, and prints a report as JSON.\n"
 	"\n"
 	"  --seconds N   ends after N s, instead of 5\n"
@@ -22,7 +23,8 @@ static const char usage[] =
 	"  --endless     submits a shader that takes hours\n"
 	"  --deep N      keeps N submissions under way, 1 to 8, instead of 2\n"
 	"  --pause-us N  waits N us between submissions, instead of not at all\n"
-	"  --memory MIB  also allocates device memory, in pieces of 16 MiB, and says how much it got\n"
+	"  --memory MIB  also allocates device memory, in pieces of 16 MiB, and says how much it "
+	"got\n"
 	"  --help        prints this\n"
 	"\n"
 	"exit codes: 0 all results were right; 1 not, or something failed; 2 wrong usage\n";
@@ -164,7 +166,8 @@ int main(int argc, char **argv)
 	ok = run(&c, &o, &report);
 	wrong = ok ? compute_wrong(&c) : 0;
 	compute_close(&c);
-	printf("{\"device\": \"%s\", \"submissions\": %llu, \"seconds\": %.3f, \"longest_ms\": %.3f, "
+	printf("{\"device\": \"%s\", \"submissions\": %llu, \"seconds\": %.3f, \"longest_ms\": "
+	       "%.3f, "
 	       "\"memory_mib\": %lld, \"wrong\": %u}\n",
 	       p.deviceName, (unsigned long long)report.submissions, (double)report.took / 1e9,
 	       (double)report.longest / 1e6, (long long)got, wrong);
