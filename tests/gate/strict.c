@@ -25,7 +25,8 @@ struct handle {
 /* A semaphore, or a fence. A binary semaphore is PENDING while its signal was submitted, and no
  * wait for it. */
 struct sync {
-	bool timeline, pending, signalled, taken;
+	bool timeline, pending, signalled;
+	uint32_t users; /* fence: threads that wait for it now */
 	uint64_t value;
 	uint64_t promised; /* timeline: the largest value whose signal was submitted */
 };
@@ -313,6 +314,8 @@ static VkResult submit(VkQueue queue, uint32_t n, const VkSubmitInfo *one, const
 		b = n == 0 ? new_batch(0, 0, 0) : one ? batch1(&one[i]) : batch2(&two[i]);
 		if (i + 1 >= n)
 			b->fence = (struct sync *)fence;
+		RULE(!b->fence || (b->fence->users == 0 && !b->fence->signalled),
+		     "a fence that a thread waits for, or that is signalled, is submitted");
 		enqueue(q, b);
 	}
 	pthread_cond_broadcast(&gpu.news);
@@ -433,12 +436,36 @@ static bool all_signalled(uint32_t n, const VkFence *fences)
 	return true;
 }
 
+static bool any_signalled(uint32_t n, const VkFence *fences)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (((struct sync *)fences[i])->signalled)
+			return true;
+	return false;
+}
+
+static void use(uint32_t n, const VkFence *fences, int how)
+{
+	uint32_t i;
+
+	pthread_mutex_lock(&gpu.lock);
+	for (i = 0; i < n; i++)
+		((struct sync *)fences[i])->users += (uint32_t)how;
+	pthread_mutex_unlock(&gpu.lock);
+}
+
 static VKAPI_ATTR VkResult VKAPI_CALL wait_for_fences(VkDevice d, uint32_t n, const VkFence *fences,
 						      VkBool32 all, uint64_t timeout)
 {
+	bool done;
+
 	(void)d;
-	(void)all;
-	return AWAIT(all_signalled(n, fences), timeout) ? VK_SUCCESS : VK_TIMEOUT;
+	use(n, fences, 1);
+	done = AWAIT(all ? all_signalled(n, fences) : any_signalled(n, fences), timeout);
+	use(n, fences, -1);
+	return done ? VK_SUCCESS : VK_TIMEOUT;
 }
 
 static bool all_reached(const VkSemaphoreWaitInfo *info)

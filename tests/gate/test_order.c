@@ -369,6 +369,39 @@ static void test_empty_fence(void)
 	strict_close(&s);
 }
 
+static void *wait_for_it(void *arg)
+{
+	CU_ASSERT_EQUAL(CALL(WaitForFences)(s.device, 1, arg, VK_TRUE, 60 * VGPU_SEC), VK_SUCCESS);
+	return NULL;
+}
+
+/* While a thread waits for the fence of what is held, the driver may be given that fence; a wait
+ * for any of several fences ends with the first, though another's submission is held. */
+static void test_fences(void)
+{
+	VkFence f[2];
+	pthread_t thread;
+
+	open_all(true);
+	f[0] = fence();
+	f[1] = fence();
+	CU_ASSERT_EQUAL(submit(0, 1, NULL, NULL, f[0]), VK_SUCCESS);
+	CU_ASSERT_EQUAL(CALL(WaitForFences)(s.device, 1, f, VK_TRUE, 60 * VGPU_SEC), VK_SUCCESS);
+	CU_ASSERT(pages_shut(&pages));
+	CU_ASSERT_EQUAL(submit(0, 2, NULL, NULL, f[1]), VK_SUCCESS);
+	CU_ASSERT_EQUAL(CALL(WaitForFences)(s.device, 2, f, VK_FALSE, 60 * VGPU_SEC), VK_SUCCESS);
+	CU_ASSERT_EQUAL(CALL(WaitForFences)(s.device, 2, f, VK_TRUE, VGPU_MSEC), VK_TIMEOUT);
+	pthread_create(&thread, NULL, wait_for_it, &f[1]);
+	usleep(20000); /* most likely it waits by then; nothing depends on it */
+	pages_gate(&pages, true);
+	pthread_join(thread, NULL);
+	CU_ASSERT_EQUAL(CALL(ResetFences)(s.device, 2, f), VK_SUCCESS);
+	CU_ASSERT_EQUAL(CALL(GetFenceStatus)(s.device, f[1]), VK_NOT_READY);
+	CALL(DestroyFence)(s.device, f[0], NULL);
+	CALL(DestroyFence)(s.device, f[1], NULL);
+	strict_close(&s);
+}
+
 /* A submission that fails in its call is the caller's to know; one that fails later loses the
  * device, for waits too. */
 static void test_failures(void)
@@ -565,6 +598,7 @@ static void test_entries(void)
 static const struct test tests[] = {
 	{"shut", test_shut},
 	{"empty fence", test_empty_fence},
+	{"fences", test_fences},
 	{"failures", test_failures},
 	{"destroy", test_destroy},
 	{"export", test_export},

@@ -32,6 +32,7 @@ const struct entry gate_entries[] = {
 	E(TELLS, true, CreateSemaphore),
 	E(TELLS, true, DestroySemaphore),
 	E(TELLS, true, DestroyFence),
+	E(TELLS, true, ResetFences),
 	E(TELLS, true, WaitForFences),
 	E(TELLS, true, GetFenceStatus),
 	E(TELLS, true, WaitSemaphores),

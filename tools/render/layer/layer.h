@@ -162,7 +162,7 @@ struct device {
 	struct queue *queues;	 /* the list only grows; `next` may be followed without the lock */
 	/* a: 1 timeline; b, c: queue and number of the last signaller, 0: none; d: its value */
 	struct map semaphores;
-	struct map fences; /* b, c: likewise; only if they can be exported */
+	struct map fences; /* b, c: likewise */
 	struct map memory; /* a: bytes that count */
 #define DEVICE_NEXT(X)                                                                             \
 	X(DestroyDevice)                                                                           \
@@ -178,6 +178,7 @@ struct device {
 	X(WaitForFences)                                                                           \
 	X(GetFenceStatus)                                                                          \
 	X(DestroyFence)                                                                            \
+	X(ResetFences)                                                                             \
 	X(GetSemaphoreFdKHR)                                                                       \
 	X(ImportSemaphoreFdKHR)                                                                    \
 	X(GetFenceFdKHR)                                                                           \
@@ -225,6 +226,8 @@ void queues_pump(struct device *device);
  * Returns with the queue's lock. */
 #define ALL UINT64_MAX
 VkResult queue_flush(struct queue *q, uint64_t seq);
+/* Whether the driver has that; waits for it for at most TIMEOUT, and perhaps less. */
+bool queue_await(const struct dependency *what, vgpu_nsec timeout);
 /* The same; then until none of it is in flight. */
 VkResult queue_drain(struct queue *q);
 /* Ends all queues: drops what is held, waits for what is in flight. */

@@ -212,7 +212,7 @@ static bool find(struct queue *q, struct op *op)
 	pthread_mutex_lock(&d->lock);
 	op_each(op, false, find_wait, &f);
 	op_each(op, true, find_signal, &f);
-	if (op->fence && d->GetFenceFdKHR)
+	if (op->fence)
 		f.failed = !map_put(&d->fences, (uint64_t)op->fence, v);
 	pthread_mutex_unlock(&d->lock);
 	return !f.failed;
@@ -418,6 +418,19 @@ VkResult queue_flush(struct queue *q, uint64_t seq)
 	while (atomic_load(&q->gone_on) < seq && !atomic_load(&q->device->lost))
 		wait_for(q, &q->news, SLICE);
 	return atomic_load(&q->device->lost) ? VK_ERROR_DEVICE_LOST : VK_SUCCESS;
+}
+
+bool queue_await(const struct dependency *what, vgpu_nsec timeout)
+{
+	struct queue *q = what->queue;
+
+	if (has_gone_on(what))
+		return true;
+	pthread_mutex_lock(&q->lock);
+	if (!has_gone_on(what) && timeout > 0 && !atomic_load(&q->device->lost))
+		wait_for(q, &q->news, timeout);
+	pthread_mutex_unlock(&q->lock);
+	return has_gone_on(what);
 }
 
 VkResult queue_drain(struct queue *q)

@@ -25,6 +25,7 @@ ENTRY(VkResult, CreateSemaphore, VkDevice, const VkSemaphoreCreateInfo *,
       const VkAllocationCallbacks *, VkSemaphore *);
 ENTRY(void, DestroySemaphore, VkDevice, VkSemaphore, const VkAllocationCallbacks *);
 ENTRY(void, DestroyFence, VkDevice, VkFence, const VkAllocationCallbacks *);
+ENTRY(VkResult, ResetFences, VkDevice, uint32_t, const VkFence *);
 ENTRY(VkResult, WaitForFences, VkDevice, uint32_t, const VkFence *, VkBool32, uint64_t);
 ENTRY(VkResult, GetFenceStatus, VkDevice, VkFence);
 ENTRY(VkResult, WaitSemaphores, VkDevice, const VkSemaphoreWaitInfo *, uint64_t);

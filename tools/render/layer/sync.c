@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Fences and semaphores. */
+#include <stdlib.h>
+
 #include "submit.h"
+#include "vgpu/clock.h"
 
 /* One wait for the driver is that long, so that the loss of the device is seen: the driver does not
  * know of a fence whose submission failed late. */
 #define SLICE (100 * VGPU_MSEC)
+/* How long one is while some of the fences are not the driver's yet. */
+#define MOMENT VGPU_MSEC
 
 static VkResult lost(const struct device *d, VkResult otherwise)
 {
@@ -63,12 +68,57 @@ ENTRY(void, DestroySemaphore, VkDevice device, VkSemaphore semaphore,
 	d->DestroySemaphore(device, semaphore, allocator);
 }
 
+/* Waits until the driver has what SIGNALLER says. */
+static VkResult flush(struct dependency signaller)
+{
+	VkResult r;
+
+	if (!signaller.queue)
+		return VK_SUCCESS;
+	r = queue_flush(signaller.queue, signaller.seq);
+	pthread_mutex_unlock(&signaller.queue->lock);
+	return r;
+}
+
+static struct dependency signaller_in(struct device *d, struct map *map, uint64_t key, bool take)
+{
+	struct dependency s = {NULL, 0};
+	struct map_value *v;
+
+	pthread_mutex_lock(&d->lock);
+	v = map_get(map, key);
+	if (v && v->b)
+		s = (struct dependency){(struct queue *)(uintptr_t)v->b, v->c};
+	if (v && take)
+		v->b = 0;
+	pthread_mutex_unlock(&d->lock);
+	return s;
+}
+
+/*
+ * A fence belongs to the driver from when it has the submission; the program may wait for it from
+ * when it has made it. So the layer itself waits until the submission has gone on: the driver would
+ * else be given a fence for which another thread waits there already, which it need not expect.
+ */
+static struct dependency submission_of(struct device *d, VkFence fence)
+{
+	return signaller_in(d, &d->fences, (uint64_t)fence, false);
+}
+
+static bool is_the_drivers(struct device *d, VkFence fence, vgpu_nsec timeout)
+{
+	struct dependency s = page ? submission_of(d, fence) : (struct dependency){NULL, 0};
+
+	return !s.queue || queue_await(&s, timeout);
+}
+
 ENTRY(void, DestroyFence, VkDevice device, VkFence fence, const VkAllocationCallbacks *allocator)
 {
 	struct device *d = device_of(device);
 	struct map_value v;
 
 	if (page && fence) {
+		flush(submission_of(d, fence));
 		pthread_mutex_lock(&d->lock);
 		map_take(&d->fences, (uint64_t)fence, &v);
 		pthread_mutex_unlock(&d->lock);
@@ -76,25 +126,67 @@ ENTRY(void, DestroyFence, VkDevice device, VkFence fence, const VkAllocationCall
 	d->DestroyFence(device, fence, allocator);
 }
 
+ENTRY(VkResult, ResetFences, VkDevice device, uint32_t n, const VkFence *fences)
+{
+	struct device *d = device_of(device);
+	uint32_t i;
+
+	for (i = 0; page && i < n; i++)
+		flush(submission_of(d, fences[i]));
+	return d->ResetFences(device, n, fences);
+}
+
+/* One round of a wait of at most LENGTH. With ALL the driver is asked when it has all fences; else
+ * about those that it has, and only for a moment if there are others. */
+static VkResult wait_once(struct device *d, uint32_t n, const VkFence *fences, VkBool32 all,
+			  uint64_t length, VkFence *known)
+{
+	vgpu_nsec began = vgpu_now(), left = length, spent;
+	uint32_t i, k = 0;
+
+	for (i = 0; i < n; i++) {
+		if (is_the_drivers(d, fences[i], all ? left : 0))
+			known[k++] = fences[i];
+		spent = vgpu_now() - began;
+		left = spent < length ? length - spent : 0;
+	}
+	if (k < n && (all || k == 0)) {
+		if (!all)
+			is_the_drivers(d, fences[0], left < MOMENT ? left : MOMENT);
+		return VK_TIMEOUT;
+	}
+	return d->WaitForFences(d->handle, k, known, all, k < n && left > MOMENT ? MOMENT : left);
+}
+
 ENTRY(VkResult, WaitForFences, VkDevice device, uint32_t n, const VkFence *fences, VkBool32 all,
       uint64_t timeout)
 {
 	struct device *d = device_of(device);
-	uint64_t slice;
+	vgpu_nsec began = vgpu_now(), spent = 0;
+	VkFence few[16], *known = few;
 	VkResult r;
 
+	if (!page)
+		return d->WaitForFences(device, n, fences, all, timeout);
+	if (n > 16)
+		known = malloc(n * sizeof(*known));
+	if (!known)
+		return VK_ERROR_OUT_OF_HOST_MEMORY;
 	do {
-		slice = page && timeout > SLICE ? SLICE : timeout;
-		r = d->WaitForFences(device, n, fences, all, slice);
-		timeout -= timeout == UINT64_MAX ? 0 : slice;
-	} while (r == VK_TIMEOUT && timeout > 0 && !atomic_load(&d->lost));
+		uint64_t left = timeout - spent;
+
+		r = wait_once(d, n, fences, all, left < SLICE ? left : SLICE, known);
+		spent = vgpu_now() - began;
+	} while (r == VK_TIMEOUT && spent < timeout && !atomic_load(&d->lost));
+	if (known != few)
+		free(known);
 	return r == VK_TIMEOUT ? lost(d, r) : r;
 }
 
 ENTRY(VkResult, GetFenceStatus, VkDevice device, VkFence fence)
 {
 	struct device *d = device_of(device);
-	VkResult r = d->GetFenceStatus(device, fence);
+	VkResult r = is_the_drivers(d, fence, 0) ? d->GetFenceStatus(device, fence) : VK_NOT_READY;
 
 	return r == VK_NOT_READY ? lost(d, r) : r;
 }
@@ -129,33 +221,6 @@ ENTRY(VkResult, GetSemaphoreCounterValue, VkDevice device, VkSemaphore semaphore
 	VkResult r = d->GetSemaphoreCounterValue(device, semaphore, value);
 
 	return lost(d, r);
-}
-
-/* Waits until the driver has what SIGNALLER says. */
-static VkResult flush(struct dependency signaller)
-{
-	VkResult r;
-
-	if (!signaller.queue)
-		return VK_SUCCESS;
-	r = queue_flush(signaller.queue, signaller.seq);
-	pthread_mutex_unlock(&signaller.queue->lock);
-	return r;
-}
-
-static struct dependency signaller_in(struct device *d, struct map *map, uint64_t key, bool take)
-{
-	struct dependency s = {NULL, 0};
-	struct map_value *v;
-
-	pthread_mutex_lock(&d->lock);
-	v = map_get(map, key);
-	if (v && v->b)
-		s = (struct dependency){(struct queue *)(uintptr_t)v->b, v->c};
-	if (v && take)
-		v->b = 0;
-	pthread_mutex_unlock(&d->lock);
-	return s;
 }
 
 VkResult semaphore_flush(struct device *d, VkSemaphore semaphore, bool take)
