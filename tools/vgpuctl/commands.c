@@ -87,7 +87,7 @@ const struct command commands[] = {
 	{"verify", NULL, "gpu.show", "[GPU]",
 	 "measure what VFs get, against the policy's bounds; writes a report", NO_GPU,
 	 TAKES_SOCKET | TAKES_GPU | TAKES_FORMAT | TAKES_OUTPUT | TAKES_VERIFY, NULL, NULL, NULL},
-	{"run", NULL, "program.start", "-- PROGRAM [ARGUMENT...]",
+	{"run", NULL, "program.start", "[NAME=VALUE...] -- PROGRAM...",
 	 "run a Vulkan program with a VF of a GPU, for as long as it lives", NO_GPU,
 	 TAKES_SOCKET | TAKES_GPU | TAKES_CLAIM, NULL, NULL, NULL},
 	{"booking", NULL, NULL, "", "tell vgpud which GPU OpenStack has booked for a VM", NO_GPU,

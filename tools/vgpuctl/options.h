@@ -30,12 +30,12 @@ enum {
 	TAKES_SOCKET = 1 << 18,
 	TAKES_PROVIDER = 1 << 19,
 	TAKES_CSV = 1 << 20,   /* -o csv */
-	TAKES_CLAIM = 1 << 21, /* --weight, --guarantee, --limit, --memory */
+	TAKES_CLAIM = 1 << 21, /* --weight, --memory */
 };
 
 struct options {
 	const char *socket, *gpu, *svg, *html, *output, *since, *sort, *reason, *format, *placement,
-		*provider, *busy, *change, *host, *weight, *guarantee, *most, *memory;
+		*provider, *busy, *change, *host, *weight, *memory;
 	bool json, csv, force, save, check, watch, follow, help, version;
 	int64_t ms, limit, count, seconds;
 	double interval;

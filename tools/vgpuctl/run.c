@@ -47,16 +47,28 @@ static void add_text(struct json_object *to, const char *name, const char *value
 		json_object_object_add(to, name, json_object_new_string(value));
 }
 
-static struct json_object *claim(const struct options *o, const char *program)
+/* Takes parameters of the policy, NAME=VALUE, from WORDS. Returns how many there are. */
+static int take_params(char **words, struct json_object *params)
 {
-	struct json_object *args = json_object_new_object(), *params = json_object_new_object();
+	char name[64];
+	int n;
+
+	for (n = 0; words[n] && strchr(words[n], '='); n++) {
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(words[n], "="), words[n]);
+		add_text(params, name, strchr(words[n], '=') + 1);
+	}
+	return n;
+}
+
+static struct json_object *claim(const struct options *o, const char *program,
+				 struct json_object *params)
+{
+	struct json_object *args = json_object_new_object();
 	const char *slash = strrchr(program, '/');
 	uint64_t memory;
 
-	json_object_object_add(args, "params", params);
 	add_text(params, "weight", o->weight);
-	add_text(params, "guarantee", o->guarantee);
-	add_text(params, "limit", o->most);
+	json_object_object_add(args, "params", json_object_get(params));
 	add_text(args, "gpu", o->gpu);
 	add_text(args, "name", slash && slash[1] ? slash + 1 : program);
 	if (!o->memory)
@@ -100,21 +112,18 @@ static int become(char **words, const char *directory, const char *door)
 
 int run(const struct options *o, char **words)
 {
-	struct json_object *args, *answer = NULL;
+	struct json_object *params = json_object_new_object(), *args, *answer = NULL;
 	struct vgpu_error err = {""};
-	const char *directory;
+	const char *directory = layers();
 	int fd, r;
 
-	if (!words[0]) {
-		fputs("vgpuctl: run: want -- PROGRAM [ARGUMENT...]\n", stderr);
-		return EXIT_USAGE;
-	}
-	directory = layers();
-	if (!directory)
-		return EXIT_FAILED;
-	args = claim(o, words[0]);
+	words += take_params(words, params);
+	if (!words[0])
+		fputs("vgpuctl: run: want [NAME=VALUE...] -- PROGRAM [ARGUMENT...]\n", stderr);
+	args = words[0] && directory ? claim(o, words[0], params) : NULL;
+	json_object_put(params);
 	if (!args)
-		return EXIT_USAGE;
+		return words[0] && !directory ? EXIT_FAILED : EXIT_USAGE;
 	fd = client_connect(session_path(o), &err);
 	if (fd < 0)
 		json_object_put(args);
