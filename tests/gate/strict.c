@@ -95,7 +95,9 @@ void strict_takes(uint64_t ns, bool hold)
 
 void strict_fail(VkResult r)
 {
+	pthread_mutex_lock(&gpu.lock);
 	gpu.fail = r;
+	pthread_mutex_unlock(&gpu.lock);
 }
 
 uint32_t strict_chained(void)
@@ -303,14 +305,15 @@ static VkResult submit(VkQueue queue, uint32_t n, const VkSubmitInfo *one, const
 		       VkFence fence)
 {
 	uint32_t q = ((struct handle *)queue)->number, i;
-	VkResult r = gpu.fail;
 	struct batch *b;
+	VkResult r;
 
+	pthread_mutex_lock(&gpu.lock);
+	r = gpu.fail;
 	gpu.fail = VK_SUCCESS;
 	if (r != VK_SUCCESS)
-		return r;
-	pthread_mutex_lock(&gpu.lock);
-	for (i = 0; i < n + (n == 0); i++) {
+		n = 0;
+	for (i = 0; i < n + (n == 0) && r == VK_SUCCESS; i++) {
 		b = n == 0 ? new_batch(0, 0, 0) : one ? batch1(&one[i]) : batch2(&two[i]);
 		if (i + 1 >= n)
 			b->fence = (struct sync *)fence;
@@ -320,7 +323,7 @@ static VkResult submit(VkQueue queue, uint32_t n, const VkSubmitInfo *one, const
 	}
 	pthread_cond_broadcast(&gpu.news);
 	pthread_mutex_unlock(&gpu.lock);
-	return VK_SUCCESS;
+	return r;
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL queue_submit(VkQueue q, uint32_t n, const VkSubmitInfo *s,
@@ -520,7 +523,9 @@ static VKAPI_ATTR VkResult VKAPI_CALL get_semaphore_fd(VkDevice d,
 	s->pending = false;
 	pthread_mutex_unlock(&gpu.lock);
 	AWAIT(s->signalled, UINT64_MAX);
+	pthread_mutex_lock(&gpu.lock);
 	s->signalled = false;
+	pthread_mutex_unlock(&gpu.lock);
 	*fd = -1;
 	return VK_SUCCESS;
 }

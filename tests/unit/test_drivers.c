@@ -36,8 +36,9 @@ static void tables(void)
 		CU_ASSERT(!(*d)->memory ||
 			  ((*d)->memory->place && (*d)->memory->clear && (*d)->memory->copy &&
 			   (*d)->memory->busy && (*d)->memory->read));
+		CU_ASSERT(!(*d)->seats || (*d)->seats->give);
 	}
-	CU_ASSERT_EQUAL(n, 6);
+	CU_ASSERT_EQUAL(n, 7);
 }
 
 static void names(void)
@@ -60,6 +61,8 @@ static void names(void)
 		{"null", NULL,
 		 "want one of sysfs:ADDRESS, vfio:ADDRESS, vfio-user:PATH, xe:ADDRESS, "
 		 "gim:ADDRESS, nvidia:ADDRESS, vulkan:DEVICE, null:OPTIONS"},
+		{"vulkan:llvmpipe", &vgpu_gated_driver, ""},
+		{"vulkan:", NULL, "want the UUID, the PCI address or the beginning of the name"},
 		{"sysfs:03:00.0", NULL, "not a PCI address"},
 		{"sysfs:0000:77:00.0", NULL, "no such PCI function"},
 		/* A GPU that no driver of vgpud knows keeps its host driver. */

@@ -157,9 +157,9 @@ struct device {
 	PFN_vkGetDeviceProcAddr gdpa;
 	uint64_t local_types; /* bitmap of memory types whose heap counts */
 	_Atomic bool lost;
-	_Atomic uint32_t n_held; /* operations, of all queues */
-	pthread_mutex_t lock;	 /* of what follows */
-	struct queue *queues;	 /* the list only grows; `next` may be followed without the lock */
+	_Atomic uint32_t n_held;      /* operations, of all queues */
+	pthread_mutex_t lock;	      /* of what follows */
+	struct queue *_Atomic queues; /* the list only grows, and is read without the lock */
 	/* a: 1 timeline; b, c: queue and number of the last signaller, 0: none; d: its value */
 	struct map semaphores;
 	struct map fences; /* b, c: likewise */

@@ -24,7 +24,7 @@ const struct page *page;
 static struct page pages;
 static pthread_once_t once = PTHREAD_ONCE_INIT, watched = PTHREAD_ONCE_INIT;
 static bool refused;
-static void (*on_opened)(void);
+static void (*_Atomic on_opened)(void);
 
 void say(const char *format, ...)
 {
@@ -221,7 +221,7 @@ static void *watch(void *unused)
 	for (;;) {
 		gate = atomic_load(&page->seat->gate);
 		if (gate_is_open(gate))
-			on_opened();
+			atomic_load (&on_opened)();
 		syscall(SYS_futex, &page->seat->gate, FUTEX_WAIT, gate, &look, NULL, 0);
 	}
 	return NULL;
@@ -245,6 +245,6 @@ static void begin_watch(void)
 
 void page_watch(void (*opened)(void))
 {
-	on_opened = opened;
+	atomic_store(&on_opened, opened);
 	pthread_once(&watched, begin_watch);
 }

@@ -404,7 +404,8 @@ struct queue *queue_of(struct device *device, VkQueue handle)
 		;
 	if (!q && (made = make(device, handle))) {
 		made->next = device->queues;
-		q = device->queues = made;
+		device->queues = made;
+		q = made;
 	}
 	pthread_mutex_unlock(&device->lock);
 	return q;
