@@ -154,12 +154,11 @@ bool dispatch_prolong(struct vgpu_core *core)
  * What the VF pays for a stop that was late, beside the overrun; not for what the host's timer was
  * late. A VF that waited meanwhile and often sleeps may have less work than would make up for that.
  * What it loses would go to the VFs that always have work, and so to the one that was late, too. So
- * that one pays for it: of the time that was the others', the part of those that often sleep. One
- * that hangs is reset instead.
+ * the time for which such a VF waited counts twice. A VF that hangs is reset instead.
  */
 static vgpu_nsec fine(const struct vgpu_core *core, uint32_t index, vgpu_nsec overrun)
 {
-	uint64_t shares = 0, waited = 0; /* in billionths; in ns, by their shares in millionths */
+	vgpu_nsec waited = 0;
 	uint32_t i;
 
 	overrun = nsec_min(overrun,
@@ -169,14 +168,10 @@ static vgpu_nsec fine(const struct vgpu_core *core, uint32_t index, vgpu_nsec ov
 	for (i = 0; i < core->config.max_vfs; i++) {
 		const struct vf *vf = &core->vfs[i];
 
-		if (i == index || vf->waiting_since >= core->now)
-			continue;
-		shares += vf->share;
-		if (vf->slept && core->now - vf->slept < SLEEPS_OFTEN)
-			waited += nsec_min(overrun, core->now - vf->waiting_since) *
-				  (vf->share / 1000);
+		if (i != index && vf->slept && core->now - vf->slept < SLEEPS_OFTEN)
+			waited = nsec_max(waited, ledger_waits(core, vf));
 	}
-	return waited / (shares / 1000 + 1);
+	return nsec_min(overrun, waited);
 }
 
 void dispatch_close(struct vgpu_core *core, enum vgpu_end reason)
