@@ -404,7 +404,9 @@ static void ring_account(void *state, const struct vgpu_usage *usage)
 		ring_account_own(r, usage);
 		return;
 	}
-	r->slot_end += usage->overrun;
+	/* The slot may be over: a rest that its owner's wake cut short counts to its end. */
+	if (usage->end > r->slot_end)
+		r->slot_end = usage->end;
 	ring_owe(r, vf, (int64_t)usage->charge);
 }
 

@@ -56,6 +56,15 @@ static void ring_share(void *state, uint32_t vf, uint64_t *numerator, uint64_t *
 	*denominator = (uint64_t)(r->member_slots + (set_has(&r->members, vf) ? 0 : slots));
 }
 
+/* The largest debt of VF so far, or as it would be if its open turn ended now: a turn that its
+ * owner has given up is settled at the next pick only. */
+static int64_t ring_at_least(const struct ring *r, uint32_t index, int64_t so_far)
+{
+	bool open = r->open && index == r->owner;
+
+	return open ? ring_max(so_far, r->vfs[index].debt + ring_result(r)) : so_far;
+}
+
 /* How long the slot of VF may take. With idle=donate another VF may use it and stop late. */
 static uint64_t ring_slot_bound(const struct ring *r, const struct ring_vf *vf, int64_t late)
 {
@@ -80,7 +89,8 @@ static uint64_t ring_slot_bound(const struct ring *r, const struct ring_vf *vf, 
 static uint64_t ring_lag_bound(const struct ring *r, uint32_t index)
 {
 	const struct ring_vf *own = &r->vfs[index];
-	int64_t lag = 2 * (ring_longest(r, own) + own->worst), most = 0, reach;
+	int64_t lag = 2 * (ring_longest(r, own) + ring_at_least(r, index, own->worst));
+	int64_t most = 0, reach;
 	uint32_t i;
 
 	for (i = 0; i < r->facts->max_vfs; i++) {
@@ -88,7 +98,7 @@ static uint64_t ring_lag_bound(const struct ring *r, uint32_t index)
 
 		if (!vf->admitted || i == index)
 			continue;
-		reach = ring_longest(r, vf) + vf->worst;
+		reach = ring_longest(r, vf) + ring_at_least(r, i, vf->worst);
 		most = ring_max(most, reach);
 		lag += vf->slots > own->slots ? reach / 2
 					      : reach * own->slots / (own->slots + vf->slots);
@@ -103,6 +113,7 @@ static void ring_bound(void *state, uint32_t index, struct vgpu_bound *out)
 	struct ring *r = state;
 	const struct ring_vf *own = &r->vfs[index];
 	int64_t late = 0, least = own->slots * (int64_t)r->shortest_slice;
+	int64_t deepest = ring_at_least(r, index, own->deepest);
 	uint64_t round = 0;
 	uint32_t i;
 
@@ -113,7 +124,7 @@ static void ring_bound(void *state, uint32_t index, struct vgpu_bound *out)
 		if (r->vfs[i].admitted)
 			round += ring_slot_bound(r, &r->vfs[i], late);
 	out->max_lag = ring_lag_bound(r, index);
-	out->max_wait = round * (1 + (uint64_t)(own->deepest / (least ? least : 1))) +
+	out->max_wait = round * (1 + (uint64_t)(deepest / (least ? least : 1))) +
 			ring_slot_bound(r, own, late);
 }
 

@@ -105,7 +105,8 @@ static void change_slices(struct rng *r, const struct vgpu_policy_ops *policy, s
 {
 	(void)policy;
 	s->min_slice = random_one_in(r, 2) ? 500 * VGPU_USEC
-					   : random_magnitude(r, 100 * VGPU_USEC, 4 * VGPU_MSEC);
+					   : random_magnitude(r, 100 * VGPU_USEC, 8 * VGPU_MSEC);
+	s->min_run = random_one_in(r, 2) ? 0 : 500 * VGPU_USEC;
 }
 
 static void (*const of_all[])(struct rng *r, const struct vgpu_policy_ops *policy,
