@@ -29,6 +29,9 @@ static const struct {
 	 "latency_slice_us: firmware gives each VF one turn in a rotation, and none of them "
 	 "sooner; "
 	 "leave it at 0"},
+	{"fair", "favour", OF_POLICY, IS, 2,
+	 "favour = frames: firmware gives VFs turns in a fixed order, whenever they wake; leave it "
+	 "at balanced"},
 	{NULL, "max_ppm", OF_VF, IS_NOT, 1000000,
 	 "max_ppm: firmware gives the turns of VFs without work to the others, so it limits no VF; "
 	 "leave it at 1000000"},

@@ -352,6 +352,11 @@ static void tried_as_its_kind(void)
 	CU_ASSERT_EQUAL(trial(g, NULL, &values, &vf, &err), 0);
 	CU_ASSERT_EQUAL(trial(g, &firmware, &values, &vf, &err), -EOPNOTSUPP);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "policy fair: latency_slice_us: firmware gives"));
+	CU_ASSERT_EQUAL(read_text(GPU "policy = fair\nfavour = frames\n"), 0);
+	memcpy(values.params, g->params, sizeof(values.params));
+	memcpy(values.vf_params, g->vf_params, sizeof(values.vf_params));
+	CU_ASSERT_EQUAL(trial(g, &firmware, &values, &vf, &err), -EOPNOTSUPP);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "policy fair: favour = frames: firmware gives"));
 	CU_ASSERT_EQUAL(trial(g, &driver, &values, &vf, &err), -EOPNOTSUPP);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "policy fair: this GPU has policies of its own"));
 	picky.attach = attach_picky;
