@@ -977,9 +977,9 @@ static void together(void)
 	tenant_end(&t);
 }
 
-static bool refused(const struct tenant *t, const char *says)
+static bool refused(const struct tenant *t, enum softgpu_error error, const char *says)
 {
-	return t->ended.end == WORKER_FAILED && t->ended.error == SOFTGPU_BAD_MODULE &&
+	return t->ended.end == WORKER_FAILED && t->ended.error == error &&
 	       strstr((const char *)t->window + LOG_AT, says);
 }
 
@@ -1000,7 +1000,7 @@ static void images(void)
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		tenant_start(&t);
 		CU_ASSERT(!load_as(&t, 0, bad[i], strlen(bad[i]) + 1, false));
-		CU_ASSERT(refused(&t, says[i]));
+		CU_ASSERT(refused(&t, SOFTGPU_BAD_MODULE, says[i]));
 		tenant_end(&t);
 	}
 }
@@ -1019,9 +1019,9 @@ static void module_memory(void)
 	CU_ASSERT(finish(&t, 50000));
 	CU_ASSERT_EQUAL(*(uint64_t *)(t.window + DATA_AT), 5);
 	CU_ASSERT(!load_as(&t, 1, big_ptx, n, false));
-	CU_ASSERT(refused(&t, "the module takes 4"));
-	CU_ASSERT(
-		refused(&t, "of the VF's 64 MiB for modules (softgpu's --module-memory) are left"));
+	CU_ASSERT(refused(&t, SOFTGPU_NO_ROOM, "the module takes 4"));
+	CU_ASSERT(refused(&t, SOFTGPU_NO_ROOM,
+			  "of the VF's 64 MiB for modules (softgpu's --module-memory) are left"));
 	tenant_end(&t);
 	tenant_start(&t);
 	CU_ASSERT(load_as(&t, 0, big_ptx, n, false));
