@@ -118,6 +118,13 @@ static bool let_in(struct vgpu_driver *d, int fd, uint32_t pid, int pidfd,
 		    "it was not started by \"vgpuctl run\", or its VF was taken away");
 		return false;
 	}
+	/* A process that cannot be ended would keep the GPU. */
+	if (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) < 0) {
+		say(welcome, EPERM,
+		    "vgpud may not end processes of its user: give vgpud.service CAP_KILL "
+		    "(docs/gated.md)");
+		return false;
+	}
 	place = free_place(d, vf, &of_vf);
 	if (place == GATED_WORKERS || of_vf >= GATED_OF_VF) {
 		say(welcome, EBUSY,
