@@ -55,7 +55,7 @@ wait_guest $guest_pid alone
 [ "$(json vf show 1 | jq .ends.slice)" = 0 ] && [ "$(vf 1 hangs)" = 0 ] || fail "a VF that was alone was told to stop: $(ctl vf show 1)"
 
 start_guest a 0 saxpy --device-memory --seconds 300; a=$guest_pid
-await 60 at_least 0 dispatches 3
+await 60 at_least 0 run_ns 30000000
 saxpy=$(dirname "$0")/saxpy.ptx own=$(dirname "$0")/../unit/own.ptx
 python3 - "$run/x" "$run/y" <<'PY'
 import struct, sys
