@@ -463,11 +463,13 @@ static inline vgpu_nsec eevdf_extend(struct eevdf *e, bool alone, vgpu_nsec end)
  * woke, and what the host has written off. */
 static inline void eevdf_learn(struct eevdf *e, struct eevdf_vf *vf, const struct vgpu_usage *usage)
 {
-	int64_t beyond = (int64_t)usage->charge - (int64_t)usage->granted;
+	int64_t beyond = (int64_t)usage->charge - (int64_t)usage->granted, beside = 0;
 	uint64_t unpaid;
 
 	if (e->running && e->lone_end && usage->end > e->lone_end)
-		beyond = (int64_t)(usage->charge + usage->end - e->lone_end - usage->used);
+		beside = (int64_t)(usage->charge + usage->end - e->lone_end - usage->used);
+	if (beside > beyond)
+		beyond = beside;
 	if ((int64_t)usage->overrun > beyond)
 		beyond = (int64_t)usage->overrun;
 	if (beyond > vf->worst)

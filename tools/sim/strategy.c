@@ -8,14 +8,17 @@
 /* What a strategy may gain, or cost another VF, as a part of what the VF has without it. */
 #define ALLOWED 0.02
 
+/* By so much of what they have, VFs with frames have more or less: their ticks meet the turns of
+ * the others. */
+#define VARIES 0.05
+
 /* Below the grace time of 50 ms: a VF that stops later hangs. */
 #define LATEST (45 * VGPU_MSEC)
 
 /* In less time one turn more or less is too large a part. */
 #define LEAST (5 * VGPU_SEC)
 
-/* How an honest VF stops, in turn: VFs with frames have more or less, as their ticks meet the turns
- * of the others. */
+/* How an honest VF stops, in turn. */
 static const vgpu_nsec jitter[] = {0, 50 * VGPU_USEC, 100 * VGPU_USEC};
 
 #define HONEST (sizeof(jitter) / sizeof(jitter[0]))
@@ -81,13 +84,14 @@ static double gain(const struct outcome *before, const struct outcome *after, ui
 {
 	double had = after->service[i] * before->all / after->all;
 
-	return part(before->service[i], had - before->service[i] - after->unpaid);
+	return part(before->service[i],
+		    had - before->service[i] - after->unpaid - VARIES * before->sleepers);
 }
 
 /* What VF I loses, if not to VFs that sleep now and then and come at better times for them. */
 static double loss(const struct outcome *before, const struct outcome *after, uint32_t i)
 {
-	double to_others = fmax(after->sleepers - before->sleepers, 0);
+	double to_others = fmax(after->sleepers - before->sleepers, 0) + VARIES * before->sleepers;
 
 	return part(before->service[i],
 		    before->service[i] - after->service[i] - to_others - after->unpaid);
