@@ -83,6 +83,10 @@ static struct json_object *to_json(struct control *control)
 			l = &control->gpus[g].leases[vf];
 			if (l->state == LEASE_NONE && !(control->gpus[g].clearing >> vf & 1))
 				continue;
+			/* Nobody would end one that is not given yet, after a restart. */
+			if (l->state != LEASE_NONE && !l->process &&
+			    strcmp(l->host, LEASE_OF_PROGRAMS) == 0)
+				continue;
 			o = json_object_new_object();
 			json_object_array_add(list, o);
 			put_text(o, "gpu", control->gpus[g].config->name);

@@ -19,6 +19,8 @@ void lease_clear(struct lease *l);
 
 /* Whether the lease is of a VM with that UUID of the libvirt HOST; "": of any libvirt. One that an
  * older vgpud has left without a name is of any, too, until a libvirt reports its VM. */
+/* The host of the leases of programs (program.h). */
+#define LEASE_OF_PROGRAMS "programs"
 bool lease_is_of(const struct lease *l, const char *host, const char *uuid);
 /* Returns the lease of the claim's VM for its claimed VF VF_NAME (NULL: any claim), and its place
  * in *GPU and *VF; NULL: none. */

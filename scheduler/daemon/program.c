@@ -20,7 +20,6 @@
 #include "vm.h"
 
 /* Stands where a libvirt's name would. */
-#define HOST "programs"
 
 /* Opens the process, of which what the kernel says must still be the same then. Returns a pidfd, or
  * -ESRCH. */
@@ -66,7 +65,7 @@ static int read_claim(struct call *call, struct claim *claim, struct vgpu_error 
 		return vgpu_error_set(err, -ESRCH, "the calling process cannot be found");
 	claim->process = (uint32_t)peer.pid;
 	claim->started = p.started;
-	snprintf(claim->host, sizeof(claim->host), HOST);
+	snprintf(claim->host, sizeof(claim->host), LEASE_OF_PROGRAMS);
 	snprintf(claim->uuid, sizeof(claim->uuid), "%08" PRIx32 "-0000-4000-8000-%012" PRIx64,
 		 claim->process, claim->started & UINT64_C(0xffffffffffff));
 	snprintf(claim->domain, sizeof(claim->domain), "%.100s[%" PRIu32 "]",

@@ -42,7 +42,7 @@ static void *serve(void *arg)
 bool pages_open(struct pages *p, const char *device)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 	pthread_t thread;
 
 	snprintf(a.sun_path, sizeof(a.sun_path), "/tmp/vgpud-gate-test.%d", (int)getpid());

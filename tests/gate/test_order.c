@@ -350,6 +350,47 @@ static void test_shut(void)
 	strict_close(&s);
 }
 
+/* A batch may wait for what an earlier batch of the same submission signals. */
+static void test_batches(void)
+{
+	VkCommandBufferSubmitInfo commands[2];
+	VkSemaphoreSubmitInfo of[2];
+	VkSubmitInfo2 batches[2];
+	VkSemaphore t, b;
+	VkFence f;
+	uint32_t i;
+
+	open_all(true);
+	t = semaphore(true);
+	b = semaphore(false);
+	f = fence();
+	of[0] = (VkSemaphoreSubmitInfo){.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO,
+					.semaphore = t,
+					.value = 1,
+					.stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT};
+	of[1] = of[0];
+	of[1].semaphore = b;
+	for (i = 0; i < 2; i++) {
+		commands[i] = (VkCommandBufferSubmitInfo){
+			.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO,
+			.commandBuffer = strict_commands(i + 1)};
+		batches[i] = (VkSubmitInfo2){.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO_2,
+					     .waitSemaphoreInfoCount = i ? 2 : 0,
+					     .pWaitSemaphoreInfos = of,
+					     .commandBufferInfoCount = 1,
+					     .pCommandBufferInfos = &commands[i],
+					     .signalSemaphoreInfoCount = i ? 0 : 2,
+					     .pSignalSemaphoreInfos = of};
+	}
+	CU_ASSERT_EQUAL(CALL(QueueSubmit2)(s.queues[0], 2, batches, f), VK_SUCCESS);
+	CU_ASSERT_EQUAL(CALL(WaitForFences)(s.device, 1, &f, VK_TRUE, 10 * VGPU_SEC), VK_SUCCESS);
+	CU_ASSERT_EQUAL(CALL(DeviceWaitIdle)(s.device), VK_SUCCESS);
+	CALL(DestroySemaphore)(s.device, t, NULL);
+	CALL(DestroySemaphore)(s.device, b, NULL);
+	CALL(DestroyFence)(s.device, f, NULL);
+	strict_close(&s);
+}
+
 /* An empty submission with a fence does not overtake what is held. */
 static void test_empty_fence(void)
 {
@@ -597,6 +638,7 @@ static void test_entries(void)
 
 static const struct test tests[] = {
 	{"shut", test_shut},
+	{"batches of one submission", test_batches},
 	{"empty fence", test_empty_fence},
 	{"fences", test_fences},
 	{"failures", test_failures},

@@ -148,7 +148,7 @@ struct player {
 static bool enter(struct player *p)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct vgpu_received got = {.n_fds = 0};
 	const int rw = PROT_READ | PROT_WRITE;
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +30,8 @@
 /* How far up the owner of a VF is looked for. */
 #define ANCESTORS 64
 
-/* Returns the VF that the process has, or VGPU_NO_VF. */
-static uint32_t vf_of(const struct vgpu_driver *d, uint32_t pid)
+/* Returns the VF that the process has, or VGPU_NO_VF; and the generation of which it has it. */
+static uint32_t vf_of(const struct vgpu_driver *d, uint32_t pid, uint32_t *generation)
 {
 	struct vgpu_process p;
 	uint32_t i, vf;
@@ -38,10 +39,12 @@ static uint32_t vf_of(const struct vgpu_driver *d, uint32_t pid)
 	for (i = 0; i < ANCESTORS && pid > 1; i++) {
 		if (vgpu_process_read(pid, &p) < 0)
 			break;
-		for (vf = 0; vf < d->n_vfs; vf++)
+		for (vf = 0; vf < d->n_vfs; vf++) {
+			*generation = atomic_load(&d->seats[vf].page->generation);
 			if (atomic_load(&d->seats[vf].page->owner) == pid &&
 			    atomic_load(&d->seats[vf].page->started) == p.started)
 				return vf;
+		}
 		pid = p.parent;
 	}
 	return VGPU_NO_VF;
@@ -111,7 +114,8 @@ static void send_pages(struct vgpu_driver *d, int fd, struct gate_welcome *welco
 static bool let_in(struct vgpu_driver *d, int fd, uint32_t pid, int pidfd,
 		   struct gate_welcome *welcome)
 {
-	uint32_t vf = vf_of(d, pid), of_vf, place;
+	uint32_t generation = 0;
+	uint32_t vf = vf_of(d, pid, &generation), of_vf, place;
 
 	if (vf == VGPU_NO_VF) {
 		say(welcome, EPERM,
@@ -134,13 +138,17 @@ static bool let_in(struct vgpu_driver *d, int fd, uint32_t pid, int pidfd,
 					   "most that there can be");
 		return false;
 	}
-	if (furnish(d, place, vf, pidfd) < 0) {
+	if (gated_renew_account(d, vf) < 0 || furnish(d, place, vf, pidfd) < 0) {
 		say(welcome, ENOMEM, "vgpud has no descriptors or memory left for it");
 		return false;
 	}
-	welcome->generation = atomic_load(&d->seats[vf].page->generation);
+	welcome->generation = generation;
 	gated_keep_worker(d, place);
-	atomic_store_explicit(&d->workers[place].place, GATED_NEW, memory_order_release);
+	atomic_store(&d->workers[place].place, GATED_NEW);
+	/* The VF was reset meanwhile, and may be another's: a reset that begins now sees the
+	 * worker. */
+	if (atomic_load(&d->seats[vf].page->generation) != generation)
+		syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 	send_pages(d, fd, welcome, place);
 	vgpu_eventfd_signal(d->news);
 	return true;
@@ -191,6 +199,7 @@ static void *serve(void *arg)
 	struct vgpu_driver *d = arg;
 	struct pollfd p[2] = {{.fd = d->call, .events = POLLIN},
 			      {.fd = d->listener, .events = POLLIN}};
+	struct timespec breath = {0, BREATH_NS};
 	int fd;
 
 	while (!atomic_load(&d->ends)) {
@@ -200,8 +209,10 @@ static void *serve(void *arg)
 		if (!p[1].revents)
 			continue;
 		fd = accept4(d->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd < 0)
+		if (fd < 0) {
+			nanosleep(&breath, NULL); /* there may be no descriptors */
 			continue;
+		}
 		answer(d, fd);
 		vgpu_untrusted_close(&fd);
 	}
@@ -210,7 +221,7 @@ static void *serve(void *arg)
 
 static int listen_at(const char *path)
 {
-	VGPU_AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	VGPU_AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 
 	if (fd < 0)

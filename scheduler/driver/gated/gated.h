@@ -45,7 +45,10 @@ struct gated_worker {
 struct gated_seat {
 	int fd, read_fd, account_fd; /* read_fd: with which the page can only be read */
 	struct gate_seat *page;
-	struct gate_account *account;
+	struct gate_account *account; /* mapped there for as long as the driver is open */
+	/* The door's: for whom the account was made. */
+	uint32_t account_of;
+	uint64_t account_since;
 };
 
 /* Whether the core knows the VF's driver as up. */
@@ -88,6 +91,9 @@ void gated_close(struct vgpu_driver *d, bool lost);
 /* Makes a page of zeros, sealed at its size, and maps it at *MAP. Returns its descriptor, or
  * -errno. */
 int gated_make_page(const char *name, void **map);
+/* Makes a new account for the VF if it has another owner than the present one was made for: a
+ * former owner may still have that. Returns 0 or -errno. The door's thread. */
+int gated_renew_account(struct vgpu_driver *d, uint32_t vf);
 /* Puts the worker's descriptors into the store, or removes them. */
 void gated_keep_worker(struct vgpu_driver *d, uint32_t place);
 void gated_forget_worker(struct vgpu_driver *d, uint32_t place);
@@ -98,8 +104,10 @@ int gated_door_open(struct vgpu_driver *d, struct vgpu_error *err);
 void gated_door_close(struct vgpu_driver *d);
 
 /* workers.c: the engine's side. */
-/* Hears a worker's bell and its end. Returns 0 or -errno. Any thread. */
+/* Hears a worker's bell. Returns 0 or -errno. Any thread. */
 int gated_hear(struct vgpu_driver *d, uint32_t place);
+/* Hears the end of a LIVE worker. */
+void gated_watch(struct vgpu_driver *d, uint32_t place);
 /* Reads the epoll set: takes new workers, and buries ended ones. */
 void gated_look(struct vgpu_driver *d, vgpu_nsec now);
 /* Hears bells again that were not for a while. Returns when it must be called next. */

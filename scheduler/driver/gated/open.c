@@ -92,6 +92,35 @@ int gated_make_page(const char *name, void **map)
 	return vgpu_take(&fd);
 }
 
+int gated_renew_account(struct vgpu_driver *d, uint32_t vf)
+{
+	struct gated_seat *s = &d->seats[vf];
+	uint32_t owner = atomic_load(&s->page->owner);
+	uint64_t started = atomic_load(&s->page->started);
+	void *elsewhere = NULL;
+	int fd;
+
+	if (s->account_of == owner && s->account_since == started)
+		return 0;
+	fd = gated_make_page("vgpud-account", &elsewhere);
+	if (fd < 0)
+		return fd;
+	munmap(elsewhere, GATE_PAGE);
+	/* In place of the former one, which the engine thread may look at. */
+	if (mmap(s->account, GATE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
+	    MAP_FAILED) {
+		vgpu_close(&fd);
+		return -ENOMEM;
+	}
+	drop(d, 'a', vf);
+	put(d, 'a', vf, fd);
+	vgpu_close(&s->account_fd);
+	s->account_fd = fd;
+	s->account_of = owner;
+	s->account_since = started;
+	return 0;
+}
+
 /* A second descriptor of the seat's page, with which it can only be read. */
 static int open_read_only(struct gated_seat *s)
 {
@@ -111,8 +140,11 @@ static int open_seat(struct vgpu_driver *d, uint32_t vf, bool *adopted)
 	s->account_fd = take(d, 'a', vf);
 	if (s->fd >= 0 && s->account_fd >= 0 && map_page(s->fd, (void **)&s->page) == 0 &&
 	    map_page(s->account_fd, (void **)&s->account) == 0 && s->page->magic == GATE_MAGIC &&
-	    s->page->version == GATE_VERSION)
+	    s->page->version == GATE_VERSION) {
+		s->account_of = atomic_load(&s->page->owner);
+		s->account_since = atomic_load(&s->page->started);
 		return open_read_only(s);
+	}
 	*adopted = false;
 	vgpu_close(&s->fd);
 	vgpu_close(&s->account_fd);
@@ -142,6 +174,7 @@ static void adopt_worker(struct vgpu_driver *d, uint32_t vf, uint32_t place)
 	if (w->fd >= 0 && w->bell >= 0 && w->pidfd >= 0 &&
 	    map_page(w->fd, (void **)&w->page) == 0 && gated_hear(d, place) == 0) {
 		atomic_store(&w->place, GATED_LIVE);
+		gated_watch(d, place);
 		return;
 	}
 	vgpu_close(&w->fd);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <limits.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -25,14 +24,20 @@ static int hear(struct vgpu_driver *d, int fd, uint32_t number, int how)
 int gated_hear(struct vgpu_driver *d, uint32_t place)
 {
 	struct gated_worker *w = &d->workers[place];
-	int r = hear(d, w->bell, BELL(place), EPOLL_CTL_ADD);
-
-	return r < 0 ? r : hear(d, w->pidfd, END(place), EPOLL_CTL_ADD);
+	return hear(d, w->bell, BELL(place), EPOLL_CTL_ADD);
 }
 
+static bool is_live(const struct gated_worker *w)
+{
+	return atomic_load_explicit(&w->place, memory_order_acquire) == GATED_LIVE;
+}
+
+/* A NEW one may compute already. */
 static bool is_of(const struct gated_worker *w, uint32_t vf)
 {
-	return atomic_load_explicit(&w->place, memory_order_acquire) == GATED_LIVE && w->vf == vf;
+	uint32_t place = atomic_load(&w->place);
+
+	return (place == GATED_LIVE || place == GATED_NEW) && w->vf == vf;
 }
 
 /* The bell has rung; it is heard again at once, unless it rings all the time. */
@@ -40,6 +45,8 @@ static void rung(struct vgpu_driver *d, uint32_t place, vgpu_nsec now)
 {
 	struct gated_worker *w = &d->workers[place];
 
+	if (!is_live(w))
+		return;
 	vgpu_eventfd_drain(w->bell);
 	if (w->bell_at + GATED_BELL_BURST < now)
 		w->bell_at = now - GATED_BELL_BURST;
@@ -73,15 +80,29 @@ vgpu_nsec gated_rearm(struct vgpu_driver *d, vgpu_nsec now)
 static void bury(struct vgpu_driver *d, uint32_t place)
 {
 	struct gated_worker *w = &d->workers[place];
-	struct gate_account *account = d->seats[w->vf].account;
-	uint64_t had = atomic_load(&w->page->memory), all = atomic_load(&account->memory);
+	struct gate_account *account;
+	uint64_t had, all;
 
-	if (atomic_load(&w->place) != GATED_LIVE)
+	if (!is_live(w))
 		return;
+	account = d->seats[w->vf].account;
+	had = atomic_load(&w->page->memory);
+	all = atomic_load(&account->memory);
 	while (!atomic_compare_exchange_weak(&account->memory, &all, all > had ? all - had : 0))
 		;
 	atomic_store_explicit(&w->place, GATED_ENDED, memory_order_release);
 	vgpu_eventfd_signal(d->call);
+}
+
+/* From now on the end of a LIVE worker is heard. One whose end could not be is ended now. */
+void gated_watch(struct vgpu_driver *d, uint32_t place)
+{
+	struct gated_worker *w = &d->workers[place];
+
+	if (hear(d, w->pidfd, END(place), EPOLL_CTL_ADD) == 0)
+		return;
+	syscall(SYS_pidfd_send_signal, w->pidfd, SIGKILL, NULL, 0);
+	bury(d, place);
 }
 
 static void take_new(struct vgpu_driver *d)
@@ -98,6 +119,7 @@ static void take_new(struct vgpu_driver *d)
 		w->bell_at = 0;
 		w->rearm_at = VGPU_NEVER;
 		atomic_store(&w->place, GATED_LIVE);
+		gated_watch(d, i);
 		/* It came while its VF was being reset. */
 		if (d->resetting >> w->vf & 1)
 			gated_kill(d, w->vf);
@@ -109,8 +131,6 @@ void gated_look(struct vgpu_driver *d, vgpu_nsec now)
 	struct epoll_event events[16];
 	int n = epoll_wait(d->epoll, events, 16, 0), i;
 
-	/* The end of a worker that is still NEW is reported again, by a pidfd that stays readable:
-	 * so news come first. */
 	take_new(d);
 	for (i = 0; i < n; i++) {
 		uint32_t number = events[i].data.u32;
@@ -172,5 +192,7 @@ void gated_gate(struct vgpu_driver *d, uint32_t vf, bool open)
 		return;
 	atomic_fetch_add(gate, 1);
 	if (open)
-		syscall(SYS_futex, gate, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+		/* A worker has one thread that waits for it. A process that has more of them wakes
+		 * them itself. */
+		syscall(SYS_futex, gate, FUTEX_WAKE, GATED_OF_VF, NULL, NULL, 0);
 }

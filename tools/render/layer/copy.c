@@ -335,14 +335,11 @@ static void each2(const VkSubmitInfo2 *s, bool signals,
 		each(data, list[i].semaphore, list[i].value);
 }
 
-void op_each(const struct op *op, bool signals,
+void op_each(const struct op *op, uint32_t batch, bool signals,
 	     void (*each)(void *data, VkSemaphore semaphore, uint64_t value), void *data)
 {
-	uint32_t i;
-
-	for (i = 0; i < op->n; i++)
-		if (op->type == OP_SUBMIT)
-			each1((const VkSubmitInfo *)op->batches + i, signals, each, data);
-		else
-			each2((const VkSubmitInfo2 *)op->batches + i, signals, each, data);
+	if (op->type == OP_SUBMIT)
+		each1((const VkSubmitInfo *)op->batches + batch, signals, each, data);
+	else
+		each2((const VkSubmitInfo2 *)op->batches + batch, signals, each, data);
 }

@@ -89,8 +89,8 @@ struct op *copy_submit(uint32_t n, const VkSubmitInfo *submits, VkFence fence, V
 		       VkResult *r, const char **why);
 struct op *copy_submit2(uint32_t n, const VkSubmitInfo2 *submits, VkFence fence, VkSemaphore done,
 			VkResult *r, const char **why);
-/* Calls EACH for every semaphore that OP waits for, or signals, in their order. */
-void op_each(const struct op *op, bool signals,
+/* Calls EACH for every semaphore that a batch of OP waits for, or signals, in their order. */
+void op_each(const struct op *op, uint32_t batch, bool signals,
 	     void (*each)(void *data, VkSemaphore semaphore, uint64_t value), void *data);
 
 /* page.c */

@@ -48,7 +48,7 @@ static int connect_door(const char *path)
 		return -1;
 	}
 	strcpy(a.sun_path, path);
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
@@ -78,7 +78,7 @@ static int receive(int fd, struct gate_welcome *welcome, int fds[GATE_DESCRIPTOR
 	struct cmsghdr *c;
 	int n = 0;
 
-	if (recvmsg(fd, &m, MSG_CMSG_CLOEXEC) != sizeof(*welcome))
+	if (recvmsg(fd, &m, MSG_CMSG_CLOEXEC | MSG_WAITALL) != sizeof(*welcome))
 		return -1;
 	c = CMSG_FIRSTHDR(&m);
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {

@@ -178,6 +178,12 @@ static void find_wait(void *data, VkSemaphore semaphore, uint64_t value)
 
 	if (!v)
 		return; /* not one of this device's: the driver will say so */
+	/* An earlier batch of the same submission signals it. */
+	if (v->b == (uintptr_t)f->q && v->c == f->op->seq && (!v->a || v->d >= value)) {
+		if (!v->a)
+			v->b = 0;
+		return;
+	}
 	if (v->b)
 		d = (struct dependency){(struct queue *)(uintptr_t)v->b, v->c};
 	if (v->a) {
@@ -208,10 +214,13 @@ static bool find(struct queue *q, struct op *op)
 	struct finding f = {q, op, false};
 	struct device *d = q->device;
 	struct map_value v = {.b = (uintptr_t)q, .c = op->seq};
+	uint32_t i;
 
 	pthread_mutex_lock(&d->lock);
-	op_each(op, false, find_wait, &f);
-	op_each(op, true, find_signal, &f);
+	for (i = 0; i < op->n; i++) {
+		op_each(op, i, false, find_wait, &f);
+		op_each(op, i, true, find_signal, &f);
+	}
 	if (op->fence)
 		f.failed = !map_put(&d->fences, (uint64_t)op->fence, v);
 	pthread_mutex_unlock(&d->lock);

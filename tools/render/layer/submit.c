@@ -64,10 +64,8 @@ ENTRY(VkResult, QueueWaitIdle, VkQueue queue)
 	if (!q)
 		return d->QueueWaitIdle(queue);
 	r = queue_drain(q);
-	if (r == VK_SUCCESS)
-		r = d->QueueWaitIdle(queue);
 	pthread_mutex_unlock(&q->lock);
-	return r;
+	return r == VK_SUCCESS ? d->QueueWaitIdle(queue) : r;
 }
 
 ENTRY(VkResult, DeviceWaitIdle, VkDevice device)
@@ -106,52 +104,29 @@ ENTRY(VkResult, QueuePresentKHR, VkQueue queue, const VkPresentInfoKHR *info)
 	r = flush_signallers(d, info->waitSemaphoreCount, info->pWaitSemaphores);
 	if (r != VK_SUCCESS)
 		return r;
+	/* Nothing is held then, and nothing is submitted meanwhile: the program must not. It may
+	 * take until the next frame, and what flies is to be seen to end. */
 	r = queue_flush(q, ALL);
-	if (r == VK_SUCCESS)
-		r = d->QueuePresentKHR(queue, info);
 	pthread_mutex_unlock(&q->lock);
-	return r;
+	return r == VK_SUCCESS ? d->QueuePresentKHR(queue, info) : r;
 }
 
-/* A label belongs where it is in the order of submissions. */
-static struct queue *ordered(struct device *d, VkQueue queue)
-{
-	struct queue *q = page ? queue_of(d, queue) : NULL;
-
-	if (q)
-		queue_flush(q, ALL);
-	return q;
-}
-
-static void unlock(struct queue *q)
-{
-	if (q)
-		pthread_mutex_unlock(&q->lock);
-}
-
+/* Labels are hints for people. Where submissions are held they would stand elsewhere, and to wait
+ * for what is held could be to wait for ever: so there are none then. */
 ENTRY(void, QueueBeginDebugUtilsLabelEXT, VkQueue queue, const VkDebugUtilsLabelEXT *label)
 {
-	struct device *d = device_of(queue);
-	struct queue *q = ordered(d, queue);
-
-	d->QueueBeginDebugUtilsLabelEXT(queue, label);
-	unlock(q);
+	if (!page)
+		device_of(queue)->QueueBeginDebugUtilsLabelEXT(queue, label);
 }
 
 ENTRY(void, QueueEndDebugUtilsLabelEXT, VkQueue queue)
 {
-	struct device *d = device_of(queue);
-	struct queue *q = ordered(d, queue);
-
-	d->QueueEndDebugUtilsLabelEXT(queue);
-	unlock(q);
+	if (!page)
+		device_of(queue)->QueueEndDebugUtilsLabelEXT(queue);
 }
 
 ENTRY(void, QueueInsertDebugUtilsLabelEXT, VkQueue queue, const VkDebugUtilsLabelEXT *label)
 {
-	struct device *d = device_of(queue);
-	struct queue *q = ordered(d, queue);
-
-	d->QueueInsertDebugUtilsLabelEXT(queue, label);
-	unlock(q);
+	if (!page)
+		device_of(queue)->QueueInsertDebugUtilsLabelEXT(queue, label);
 }
