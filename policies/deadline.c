@@ -201,6 +201,7 @@ static void place(struct deadline *d, uint32_t index)
 	uint64_t from = level(d);
 
 	if (waits && !heap_has(&d->waiting, index)) {
+		d->level = from;
 		vf->had = (int64_t)(vf->had - from) > 0 ? vf->had : from;
 		heap_insert(&d->waiting, index, vf->had);
 	} else if (!waits) {
@@ -338,6 +339,8 @@ static void charge_background(struct deadline *d, uint32_t index, vgpu_nsec char
 	d->vfs[index].had += charge;
 	if (!heap_has(&d->waiting, index))
 		return;
+	if (d->waiting.n == 1)
+		d->level = d->vfs[index].had; /* alone, it took nothing from the others */
 	heap_remove(&d->waiting, index);
 	heap_insert(&d->waiting, index, d->vfs[index].had);
 }

@@ -162,7 +162,7 @@ void ladder_fault(struct vgpu_core *core, uint32_t index, bool stuck)
 	if (is_noticed || (waits && vf->context != VGPU_CTX_BROKEN))
 		return;
 	if (waits)
-		ladder_reset(core, index, vf->reset_blame);
+		ladder_reset(core, index, blame > vf->reset_blame ? blame : vf->reset_blame);
 	else
 		hang(core, index, blame, 0);
 }

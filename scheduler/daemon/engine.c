@@ -26,7 +26,8 @@
 #define RECORDS 32768u /* a power of two; a switch makes about six */
 /* How long engine_stop waits for the world switch in progress. */
 #define STOP_WITHIN (2 * VGPU_SEC)
-/* A `lone_slice` that in practice never ends. */
+/* AMD's self-switch of a lone VF; and a `lone_slice` that in practice never ends. */
+#define LONE_SLICE (500 * VGPU_MSEC)
 #define LONE_SLICE_OF_KILLED (3600 * VGPU_SEC)
 /* timer_at when the timer has fired: an instant in the past. The timer stays readable until it is
  * armed again. */
@@ -96,10 +97,13 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 	want.data.fd = e->driver_fd;
 	e->config.core.reset_levels = e->caps.reset_levels;
 	e->config.core.chains = e->caps.chain >= VGPU_CHAIN;
-	/* To stop it would be to kill it, for nobody's sake. */
-	if (e->config.lone_slice_by_kind && e->caps.preemption &&
-	    strcmp(e->caps.preemption, "kill") == 0)
-		e->config.core.lone_slice = LONE_SLICE_OF_KILLED;
+	/* To stop it would be to kill it, for nobody's sake. The GPU may have come back as another.
+	 */
+	if (e->config.lone_slice_by_kind)
+		e->config.core.lone_slice =
+			e->caps.preemption && strcmp(e->caps.preemption, "kill") == 0
+				? LONE_SLICE_OF_KILLED
+				: LONE_SLICE;
 	e->opened = true;
 	gpu_memory_open(&e->memory, e->ops->memory, e->driver, &e->caps, &e->found,
 			&e->config.driver);

@@ -540,7 +540,7 @@ static int driver_check(const struct vgpu_driver_config *config, struct vgpu_dri
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	r = look(d, caps, err);
 	driver_close(d, false);
-	return r == -EBUSY ? 1 : r < 0 ? r : plan(config, caps, &planned, err);
+	return r == -EBUSY || r == -EACCES ? 1 : r < 0 ? r : plan(config, caps, &planned, err);
 }
 
 static int driver_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,

@@ -740,9 +740,13 @@ static int start(struct link *l, struct vgpu_error *err)
 	if (l->epoll < 0 || l->wake < 0 || l->notice < 0 || l->page_fd < 0 || l->says < 0 ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0 ||
 	    ftruncate(l->page_fd, sizeof(*l->page)) < 0 ||
-	    fcntl(l->page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
-		return vgpu_error_set(err, -errno, "descriptors for its process: %s",
-				      strerror(errno));
+	    fcntl(l->page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0) {
+		r = vgpu_error_set(err, -errno, "descriptors for its process: %s", strerror(errno));
+		vgpu_close(&log[1]);
+		vgpu_close(&pair[0]);
+		vgpu_close(&pair[1]);
+		return r;
+	}
 	l->control = pair[0];
 	/* The process sends nothing here: what it sends would have to be closed here. */
 	shutdown(l->control, SHUT_RD);
@@ -856,7 +860,7 @@ static void mute(struct link *l, bool on)
 static void serve(struct link *l)
 {
 	struct epoll_event events[3];
-	bool gone = false, maps;
+	bool gone = false, maps, unread;
 	vgpu_nsec began = thread_time(), ended, late;
 	int n, i;
 
@@ -868,9 +872,14 @@ static void serve(struct link *l)
 		began = ended;
 		late = owes(l);
 		mute(l, late > 0 && !l->stopping);
+		unread = l->ready && atomic_load(&l->page->notices) != l->notices;
 		softgpu_unlock(l->gpu);
-		/* What is left unread, since the VF owes time, is read when it owes none. */
-		n = epoll_wait(l->epoll, events, 3, late ? (int)(late / VGPU_MSEC) + 1 : -1);
+		/* What is left unread, since the VF owes time, is read when it owes none: at once,
+		 * if that was paid while another thread had charged it. */
+		n = epoll_wait(l->epoll, events, 3,
+			       late	? (int)(late / VGPU_MSEC) + 1
+			       : unread ? 0
+					: -1);
 		maps = !l->ready && atomic_load(&l->mapped->ready);
 		if (maps && !seal(l))
 			gone = true;
@@ -905,6 +914,7 @@ static void finish(struct link *l)
 	bool was_ready = l->ready, was_killed = l->kill, runs;
 
 	link_kill(l);
+	boost(l, false); /* its worker is not to keep it */
 	if (l->started)
 		waitid(P_PIDFD, (id_t)l->pidfd, &info, WEXITED | WNOHANG | WNOWAIT);
 	read_page(l); /* for the last time */

@@ -2,6 +2,7 @@
 #include "says.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,9 +27,13 @@ static void log_line(int vf, char *line)
 		fprintf(stderr, "<%c>softgpu: VF %d's process: %s\n", priority, vf, line);
 }
 
+/* Lines of one piece; what comes after them stands in the last one. */
+#define MOST_LINES 4u
+
 int says_pass_on(int fd, int vf)
 {
 	char text[1025], *line, *end;
+	uint32_t lines = 0;
 	ssize_t n = read(fd, text, sizeof(text) - 1), i;
 
 	if (n <= 0)
@@ -38,7 +43,7 @@ int says_pass_on(int fd, int vf)
 			text[i] = '?';
 	text[n] = 0;
 	for (line = text; line; line = end) {
-		end = strchr(line, '\n');
+		end = ++lines < MOST_LINES ? strchr(line, '\n') : NULL;
 		if (end)
 			*end++ = 0;
 		log_line(vf, line);
