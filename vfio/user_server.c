@@ -283,8 +283,8 @@ static int add_endpoint(struct vfio_server *s, int listener, int connection,
 	vfio_mutex_init(&e->lock);
 	for (i = 0; i < VFIO_USER_MAX_VECTORS; i++)
 		e->vectors[i] = -1;
-	*out = e;
 	pthread_mutex_lock(&s->lock);
+	*out = e; /* with the lock: vfio_server_ask()'s answer may look */
 	e->next = s->endpoints;
 	s->endpoints = e;
 	epoll_ctl(s->epoll, EPOLL_CTL_ADD, listener >= 0 ? listener : connection, &want);
