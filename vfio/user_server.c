@@ -316,8 +316,11 @@ int vfio_server_adopt(struct vfio_server *s, int connection, const struct vfio_s
 
 void vfio_server_ask(struct vfio_server *s, void (*answer)(void *data), void *data)
 {
-	s->answer = answer;
-	s->answer_data = data;
+	/* The server's thread may be looking at them for the question before. */
+	if (s->answer != answer || s->answer_data != data) {
+		s->answer = answer;
+		s->answer_data = data;
+	}
 	atomic_store(&s->asked, true);
 	vgpu_eventfd_signal(s->wake);
 }
