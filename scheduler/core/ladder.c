@@ -185,7 +185,6 @@ static void punish(struct vgpu_core *core, struct vf *vf, enum vgpu_blame blame)
 {
 	const bool hung = blame == VGPU_BLAME_HANG;
 	struct history *h = hung ? &vf->strikes : &vf->faults;
-	const vgpu_nsec last = hung ? BACKOFF_LAST : BACKOFF_FAULTS;
 	vgpu_nsec pause = BACKOFF_FIRST;
 	uint32_t i;
 
@@ -195,7 +194,8 @@ static void punish(struct vgpu_core *core, struct vf *vf, enum vgpu_blame blame)
 		vf->quarantined = true;
 		return;
 	}
-	for (i = 1; i < h->n && pause < last; i++)
+	/* As many times as are remembered: to 8 s after a fault. */
+	for (i = 1; i < h->n; i++)
 		pause *= 2;
 	vf->backoff_until = nsec_max(vf->backoff_until, core->now + pause);
 }

@@ -34,8 +34,6 @@
 #define FAULTS 4u
 #define STRIKE_SPAN (60 * VGPU_SEC)
 #define BACKOFF_FIRST (1 * VGPU_SEC)
-#define BACKOFF_LAST (60 * VGPU_SEC)
-#define BACKOFF_FAULTS (8 * VGPU_SEC)
 
 /* Time of windows and resets is charged in this many instalments; a VF owes at most DEBT_MAX, or
  * the credit and a longest window if that is more. */
