@@ -17,10 +17,11 @@ struct json_object *lease_params(struct gpu *gpu, uint32_t vf);
 /* Frees what the lease holds and sets it to LEASE_NONE. */
 void lease_clear(struct lease *l);
 
+/* Stands where a libvirt's name would, in the leases of programs (program.h). */
+#define LEASE_OF_PROGRAMS "programs"
+
 /* Whether the lease is of a VM with that UUID of the libvirt HOST; "": of any libvirt. One that an
  * older vgpud has left without a name is of any, too, until a libvirt reports its VM. */
-/* The host of the leases of programs (program.h). */
-#define LEASE_OF_PROGRAMS "programs"
 bool lease_is_of(const struct lease *l, const char *host, const char *uuid);
 /* Returns the lease of the claim's VM for its claimed VF VF_NAME (NULL: any claim), and its place
  * in *GPU and *VF; NULL: none. */

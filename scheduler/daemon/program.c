@@ -19,8 +19,6 @@
 #include "vgpu/process.h"
 #include "vm.h"
 
-/* Stands where a libvirt's name would. */
-
 /* Opens the process, of which what the kernel says must still be the same then. Returns a pidfd, or
  * -ESRCH. */
 static int open_process(uint32_t process, uint64_t started)

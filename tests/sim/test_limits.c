@@ -85,12 +85,7 @@ static void faulting(void)
 			  view_of(0).backoff_until - now == (i < 3 ? VGPU_SEC << i : 8 * VGPU_SEC));
 		recover(0);
 	}
-	hang(0);
-	recover(0);
-	hang(0);
-	recover(0);
-	hang(0);
-	CU_ASSERT_EQUAL(view_of(0).state, VGPU_VF_QUARANTINED);
+	quarantine(0);
 	end();
 }
 
