@@ -69,13 +69,23 @@ void pages_gate(struct pages *p, bool open)
 		syscall(SYS_futex, &p->seat->gate, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+uint64_t pages_rung(struct pages *p)
+{
+	uint64_t n;
+
+	return read(p->bell, &n, sizeof(n)) == sizeof(n) ? n : 0;
+}
+
 bool pages_shut(struct pages *p)
 {
 	vgpu_nsec until = vgpu_now() + 30 * VGPU_SEC;
 	struct timespec pause = {0, 50000};
+	uint32_t in_flight;
 
 	pages_gate(p, false);
-	while (atomic_load(&p->worker->in_flight) > 0 && vgpu_now() < until)
+	/* Once it has been 0 it may still rise for a moment: who is late counts itself, sees the
+	 * gate, and takes it back. */
+	while ((in_flight = atomic_load(&p->worker->in_flight)) > 0 && vgpu_now() < until)
 		nanosleep(&pause, NULL);
-	return atomic_load(&p->worker->in_flight) == 0;
+	return in_flight == 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The layer over a driver that is as strict as the specification: order, deadlocks, errors. */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -335,6 +336,7 @@ static void test_shut(void)
 	open_all(false);
 	f = fence();
 	b = semaphore(false);
+	pages_rung(&pages);
 	CU_ASSERT_EQUAL(submit(0, 1, NULL, b, VK_NULL_HANDLE), VK_SUCCESS);
 	CU_ASSERT_EQUAL(submit(1, 2, b, NULL, f), VK_SUCCESS);
 	CU_ASSERT_EQUAL(CALL(GetFenceStatus)(s.device, f), VK_NOT_READY);
@@ -342,6 +344,7 @@ static void test_shut(void)
 	CU_ASSERT_EQUAL(strict_under_way(), 0);
 	CU_ASSERT_EQUAL(atomic_load(&pages.worker->in_flight), 0);
 	CU_ASSERT(atomic_load(&pages.worker->work) > 0);
+	CU_ASSERT_EQUAL(pages_rung(&pages), 1); /* there is work, and nothing else to tell */
 	pages_gate(&pages, true);
 	CU_ASSERT_EQUAL(CALL(WaitForFences)(s.device, 1, &f, VK_TRUE, 60 * VGPU_SEC), VK_SUCCESS);
 	CU_ASSERT_EQUAL(CALL(DeviceWaitIdle)(s.device), VK_SUCCESS);
@@ -410,10 +413,33 @@ static void test_empty_fence(void)
 	strict_close(&s);
 }
 
+static _Atomic pid_t waiter;
+
 static void *wait_for_it(void *arg)
 {
+	atomic_store(&waiter, gettid());
 	CU_ASSERT_EQUAL(CALL(WaitForFences)(s.device, 1, arg, VK_TRUE, 60 * VGPU_SEC), VK_SUCCESS);
 	return NULL;
+}
+
+/* Returns when the thread that waits for a fence sleeps. */
+static void until_it_waits(void)
+{
+	vgpu_nsec until = vgpu_now() + 60 * VGPU_SEC;
+	char path[64], state = '?';
+	FILE *f;
+
+	while (atomic_load(&waiter) == 0)
+		sched_yield();
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)atomic_load(&waiter));
+	while (state != 'S' && vgpu_now() < until) {
+		sched_yield();
+		f = fopen(path, "r");
+		CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+		CU_ASSERT_EQUAL(fscanf(f, "%*d (%*[^)]) %c", &state), 1);
+		fclose(f);
+	}
+	CU_ASSERT_EQUAL(state, 'S');
 }
 
 /* While a thread waits for the fence of what is held, the driver may be given that fence; a wait
@@ -433,7 +459,7 @@ static void test_fences(void)
 	CU_ASSERT_EQUAL(CALL(WaitForFences)(s.device, 2, f, VK_FALSE, 60 * VGPU_SEC), VK_SUCCESS);
 	CU_ASSERT_EQUAL(CALL(WaitForFences)(s.device, 2, f, VK_TRUE, VGPU_MSEC), VK_TIMEOUT);
 	pthread_create(&thread, NULL, wait_for_it, &f[1]);
-	usleep(20000); /* most likely it waits by then; nothing depends on it */
+	until_it_waits();
 	pages_gate(&pages, true);
 	pthread_join(thread, NULL);
 	CU_ASSERT_EQUAL(CALL(ResetFences)(s.device, 2, f), VK_SUCCESS);

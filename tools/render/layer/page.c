@@ -166,6 +166,9 @@ void page_leave(void)
 
 bool page_enter(void)
 {
+	/* What is held is looked at often: while the gate is shut it is not even counted. */
+	if (!page_gate_is_open())
+		return false;
 	atomic_fetch_add(&page->worker->in_flight, 1);
 	if (page_gate_is_open())
 		return true;
