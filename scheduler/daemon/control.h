@@ -8,8 +8,8 @@
 #ifndef DAEMON_CONTROL_H
 #define DAEMON_CONTROL_H
 
-#include "engine.h"
-#include "state.h"
+#include "engine/engine.h"
+#include "control/state.h"
 
 /* Starts to listen on the control socket and the hook's. Returns 0, or -errno with the reason in
  * ERR. */

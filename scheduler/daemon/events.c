@@ -5,15 +5,15 @@
 #include <stdio.h>
 
 #include "builtin.h"
-#include "claimed.h"
-#include "clearing.h"
-#include "engine.h"
-#include "lease.h"
-#include "hold.h"
-#include "log.h"
-#include "memory_methods.h"
+#include "vms/claimed.h"
+#include "vms/clearing.h"
+#include "engine/engine.h"
+#include "vms/lease.h"
+#include "vms/hold.h"
+#include "control/log.h"
+#include "vms/memory_methods.h"
 #include "vgpu/clock.h"
-#include "vm.h"
+#include "vms/vm.h"
 
 #define LOG_PER_SECOND 20u
 /* An engine may say the same in each epoch. */

@@ -4,7 +4,7 @@
 #ifndef DAEMON_EVENTS_H
 #define DAEMON_EVENTS_H
 
-#include "state.h"
+#include "control/state.h"
 
 /* Takes all records that the engine has queued. */
 void events_take(struct gpu *gpu);

@@ -1,77 +1,78 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vgpud. Each file of this directory includes and calls only what stands below it here (tests/lint
- * checks it). A file that must reach upwards is given a function, as a call is given its method.
+ * vgpud. Each file includes and calls only what stands below it here (tests/lint checks it), so the
+ * wings do, too. A file that must reach upwards is given a function, as a call is given its method.
  *
- *   main.c             starts and ends vgpud
- *   uevents.c          reads what the kernel reports about PCI functions
- *   metrics.c          offers metrics
- *   metrics_text.c     writes them
- *   http.c             serves them over HTTP
- *   control.c          the sockets, their clients, and the loop of the control thread
- *   methods.c          the table of methods
- *   capacity.c         what a GPU has to offer to VMs
- *   hook.c             the method of libvirt's hook
- *   outgoing.c         what VMs would take to another host
- *   incoming.c         VMs that come with the state of their VFs
- *   history.c          the methods that show what has happened
- *   program.c          programs on this host that have VFs
- *   policy_methods.c   the methods policy.*, and vf.set
- *   policy_explain.c   what a policy promises, or would promise
- *   config_methods.c   the methods config.*
- *   vm_check.c         checks changed claims before they are written
- *   reconcile.c        compares leases with the VMs that run
- *   reserve.c          finds VFs for a VM
- *   booking.c          asks which GPU is booked for a VM
- *   booked.c           on which GPU each VF of a claim is booked
- *   fit.c              which VFs can take over the state that comes with a VM
- *   events.c           handles what the engines report
- *   libvirts.c         which libvirts report
- *   memory_methods.c   the methods memory.*
- *   vm.c               VMs and their VFs
- *   live.c             changes that are in force until a restart
- *   policy_change.c    prepares changes of policy and parameters
- *   promised.c         what a policy promises to a VF, as answers have it
- *   clearing.c         VFs that must be reset before another VM gets them
- *   lease.c            which VF belongs to which VM
- *   hold.c             VFs of VMs that have not resumed yet
- *   claimed.c          what VMs claim of their policies, and what of it is not in force
- *   change.c           changes of policy and parameters, in their order
- *   args.c             reads the arguments of a call
- *   call.c             a request, from its beginning to its answer
- *   client.c           a client of the control socket or the hook's
- *   door.c             accepts connections
- *   listen.c           sockets to listen on
- *   service.c          talks to the service manager
- *   running.c          asks another vgpud, which runs
- *   saved.c            the drop-in for saved changes
- *   config_check.c     checks what the configuration's files do not tell
- *   trial.c            asks a core or a governor of its own whether a policy takes parameters
- *   state.h            what the control thread knows
- *   refusal.c          why a VM is refused a VF, and how often
- *   engine.c           the thread of an engine
- *   engine_switched.c  the time of a GPU by the core
- *   engine_governed.c  the time of a GPU by the governor
- *   engine_declared.c  the time of a GPU by its vendor's scheduler
- *   engine_unswitched.c what the last two have in common
- *   engine_serve.c     answers the control thread's requests
- *   engine_step.c      steps the core and carries out its actions
- *   engine_private.h   an engine
- *   gpu_memory.c       steps the memory reducer and carries out its actions
- *   config_show.c      writes the configuration
- *   config.c           reads the configuration
- *   config_keys.c      the table of its keys
- *   config.h           the configuration
- *   metrics_format.c   chooses between their formats
- *   metrics_address.c  reads the address of the metrics
- *   engine_request.h   what crosses between the control thread and an engine
- *   histogram.h        counts times by their length
- *   latest.h           a value that one thread publishes to another
- *   spsc.h             a queue between two threads
- *   trail.h            the last records of one thread, for all threads
- *   put.h              members of JSON objects
- *   share.c            the readers' share of the control thread
- *   log.c              the log
+ *   main.c                      starts and ends vgpud
+ *   uevents.c                   reads what the kernel reports about PCI functions
+ *   control.c                   the sockets, their clients, and the loop of the control thread
+ *   events.c                    handles what the engines report
+ *   metrics/metrics.c           offers metrics
+ *   metrics/metrics_text.c      writes them
+ *   metrics/http.c              serves them over HTTP
+ *   metrics/metrics_format.c    chooses between their formats
+ *   methods/methods.c           the table of methods
+ *   methods/capacity.c          what a GPU has to offer to VMs
+ *   methods/history.c           the methods that show what has happened
+ *   methods/policy_methods.c    the methods policy.*, and vf.set
+ *   methods/policy_explain.c    what a policy promises, or would promise
+ *   methods/config_methods.c    the methods config.*
+ *   methods/promised.c          what a policy promises to a VF, as answers have it
+ *   methods/saved.c             the drop-in for saved changes
+ *   methods/check_running.c     checks a configuration that would be read while vgpud runs
+ *   vms/hook.c                  the method of libvirt's hook
+ *   vms/outgoing.c              what VMs would take to another host
+ *   vms/incoming.c              VMs that come with the state of their VFs
+ *   vms/program.c               programs on this host that have VFs
+ *   vms/vm_check.c              checks changed claims before they are written
+ *   vms/reconcile.c             compares leases with the VMs that run
+ *   vms/reserve.c               finds VFs for a VM
+ *   vms/booking.c               asks which GPU is booked for a VM
+ *   vms/booked.c                on which GPU each VF of a claim is booked
+ *   vms/fit.c                   which VFs can take over the state that comes with a VM
+ *   vms/libvirts.c              which libvirts report
+ *   vms/memory_methods.c        the methods memory.*
+ *   vms/vm.c                    VMs and their VFs
+ *   vms/live.c                  changes that are in force until a restart
+ *   vms/policy_change.c         prepares changes of policy and parameters
+ *   vms/clearing.c              VFs that must be reset before another VM gets them
+ *   vms/lease.c                 which VF belongs to which VM
+ *   vms/hold.c                  VFs of VMs that have not resumed yet
+ *   vms/claimed.c               what VMs claim of their policies, and what of it is not in force
+ *   control/change.c            changes of policy and parameters, in their order
+ *   control/args.c              reads the arguments of a call
+ *   control/call.c              a request, from its beginning to its answer
+ *   control/client.c            a client of the control socket or the hook's
+ *   control/door.c              accepts connections
+ *   control/listen.c            sockets to listen on
+ *   control/service.c           talks to the service manager
+ *   control/state.h             what the control thread knows
+ *   control/refusal.c           why a VM is refused a VF, and how often
+ *   control/put.h               members of JSON objects
+ *   control/share.c             the readers' share of the control thread
+ *   control/log.c               the log
+ *   config/running.c            asks another vgpud, which runs
+ *   config/config_check.c       checks what the configuration's files do not tell
+ *   config/trial.c              asks whether a policy takes parameters
+ *   config/config_show.c        writes the configuration
+ *   config/config.c             reads the configuration
+ *   config/config_keys.c        the table of its keys
+ *   config/config.h             the configuration
+ *   config/metrics_address.c    reads the address of the metrics
+ *   engine/engine.c             the thread of an engine
+ *   engine/engine_switched.c    the time of a GPU by the core
+ *   engine/engine_governed.c    the time of a GPU by the governor
+ *   engine/engine_declared.c    the time of a GPU by its vendor's scheduler
+ *   engine/engine_unswitched.c  what the last two have in common
+ *   engine/engine_serve.c       answers the control thread's requests
+ *   engine/engine_step.c        steps the core and carries out its actions
+ *   engine/engine_private.h     an engine
+ *   engine/gpu_memory.c         steps the memory reducer and carries out its actions
+ *   engine/engine_request.h     what crosses between the control thread and an engine
+ *   engine/histogram.h          counts times by their length
+ *   engine/latest.h             a value that one thread publishes to another
+ *   engine/spsc.h               a queue between two threads
+ *   engine/trail.h              the last records of one thread, for all threads
  */
 #include <errno.h>
 #include <getopt.h>
@@ -85,20 +86,20 @@
 #include <sys/stat.h>
 #include <sysexits.h>
 
-#include "call.h"
-#include "config.h"
-#include "config_check.h"
-#include "config_methods.h"
+#include "control/call.h"
+#include "config/config.h"
+#include "config/config_check.h"
+#include "methods/config_methods.h"
 #include "control.h"
-#include "engine.h"
+#include "engine/engine.h"
 #include "events.h"
-#include "lease.h"
-#include "listen.h"
-#include "live.h"
-#include "log.h"
-#include "metrics.h"
-#include "running.h"
-#include "service.h"
+#include "vms/lease.h"
+#include "control/listen.h"
+#include "vms/live.h"
+#include "control/log.h"
+#include "metrics/metrics.h"
+#include "config/running.h"
+#include "control/service.h"
 #include "uevents.h"
 #include "vfio/pci.h"
 #include "vgpu/note.h"

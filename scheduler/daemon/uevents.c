@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
-#include "log.h"
-#include "vm.h"
+#include "engine/engine.h"
+#include "control/log.h"
+#include "vms/vm.h"
 #include "vfio/pci.h"
 
 struct uevents {

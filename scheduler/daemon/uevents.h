@@ -3,7 +3,7 @@
 #ifndef DAEMON_UEVENTS_H
 #define DAEMON_UEVENTS_H
 
-#include "state.h"
+#include "control/state.h"
 
 /* Starts to watch, on the control thread. Returns NULL with the reason in ERR if it cannot; vgpud
  * then finds a lost GPU later, when its engine looks for it. */

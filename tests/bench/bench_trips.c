@@ -18,7 +18,7 @@
 #include "sample.h"
 #include "vgpu/clock.h"
 
-#define FIFO_ENGINE 50 /* as in scheduler/daemon/engine.c */
+#define FIFO_ENGINE 50 /* as in scheduler/daemon/engine/engine.c */
 
 static vgpu_nsec cpu_time(void)
 {

@@ -15,7 +15,7 @@
 #include "vgpu/clock.h"
 
 #define MOST_THREADS 64u
-#define FIFO_ENGINE 50 /* as in scheduler/daemon/engine.c */
+#define FIFO_ENGINE 50 /* as in scheduler/daemon/engine/engine.c */
 
 struct sleeper {
 	pthread_t thread;

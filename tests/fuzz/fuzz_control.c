@@ -7,7 +7,7 @@
 #include <json-c/json.h>
 
 #include "fuzz.h"
-#include "methods.h"
+#include "methods/methods.h"
 
 static const struct arg *arg_named(const struct method *method, const char *name)
 {

@@ -12,12 +12,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "client.h"
+#include "control/client.h"
 #include "control.h"
-#include "engine.h"
+#include "engine/engine.h"
 #include "fuzz.h"
-#include "lease.h"
-#include "methods.h"
+#include "vms/lease.h"
+#include "methods/methods.h"
 #include "vgpu/clock.h"
 #include "vgpu/local_socket.h"
 

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 #include "builtin.h"
-#include "engine.h"
-#include "gpu_memory.h"
+#include "engine/engine.h"
+#include "engine/gpu_memory.h"
 #include "suite.h"
 
 #define N_VFS 6u

@@ -19,7 +19,7 @@ rm "$run/units/vgpud-wrong.service"
 said=$(verify) && fail "systemd-analyze verify says: $said"
 # Each message of the log that has a MESSAGE_ID is explained in the catalog, and the catalog explains no other.
 catalog=$(dirname "$0")/../../tools/packaging/systemd/vgpud.catalog
-diff <(sed -n 's/.*\[LOG_[A-Z_]*\] = "\([0-9a-f]*\)".*/\1/p' "$(dirname "$0")/../../scheduler/daemon/log.c" | sort) \
+diff <(sed -n 's/.*\[LOG_[A-Z_]*\] = "\([0-9a-f]*\)".*/\1/p' "$(dirname "$0")/../../scheduler/daemon/control/log.c" | sort) \
 	<(sed -n 's/^-- //p' "$catalog" | sort) >"$run/catalog.log" || fail "vgpud.catalog does not explain the messages of log.c"
 [ "$(sed -n 's/^-- //p' "$catalog" | sort -u | grep -cE '^[0-9a-f]{32}$')" = "$(grep -c '^-- ' "$catalog")" ] || fail "vgpud.catalog has wrong or equal numbers"
 # Workers can neither load nvidia-uvm nor make its files, and NVIDIA's driver works with its daemons: softgpu's unit has both before softgpu.

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine_private.h"
+#include "engine/engine_private.h"
 #include "vgpu/descriptor.h"
 
 #define WAITING 64u

@@ -8,7 +8,7 @@
 #ifndef TESTS_QUICK_GPU_H
 #define TESTS_QUICK_GPU_H
 
-#include "engine.h"
+#include "engine/engine.h"
 
 #define QUICK_VFS 3u
 #define QUICK_MIB (UINT64_C(1) << 20)

@@ -5,11 +5,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "histogram.h"
-#include "metrics_address.h"
-#include "metrics_format.h"
-#include "spsc.h"
-#include "trail.h"
+#include "engine/histogram.h"
+#include "config/metrics_address.h"
+#include "metrics/metrics_format.h"
+#include "engine/spsc.h"
+#include "engine/trail.h"
 #include "suite.h"
 #include "vfio/device.h"
 #include "vfio/gpuiov.h"

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "booked.h"
+#include "vms/booked.h"
 #include "draw.h"
 #include "suite.h"
 

@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include "builtin.h"
-#include "config_check.h"
+#include "config/config_check.h"
 #include "control.h"
-#include "methods.h"
+#include "methods/methods.h"
 #include "suite.h"
-#include "trial.h"
+#include "config/trial.h"
 
 static char dir[64], file[96];
 static struct config config;

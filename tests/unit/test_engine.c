@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "builtin.h"
-#include "engine_private.h"
+#include "engine/engine_private.h"
 #include "quick_gpu.h"
 #include "suite.h"
 #include "vgpu/clock.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "builtin.h"
-#include "engine.h"
+#include "engine/engine.h"
 #include "gim_kernel.h"
 #include "suite.h"
 #include "vgpu/descriptor.h"

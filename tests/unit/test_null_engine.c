@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "builtin.h"
-#include "config.h"
-#include "engine.h"
+#include "config/config.h"
+#include "engine/engine.h"
 #include "suite.h"
 
 #define DEADLINE_MS 20000

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "builtin.h"
-#include "engine.h"
+#include "engine/engine.h"
 #include "fake_nvml.h"
 #include "library.h"
 #include "nvidia_kernel.h"

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "builtin.h"
-#include "engine.h"
+#include "engine/engine.h"
 #include "suite.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"

@@ -2,7 +2,7 @@
 /*
  * systemd (or another inetd) runs this for each connection to the socket that vgpud asks. So the
  * token is in no process but this one; what placement sends is read by a process that ends with the
- * answer; and vgpud waits no longer than it has said it would (scheduler/daemon/booking.h).
+ * answer; and vgpud waits no longer than it has said it would (scheduler/daemon/vms/booking.h).
  */
 #include "booking.h"
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "builtin.h"
-#include "change.h"
+#include "control/change.h"
 #include "plugin.h"
 #include "vms.h"
 #include "tests.h"

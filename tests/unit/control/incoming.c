@@ -2,9 +2,9 @@
 /* VMs come from another host with the state of their VFs. */
 #include <string.h>
 
-#include "engine.h"
+#include "engine/engine.h"
 #include "machine.h"
-#include "vm.h"
+#include "vms/vm.h"
 #include "vms.h"
 #include "tests.h"
 

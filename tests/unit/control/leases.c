@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include "builtin.h"
-#include "change.h"
-#include "client.h"
+#include "control/change.h"
+#include "control/client.h"
 #include "machine.h"
-#include "memory_methods.h"
-#include "vm.h"
+#include "vms/memory_methods.h"
+#include "vms/vm.h"
 #include "vms.h"
 #include "tests.h"
 

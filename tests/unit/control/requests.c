@@ -6,9 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "client.h"
-#include "listen.h"
-#include "log.h"
+#include "control/client.h"
+#include "control/listen.h"
+#include "control/log.h"
 #include "bench.h"
 #include "tests.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "engine.h"
+#include "engine/engine.h"
 
 const char *libvirt = "here";
 bool paused;

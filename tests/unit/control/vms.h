@@ -4,7 +4,7 @@
 #define TESTS_CONTROL_VMS_H
 
 #include "bench.h"
-#include "lease.h"
+#include "vms/lease.h"
 
 #define VM_UUID "8a1f0b3c-0000-4000-8000-000000000001"
 #define VM_XML                                                                                     \

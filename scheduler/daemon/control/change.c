@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include "change.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "log.h"
+#include "vgpu/clock.h"
+
+/* How often a change is prepared before it fails because the policy is replaced too often. */
+#define TRIES 4u
+/* How long a reload may keep other changes waiting, of all GPUs. One whose engine does not answer
+ * loses this. */
+#define RELOAD_TIMEOUT (2 * VGPU_SEC)
+/* How long a change of policy waits for the one before it to take effect. While the GPU answers,
+ * the core needs less than a second. */
+#define CHANGE_TIMEOUT (2 * VGPU_SEC)
+
+const struct policy_values *change_policy_of(const struct gpu *gpu)
+{
+	return &engine_policy(gpu->engine)->to_come;
+}
+
+void change_set_vf(struct call *call, const struct policy_values *now)
+{
+	call->request.event = (struct vgpu_event){.type = VGPU_EV_SET_VF,
+						  .vf = call->vf,
+						  .policy = now->policy,
+						  .params = call->params};
+}
+
+/* Ends the first change, done or failed. */
+static void finish(struct gpu *gpu, int r, const char *why)
+{
+	struct call *call = gpu->changes;
+
+	gpu->changes = call->next_change;
+	call->make = NULL;
+	call->request.result = r;
+	if (why != call->request.why)
+		snprintf(call->request.why, sizeof(call->request.why), "%s", why);
+	call_over(call);
+}
+
+/* Whether a change of policy must wait until the one before it has taken effect. */
+static bool must_wait(const struct call *call)
+{
+	return call->request.event.type == VGPU_EV_POLICY &&
+	       engine_policy(call->gpu->engine)->change_waits && !engine_trouble(call->gpu->engine);
+}
+
+/* Prepares the first change and sends it, unless it must wait. Returns true if it is over
+ * already. */
+static bool make(struct gpu *gpu)
+{
+	struct call *call = gpu->changes;
+	struct vgpu_error err = {""};
+	int r;
+
+	call->request = (struct engine_request){.ask = ENGINE_EVENT};
+	r = call->make(call, change_policy_of(gpu), &err);
+	if (r != 0) {
+		finish(gpu, r, err.text);
+		return true;
+	}
+	if (must_wait(call)) {
+		if (call->until == 0)
+			call->until = vgpu_now() + CHANGE_TIMEOUT;
+		if (vgpu_now() < call->until)
+			return false;
+	}
+	gpu->change_sent = true;
+	call_queue(call);
+	return false;
+}
+
+/* Whether the reload keeps the first change waiting. */
+static bool is_held(const struct gpu *gpu)
+{
+	const struct control *control = gpu->control;
+
+	return control->reload && gpu->changes != control->reload &&
+	       vgpu_now() < control->reload_until;
+}
+
+void change_run(struct gpu *gpu)
+{
+	/* The end of a change may begin another one from within: the loop below runs that, too. */
+	if (gpu->changing)
+		return;
+	gpu->changing = true;
+	while (gpu->changes && !gpu->change_sent && !is_held(gpu) && make(gpu))
+		;
+	gpu->changing = false;
+}
+
+void change_begin(struct call *call, change_make *how)
+{
+	struct call **last = &call->gpu->changes;
+
+	/* Before all others, but for the one that is at the engine. */
+	if (call == call->control->reload && *last && call->gpu->change_sent)
+		last = &(*last)->next_change;
+	while (call != call->control->reload && *last)
+		last = &(*last)->next_change;
+	call->make = how;
+	call->next_change = *last;
+	*last = call;
+	call->tries = 0;
+	call->until = 0;
+	change_run(call->gpu);
+}
+
+void change_reload(struct call *reload)
+{
+	reload->control->reload = reload;
+	reload->control->reload_until = vgpu_now() + RELOAD_TIMEOUT;
+}
+
+void change_reloaded(struct control *control)
+{
+	uint32_t g;
+
+	control->reload = NULL;
+	for (g = 0; g < control->n_gpus; g++)
+		change_run(&control->gpus[g]);
+}
+
+int change_request(struct call *call, change_make *how, struct vgpu_error *err)
+{
+	int r = call_admit(call, err);
+
+	if (r == 0)
+		change_begin(call, how);
+	return r;
+}
+
+void change_told(struct call *call)
+{
+	if (call->request.result < 0)
+		log_about(about_vf(call->gpu, call->vf, LOG_PLAIN), LOG_WARNING,
+			  "the VF keeps its parameters: %s", call->request.why);
+	call_drop(call);
+}
+
+void change_vf(struct gpu *gpu, uint32_t vf, change_make *how)
+{
+	struct call *call = call_new(gpu->control, gpu);
+
+	if (!call)
+		return;
+	call->vf = vf;
+	call->then = change_told;
+	change_begin(call, how);
+}
+
+void change_answered(struct call *call)
+{
+	struct gpu *gpu = call->gpu;
+	char text[160];
+	int r = call->request.result;
+
+	gpu->change_sent = false;
+	if (r == -ESTALE && ++call->tries < TRIES) {
+		change_run(gpu);
+		return;
+	}
+	snprintf(text, sizeof(text),
+		 "the policy of %s was replaced %u times during this change; try again",
+		 gpu->config->name, TRIES);
+	finish(gpu, r, r == -ESTALE ? text : call->request.why);
+	change_run(gpu);
+}

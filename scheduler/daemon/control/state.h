@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* What the control thread knows: GPUs, leases, and who is connected. Owned by the control thread.
+ */
+#ifndef DAEMON_STATE_H
+#define DAEMON_STATE_H
+
+#include <event2/event.h>
+
+#include "claim.h"
+#include "config/config.h"
+#include "engine/engine_request.h"
+#include "log.h"
+#include "refusal.h"
+#include "share.h"
+#include "engine/trail.h"
+#include "vgpu/record.h"
+
+/* RESERVED: for a VM that is starting; it expires after lease_s. INCOMING: for a VM that comes from
+ * another host or from a file, and has not resumed: the VF gets no turn (incoming.h). */
+enum lease_state { LEASE_NONE = 0, LEASE_RESERVED, LEASE_RUNNING, LEASE_INCOMING, LEASE_STATES };
+
+struct lease {
+	enum lease_state state;
+	/* HOST: whose libvirt has the VM (claim.h). Two libvirts may have VMs of the same UUID. */
+	char host[CLAIM_HOST_SIZE], uuid[37], domain[256], vf_name[64];
+	vgpu_nsec expires;    /* when a reservation ends, CLOCK_MONOTONIC */
+	vgpu_nsec resumes_by; /* INCOMING: until when it waits for its VM, CLOCK_MONOTONIC */
+	vgpu_nsec owed;	      /* INCOMING: what the VM owes for the time at the other host */
+	vgpu_nsec since;      /* when the state began, CLOCK_MONOTONIC */
+	uint32_t on_hang;     /* enum claim_on_hang */
+	bool hung;	      /* on_hang is due, and vgpud-libvirt has not fetched it yet */
+	/* Of a program, which takes a VM's place (program.h): its process; 0: it is a VM. */
+	uint32_t process;
+	uint64_t started;				     /* vgpu/process.h */
+	uint64_t memory;				     /* that it claims, bytes */
+	int pidfd;					     /* -1: not opened yet */
+	enum { SEAT_NONE = 0, SEAT_ASKED, SEAT_GIVEN } seat; /* what the engine knows of it */
+	bool attached;	/* the VM's XML, as last seen, has the VF as a PCI device */
+	char said[160]; /* why its changed claim was refused, as last logged */
+	/* What it claims of the policy (claimed.h), by name, NULL: not known; which policy, "":
+	 * any; and what of that is not in force, as last logged. */
+	struct json_object *claimed;
+	char claimed_policy[32], not_in_force[160];
+	/* The VF's parameters by name, with those of earlier policies: a later policy may know them
+	 * again. NULL: not read yet. */
+	struct json_object *params;
+	/* PARAMS come from a vgpud before this one, and are not in force yet. */
+	enum { RESTORE_NONE, RESTORE_FIRST, RESTORE_AGAIN } restoring;
+};
+
+#define EVENTS 1024u
+
+/* The last answer of capacity_largest_free, and what it was computed from. */
+struct largest_free {
+	vgpu_nsec switch_ns;
+	struct policy_values usual; /* by configuration: of LEAST. No policy: nothing is known */
+	int64_t least;		    /* share that can be guaranteed, in per mille; 0: none */
+	int32_t vf;		    /* that asked; -1: SHARE is not known */
+	struct policy_values values;
+	int64_t share; /* in per mille */
+};
+
+/* What the control thread knows of a GPU. */
+struct gpu {
+	struct gpu_config *config;
+	struct engine *engine;
+	struct control *control;
+	struct event *readable;
+	uint32_t under_way;	/* requests at the engine and in the outbox */
+	uint32_t for_readers;	/* of these, readers' */
+	struct call *outbox;	/* calls that wait until the engine has room */
+	struct call *changes;	/* of policy and parameters, in order; see change.h */
+	bool change_sent;	/* the first of them is at the engine */
+	bool changing;		/* change_run is running: do not enter it again */
+	bool live_policy;	/* an operator has set policy or parameters: see live.h */
+	vgpu_vf_set live_vfs;	/* VFs whose parameters an operator has set */
+	vgpu_nsec policy_since; /* when the policy in force took over, CLOCK_MONOTONIC */
+	uint64_t taken;		/* records of the engine that events_take has looked at */
+	uint64_t records_lost;	/* those that were overwritten before */
+	struct trail events;	/* the rare ones, for 'vgpuctl events' */
+	const char *trouble;	/* engine_trouble, as last logged */
+	const char *said;	/* engine_says, as last logged */
+	uint32_t n_said;
+	vgpu_nsec said_at;
+	struct largest_free largest_free;
+	struct lease leases[VGPU_GPU_MAX_VFS];
+	/* What an operator has set of VFs without a VM, by name, also under earlier policies; NULL:
+	 * nothing. Of VFs in LIVE_VFS. */
+	struct json_object *set[VGPU_GPU_MAX_VFS];
+	vgpu_vf_set in_use; /* bitmap of VFs whose guest driver is up or initialising */
+	/* Bitmaps of VFs (clearing.h): whose tenant is gone, and that were not reset since; for
+	 * which the engine is being asked to do it. Since when the engine knows that, VGPU_NEVER:
+	 * it does not; since when the VF is clean. CLOCK_MONOTONIC. */
+	vgpu_vf_set clearing, clearing_asked;
+	vgpu_nsec clearing_since[VGPU_GPU_MAX_VFS], clean_since[VGPU_GPU_MAX_VFS];
+	vgpu_vf_set unsized;  /* bitmap of VFs that must still get their usual memory */
+	vgpu_vf_set resizing; /* bitmap of VFs for which the engine is asked to give it */
+	uint64_t logged;      /* messages in this second, for the rate limit */
+	uint64_t log_dropped;
+};
+
+/* What a line of the log is about: a GPU, a VF and the VM that has it, or a VM. */
+static inline struct log_about about_gpu(const struct gpu *gpu, enum log_message message)
+{
+	return (struct log_about){.message = message, .gpu = gpu->config->name, .vf = -1};
+}
+
+static inline struct log_about about_vf(const struct gpu *gpu, uint32_t vf,
+					enum log_message message)
+{
+	const struct lease *l = &gpu->leases[vf];
+
+	return (struct log_about){.message = message,
+				  .gpu = gpu->config->name,
+				  .vf = (int)vf,
+				  .vm = l->state != LEASE_NONE ? l->domain : NULL};
+}
+
+static inline struct log_about about_vm(const char *domain, enum log_message message)
+{
+	return (struct log_about){.message = message, .vm = domain, .vf = -1};
+}
+
+/* A running VM whose claim cannot be read: its VFs keep what they have. */
+struct unreadable {
+	char host[CLAIM_HOST_SIZE], uuid[37], domain[256], why[200];
+};
+#define UNREADABLE 16u /* others are only logged */
+
+/* A libvirt that reports: libvirts.h. */
+struct libvirt {
+	char host[CLAIM_HOST_SIZE];
+	vgpu_nsec heard; /* CLOCK_MONOTONIC; 0: none */
+};
+#define LIBVIRTS 16u
+
+/* What vgpud warns of, about VMs that run. */
+enum control_warning {
+	CONTROL_UNADMITTED = 0, /* vgpud did not admit their claims */
+	CONTROL_WRONG_DEVICE,	/* their devices do not go together with their claims */
+	CONTROL_MAY_LOSE_STATE, /* QEMU would save or migrate them without the state of their VFs */
+	CONTROL_WARNINGS
+};
+
+/* Their names in answers of vm.list. */
+extern const char *const control_warning_names[CONTROL_WARNINGS];
+
+struct client;
+struct control {
+	struct config *config;
+	struct event_base *base;
+	struct door *door, *hook_door; /* of the control socket, and of the hook socket */
+	struct share share;
+	struct event *tick, *second;
+	struct client *clients;
+	struct call *calls; /* under way, of all clients, also of disconnected ones */
+	unsigned group;	    /* its gid; (gid_t)-1: it does not exist */
+	struct json_object
+		*warned[CONTROL_WARNINGS]; /* of which running VMs: by libvirt, by UUID, names */
+	struct call *reload; /* config.reload while it has all GPUs to itself; else NULL */
+	vgpu_nsec reload_until;
+	char refused[320];		/* why a running VM got no VF, as last logged */
+	struct refusal_counts refusals; /* of VFs, for the metrics */
+	uint32_t n_unreadable;		/* by each libvirt's last vm.sync */
+	struct unreadable unreadable[UNREADABLE];
+	struct libvirt libvirts[LIBVIRTS];
+	uint32_t n_gpus;
+	struct gpu gpus[CONFIG_MAX_GPUS]; /* last: those beyond N_GPUS are never touched */
+};
+
+#endif

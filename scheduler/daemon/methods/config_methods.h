@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* The methods config.*, as rows of the table in methods.c name them. Control thread. */
+#ifndef DAEMON_CONFIG_METHODS_H
+#define DAEMON_CONFIG_METHODS_H
+
+#include "control/call.h"
+
+int config_diff_begin(struct control *control, struct call *call, struct vgpu_error *err);
+int config_reload_begin(struct control *control, struct call *call, struct vgpu_error *err);
+/* Reloads for SIGHUP: what came of it goes to the log. */
+void config_reload_begin_alone(struct control *control);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* What a policy promises to a VF, as answers have it. Control thread. */
+#ifndef DAEMON_PROMISED_H
+#define DAEMON_PROMISED_H
+
+#include "control/args.h"
+
+/* The part of the engine's time that a VF is promised, in parts per million, or its budget as a
+ * part of its period; 0: neither. POLICY may be NULL. */
+uint64_t promised_ppm(const struct vgpu_policy_ops *policy, const struct vgpu_vf_view *vf);
+/* Adds to O the share of VF, of what it is a share, and its bounds, durations in nanoseconds; what
+ * POLICY does not promise is null, or 0 for budget and limit. */
+void put_promised(json *o, const struct vgpu_policy_ops *policy, const struct vgpu_vf_view *vf);
+
+/* Adds to O which of the policies' promises POLICY makes, as a list of names. */
+void put_promises(json *o, const struct vgpu_policy_ops *policy);
+
+#endif

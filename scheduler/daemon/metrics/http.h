@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The least of HTTP/1.1 (RFC 9112) that serves metrics: GET, one request for each connection. Any
+ * program of this host may connect, so all of it is bounded: connections, their bytes, and how long
+ * each lasts. Whoever connects is let in, and the oldest connection ends for it. The work is done
+ * in the readers' share (share.h).
+ *
+ * Control thread.
+ */
+#ifndef DAEMON_HTTP_H
+#define DAEMON_HTTP_H
+
+#include <event2/buffer.h>
+
+#include "control/share.h"
+
+/* Connections at a time. Each takes a descriptor, and at most HTTP_MAX_HEAD bytes of a request. */
+#define HTTP_PEERS 64u
+#define HTTP_MAX_HEAD 8192u
+/* Bytes of answers that are not read yet, of all connections. */
+#define HTTP_UNREAD (8u << 20)
+/* From connecting to the end of the answer, seconds: as long as Prometheus waits by default. */
+#define HTTP_PATIENCE_S 10
+
+struct http;
+struct http_peer;
+
+struct http_ops {
+	/* Answers a GET by http_answer, now or later. PATH ends before a '?'; ACCEPT is that
+	 * header's value, NULL: there is none. Both are valid during the call. Returns whether it
+	 * does; 404 is answered otherwise. */
+	bool (*get)(struct http_peer *peer, const char *path, const char *accept, void *data);
+	/* The peer has gone before it was answered. */
+	void (*gone)(struct http_peer *peer, void *data);
+};
+
+/* Serves at the listening socket FD, which is closed by http_stop or after an error. Returns 0 or
+ * -ENOMEM. */
+int http_start(struct http **out, struct event_base *base, int fd, struct share *share,
+	       const struct http_ops *ops, void *data);
+void http_stop(struct http *http);
+/* Answers a peer, once. BODY, which may be NULL, is emptied; TYPE is its media type. */
+void http_answer(struct http_peer *peer, const char *status, const char *type,
+		 struct evbuffer *body);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * On which GPU each VF of a claim is booked. OpenStack's placement says how much a server has
+ * booked of each GPU, and not which of its VFs that is for: the amounts tell. Control thread.
+ */
+#ifndef DAEMON_BOOKED_H
+#define DAEMON_BOOKED_H
+
+#include "control/state.h"
+
+/* The VF may be any GPU's. */
+#define BOOKED_ANY (-1)
+
+/*
+ * Reads LINE, the answer of 'vgpuctl booking': {"gpus": {"NAME": {"VF": N, "SHARE": N, "MEMORY_MB":
+ * N}}}. Fills in ON, by the VFs of CLAIM, with indices of GPUs. INCOMING: the claim's VM comes with
+ * the state of its VFs. Returns 1; 0 if no GPU is booked; or -errno with the reason in WHY: the
+ * line is no such answer (-EPROTO), or the claim does not fit what is booked (-ESRCH). Unless it
+ * returns 1, ON has BOOKED_ANY for each VF.
+ */
+int booked_read(const struct control *control, const struct claim *claim, bool incoming,
+		const char *line, int32_t on[CLAIM_MAX_VFS], struct vgpu_error *why);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include "clearing.h"
+
+#include "control/call.h"
+#include "engine/engine.h"
+#include "lease.h"
+
+static void end(struct gpu *gpu, uint32_t vf)
+{
+	gpu->clearing &= ~VGPU_VF_BIT(vf);
+	leases_save(gpu->control);
+}
+
+/* Whether the VF is clean since an instant after the engine heard that it must be. */
+static bool is_clean(const struct gpu *gpu, uint32_t vf)
+{
+	return gpu->clean_since[vf] > gpu->clearing_since[vf];
+}
+
+/* A GPU that is lost is asked again. */
+static void on_begun(struct call *call)
+{
+	struct gpu *gpu = call->gpu;
+	uint32_t vf = call->request.event.vf;
+
+	gpu->clearing_asked &= ~VGPU_VF_BIT(vf);
+	if (call->request.result == 0)
+		gpu->clearing_since[vf] = call->request.event.now;
+	/* The engine may have done it before its answer is read. */
+	if (gpu->clearing >> vf & 1 && is_clean(gpu, vf))
+		end(gpu, vf);
+	call_drop(call);
+}
+
+static void ask(struct gpu *gpu, uint32_t vf)
+{
+	struct call *call = call_new(gpu->control, gpu);
+
+	gpu->clearing_since[vf] = VGPU_NEVER;
+	if (!call)
+		return;
+	gpu->clearing_asked |= VGPU_VF_BIT(vf);
+	call->then = on_begun;
+	call->request.event = (struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = vf};
+	call_queue(call);
+}
+
+void clearing_begin(struct gpu *gpu, uint32_t vf)
+{
+	gpu->clearing |= VGPU_VF_BIT(vf);
+	ask(gpu, vf);
+}
+
+bool clearing_waits(const struct gpu *gpu, uint32_t vf)
+{
+	return gpu->clearing >> vf & 1 && gpu->clearing_since[vf] == VGPU_NEVER;
+}
+
+void clearing_forgotten(struct gpu *gpu)
+{
+	uint32_t vf;
+
+	for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
+		gpu->clearing_since[vf] = VGPU_NEVER;
+	clearing_second(gpu);
+}
+
+void clearing_second(struct gpu *gpu)
+{
+	uint32_t vf;
+
+	for (vf = 0; vf < VGPU_GPU_MAX_VFS && gpu->clearing; vf++)
+		if (clearing_waits(gpu, vf) && !(gpu->clearing_asked >> vf & 1) &&
+		    !engine_trouble(gpu->engine))
+			ask(gpu, vf);
+}
+
+/* Memory that cannot be cleared leaves a VF failed: the next vgpud tries again. */
+void clearing_note(struct gpu *gpu, const struct vgpu_record *r)
+{
+	if (r->type != VGPU_REC_STATE || r->vf >= VGPU_GPU_MAX_VFS ||
+	    r->code == VGPU_VF_SCRUBBING || r->code == VGPU_VF_FAILED)
+		return;
+	gpu->clean_since[r->vf] = r->t;
+	if (gpu->clearing >> r->vf & 1 && is_clean(gpu, r->vf))
+		end(gpu, r->vf);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Leases: which VF belongs to which VM, by the VM's UUID. Each change saves all leases with the
+ * parameters of their VFs, and which VFs must be reset before another VM gets them (clearing.h), so
+ * that a restarted vgpud knows them. The file lies in /run: a reboot
+ * ends it together with the VMs. Control thread.
+ */
+#ifndef DAEMON_LEASE_H
+#define DAEMON_LEASE_H
+
+#include "control/state.h"
+
+extern const char *const lease_state_names[LEASE_STATES];
+
+/* Returns the parameters of a VF's lease, brought up to date; the object is the lease's. */
+struct json_object *lease_params(struct gpu *gpu, uint32_t vf);
+/* Frees what the lease holds and sets it to LEASE_NONE. */
+void lease_clear(struct lease *l);
+
+/* Stands where a libvirt's name would, in the leases of programs (program.h). */
+#define LEASE_OF_PROGRAMS "programs"
+
+/* Whether the lease is of a VM with that UUID of the libvirt HOST; "": of any libvirt. One that an
+ * older vgpud has left without a name is of any, too, until a libvirt reports its VM. */
+bool lease_is_of(const struct lease *l, const char *host, const char *uuid);
+/* Returns the lease of the claim's VM for its claimed VF VF_NAME (NULL: any claim), and its place
+ * in *GPU and *VF; NULL: none. */
+struct lease *lease_find(struct control *control, const struct claim *claim, const char *vf_name,
+			 struct gpu **gpu, uint32_t *vf);
+
+/* Write and read the file of leases. Failures are logged; leases that cannot be read, or whose GPU
+ * or VF is no longer configured, are dropped and logged. */
+void leases_save(struct control *control);
+void leases_load(struct control *control);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Prepares changes of a GPU's policy. Control thread. */
+#ifndef DAEMON_POLICY_CHANGE_H
+#define DAEMON_POLICY_CHANGE_H
+
+#include "control/change.h"
+
+/* A change_make: gives the GPU the policy call->policy (NULL: the one that it has) with the
+ * parameters in the call's "params". VFs keep the parameters that the new policy has, too. */
+change_make policy_change_make;
+/* A change_make: gives call->vf the parameters in the call's "params". */
+change_make vf_change_make;
+/* A change_make: gives the GPU the policy and all values of call->wanted, at once or not at all.
+ * VFs that VMs have keep theirs. */
+change_make whole_change_make;
+
+#endif

@@ -1,0 +1,764 @@
+/* SPDX-License-Identifier: MIT */
+#include "reserve.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/change.h"
+#include "clearing.h"
+#include "engine/engine.h"
+#include "fit.h"
+#include "hold.h"
+#include "lease.h"
+#include "live.h"
+#include "control/log.h"
+#include "memory_methods.h"
+#include "config/trial.h"
+#include "vfio/device.h"
+#include "vm.h"
+#include "vgpu/clock.h"
+
+/* Less than the ten seconds after which the hook gives up. */
+#define SCRUB_TIMEOUT (8 * VGPU_SEC)
+#define SCRUB_LOOKS_MS 20
+
+/* As what the metrics count each mode; RESERVE_ASK is not counted. */
+static const enum refusal_request requests[] = {
+	[RESERVE_START] = REFUSAL_START,
+	[RESERVE_INCOMING] = REFUSAL_INCOMING,
+	[RESERVE_RUNNING] = REFUSAL_ATTACH,
+};
+
+/* Whether the VM comes with the state of the claimed VF. */
+static bool comes(const struct reservation *job, const struct claim_vf *claimed)
+{
+	return job->mode == RESERVE_INCOMING && fit_device(&job->claim, claimed);
+}
+
+/* Whether libvirt can give the VM a VF of this GPU with the XML that it has. Returns 0, or -errno
+ * with the reason in WHY. */
+static int check_device(const struct gpu *gpu, const struct reservation *job,
+			const struct claim_vf *claimed, struct refusal *why)
+{
+	const struct claim_hostdev *hostdev = claim_device_of(&job->claim, claimed);
+	const char *name = gpu->config->name;
+	char address[PCI_ADDRESS_SIZE], token[VFIO_TOKEN_SIZE];
+	int r = comes(job, claimed) ? fit_check_gpu(gpu, &job->travel, claimed, &why->why) : 0;
+
+	if (r < 0) {
+		why->reason = REFUSAL_STATE;
+		return r;
+	}
+	if (!vm_vf_address(gpu, 0, address))
+		return job->mode != RESERVE_RUNNING
+			       ? 0
+			       : refusal_set(why, REFUSAL_DEVICE, -ENOTSUP,
+					     "VFs of %s are not PCI devices: they cannot be "
+					     "attached to a running VM",
+					     name);
+	vfio_vf_token(gpu->config->device, token);
+	if (!token[0])
+		return 0;
+	if (!hostdev)
+		return refusal_set(why, REFUSAL_TOKEN, -ENOTSUP,
+				   "VFs of %s are opened with a token: the domain needs a "
+				   "<hostdev> of its own that gives it (docs/domain.md)",
+				   name);
+	if (strcasecmp(hostdev->token, token) != 0)
+		return refusal_set(why, REFUSAL_TOKEN, -EACCES,
+				   "VFs of %s are opened with a token: the domain's override "
+				   "gives %s %s vf-token (docs/domain.md)",
+				   name, hostdev->alias, hostdev->token[0] ? "a wrong" : "no");
+	return 0;
+}
+
+/* Whether the domain's devices go together with the claim, on whatever GPU. */
+static int check_devices(const struct call *call, const struct claim_vf *claimed)
+{
+	struct reservation *job = call->reservation;
+	struct vgpu_error err;
+	bool all = job->mode == RESERVE_START || job->mode == RESERVE_ASK;
+	int r = vm_check_devices(call->control, &job->claim, claimed, all, &err);
+
+	return r < 0 ? refusal_set(&job->refusal, REFUSAL_DEVICE, r, "%s", err.text) : 0;
+}
+
+/* Whether a GPU fits a claimed VF, before its VFs are looked at. If not, WHY says so, unless the
+ * claim names another GPU. */
+static bool may_serve(const struct gpu *gpu, const struct reservation *job,
+		      const struct claim_vf *claimed, struct refusal *why)
+{
+	const struct vgpu_policy_ops *policy = change_policy_of(gpu)->policy;
+	const char *name = gpu->config->name;
+	int64_t values[VGPU_MAX_PARAMS];
+	struct vgpu_error err;
+
+	if (job->on[job->at] != BOOKED_ANY && job->on[job->at] != (int32_t)job->gpu)
+		return false;
+	/* What comes has the address of another host's VF, and gets another one. */
+	if (comes(job, claimed) ? !vm_may_be_of(gpu, claimed)
+				: !vm_may_be_on(gpu, &job->claim, claimed))
+		return false;
+	if (config_is_for_programs(gpu->config) != (job->claim.process != 0)) {
+		if (!claimed->gpu[0])
+			return false;
+		refusal_set(why, REFUSAL_NO_VF, -EOPNOTSUPP, "%s has VFs for %s only", name,
+			    job->claim.process ? "VMs" : "programs (vgpuctl run)");
+		return false;
+	}
+	if (engine_trouble(gpu->engine))
+		refusal_set(why, REFUSAL_GPU_LOST, -ENODEV, "%s is lost: %s", name,
+			    engine_trouble(gpu->engine));
+	else if (vm_read_claimed(gpu, 0, policy, claimed, values, &err) < 0)
+		refusal_set(why, REFUSAL_POLICY, -EINVAL, "%s", err.text);
+	else
+		return check_device(gpu, job, claimed, why) == 0;
+	return false;
+}
+
+/* Whether a VF is free; if not, WHY says so. */
+static bool is_free(const struct call *call, uint32_t vf, struct refusal *why)
+{
+	const struct lease *l = &call->gpu->leases[vf];
+	enum vgpu_vf_state state = call->snapshot.vfs[vf].state;
+	const char *name = call->gpu->config->name;
+
+	if (l->state == LEASE_NONE && state == VGPU_VF_AVAIL)
+		return true;
+	if (l->state == LEASE_NONE)
+		refusal_set(why, REFUSAL_NO_VF, -EBUSY, "VF %u of %s is %s", vf, name,
+			    vgpu_vf_state_names[state]);
+	else
+		refusal_set(why, REFUSAL_NO_VF, -EBUSY, "VF %u of %s belongs to %s", vf, name,
+			    l->domain);
+	return false;
+}
+
+/* Whether a VF will be free once its memory is clear, or has its usual size: what is under way
+ * would take from the VM what the snapshot shows. */
+static bool is_being_scrubbed(const struct call *call, uint32_t vf)
+{
+	return call->gpu->leases[vf].state == LEASE_NONE &&
+	       (call->snapshot.vfs[vf].state == VGPU_VF_SCRUBBING ||
+		clearing_waits(call->gpu, vf) ||
+		(call->reservation->mode != RESERVE_ASK && call->gpu->resizing >> vf & 1));
+}
+
+/* Whether a VF of size A fits better than one of size B: large enough before too small, then the
+ * smaller. */
+static bool better(uint64_t a, uint64_t b, uint64_t least)
+{
+	return (a >= least) != (b >= least) ? a >= least : a < b;
+}
+
+/* Whether a process that vgpud knows nothing of uses a VF. GPUs with guests that speak to vgpud say
+ * so themselves. */
+static bool is_used_otherwise(const struct call *call, uint32_t vf, struct refusal *why)
+{
+	char address[PCI_ADDRESS_SIZE], user[64];
+
+	if (!call->snapshot.caps.hides_guests || !vm_vf_address(call->gpu, vf, address) ||
+	    !pci_user(address, user, sizeof(user)))
+		return false;
+	refusal_set(why, REFUSAL_NO_VF, -EBUSY,
+		    "VF %u of %s (%s) is used by %s, which has no lease", vf,
+		    call->gpu->config->name, address, user);
+	return true;
+}
+
+/* Whether VFIO cannot give the VF to a VM alone. */
+static bool shares_its_group(const struct call *call, uint32_t vf, struct refusal *why)
+{
+	char address[PCI_ADDRESS_SIZE];
+	struct vgpu_error err;
+	struct pci_info info;
+
+	if (!vm_vf_address(call->gpu, vf, address) || pci_describe(address, &info, NULL) < 0 ||
+	    pci_check_group(&info, &err) == 0)
+		return false;
+	refusal_set(why, REFUSAL_NO_VF, -EPERM, "VF %u of %s: %s", vf, call->gpu->config->name,
+		    err.text);
+	return true;
+}
+
+/* Whether a VF can take the state that comes with the VM; if not, WHY says so. */
+static bool takes_state(const struct call *call, uint32_t vf, const struct claim_vf *claimed,
+			struct refusal *why)
+{
+	const struct travel *travel = &call->reservation->travel;
+
+	if (fit_check_vf(call->gpu, vf, &call->snapshot, travel, claimed, &why->why) == 0)
+		return true;
+	why->reason = REFUSAL_STATE;
+	return false;
+}
+
+/* Chooses a free VF: the smallest that is large enough, else one that must grow and was not tried
+ * yet. Returns -1 with the reason in WHY if there is none. */
+static int32_t choose(struct call *call, struct refusal *why)
+{
+	struct reservation *job = call->reservation;
+	const struct claim_vf *claimed = &job->claim.vfs[job->at];
+	const struct claim_hostdev *hostdev = claim_device_of(&job->claim, claimed);
+	const struct engine_snapshot *is = &call->snapshot;
+	const char *name = call->gpu->config->name;
+	bool moved = comes(job, claimed);
+	int32_t at = hostdev ? vm_vf_at(call->gpu, hostdev->address) : -1, best = -1;
+	int32_t want = hostdev && !moved ? at : claimed->vf;
+	uint64_t least = vm_memory(call->gpu, claimed);
+	bool clears = false;
+	uint32_t i;
+
+	if (want >= (int32_t)call->snapshot.n_vfs) {
+		refusal_set(why, REFUSAL_NO_GPU, -ENOENT, "%s has VFs 0 to %u, no VF %d", name,
+			    call->snapshot.n_vfs - 1, want);
+		return -1;
+	}
+	for (i = 0; i < call->snapshot.n_vfs; i++) {
+		if ((want >= 0 && i != (uint32_t)want) ||
+		    (job->picked[job->gpu] | job->tried) >> i & 1)
+			continue;
+		if (is_being_scrubbed(call, i)) {
+			job->scrubbing = clears = true;
+			refusal_set(want >= 0 ? why : NULL, REFUSAL_BUSY, -EBUSY,
+				    "VF %u of %s is being cleared%s", i, name,
+				    job->mode == RESERVE_ASK ? "; a start waits for it for a while"
+							     : "");
+			continue;
+		}
+		if (!is_free(call, i, want >= 0 ? why : NULL) ||
+		    (moved && !takes_state(call, i, claimed, why)))
+			continue;
+		if (moved && best >= 0 && best == at) /* at the address that it has had */
+			continue;
+		if (best < 0 || (moved && at == (int32_t)i) ||
+		    better(vm_memory_of(call->gpu, i, is),
+			   vm_memory_of(call->gpu, (uint32_t)best, is), least ? least : 1))
+			best = (int32_t)i;
+	}
+	if (best >= 0 && (is_used_otherwise(call, (uint32_t)best, why) ||
+			  shares_its_group(call, (uint32_t)best, why))) {
+		job->tried |= VGPU_VF_BIT(best);
+		return choose(call, why);
+	}
+	/* The kernel's driver partitions the memory of some GPUs. */
+	if (best >= 0 && least == 0 && is->caps.memory > 0 &&
+	    is->found.partition.vfs[best].size == 0) {
+		refusal_set(why, REFUSAL_CLAIM, -EINVAL,
+			    "VFs of %s have no memory until a VM claims some: claim <memory>, "
+			    "or a <profile> with memory_mib",
+			    name);
+		return -1;
+	}
+	if (best < 0 && want < 0 && !job->tried && !(moved && why->why.text[0]))
+		refusal_set(
+			why, REFUSAL_NO_VF, -EBUSY,
+			clears ? "all %u VFs of %s are in use or being cleared (vgpuctl vf list)"
+			       : "all %u VFs of %s are in use (vgpuctl vm list)",
+			call->snapshot.n_vfs, name);
+	return best;
+}
+
+static void next_candidate(struct call *call);
+
+/* How near a GPU came that refused: in the order in which a start asks. */
+static int nearness(enum refusal_reason reason)
+{
+	static const int order[REFUSAL_REASONS] = {
+		[REFUSAL_NO_GPU] = 0, [REFUSAL_GPU_LOST] = 1, [REFUSAL_POLICY] = 2,
+		[REFUSAL_STATE] = 3,  [REFUSAL_DEVICE] = 4,   [REFUSAL_TOKEN] = 5,
+		[REFUSAL_CLAIM] = 6,  [REFUSAL_NO_VF] = 7,    [REFUSAL_MEMORY] = 8,
+		[REFUSAL_TIME] = 9,   [REFUSAL_BUSY] = 10,
+	};
+
+	return order[reason];
+}
+
+/* Notes why the GPU was refused. */
+static void note_refusal(struct reservation *job)
+{
+	size_t n = strlen(job->reasons);
+
+	if (!job->refusal.why.text[0])
+		return;
+	if (!job->nearest.why.text[0] ||
+	    nearness(job->refusal.reason) > nearness(job->nearest.reason))
+		job->nearest = job->refusal;
+	snprintf(job->reasons + n, sizeof(job->reasons) - n, "%s%s", n ? "; " : "",
+		 job->refusal.why.text);
+	job->n_refused++;
+	job->refusal.why.text[0] = '\0';
+}
+
+static void next_gpu(struct reservation *job)
+{
+	note_refusal(job);
+	job->gpu++;
+	job->tried = 0;
+}
+
+/* Begins with the first GPU. */
+static void first_gpu(struct reservation *job)
+{
+	job->gpu = 0;
+	job->tried = 0;
+	job->refusal.why.text[0] = job->nearest.why.text[0] = job->reasons[0] = '\0';
+	job->n_refused = 0;
+}
+
+/* Begins the next claimed VF with the first GPU. */
+static void begin_vf(struct call *call)
+{
+	first_gpu(call->reservation);
+	next_candidate(call);
+}
+
+/* Adds to the answer of RESERVE_ASK for one claimed VF. */
+static void add_answer(struct reservation *job, const char *state, const char *text)
+{
+	struct json_object *o = json_object_new_object();
+	const char *name = job->claim.vfs[job->at].name;
+
+	json_object_object_add(o, "vf_name", json_object_new_string(name));
+	json_object_object_add(o, "state", json_object_new_string(state));
+	json_object_object_add(o, "text", json_object_new_string(text));
+	json_object_array_add(json_object_object_get(job->answer, "vfs"), o);
+}
+
+/* Gives back what was reserved so far. */
+static void undo(struct control *control, const struct reservation *job)
+{
+	struct gpu *gpu;
+	uint32_t i, vf;
+
+	for (i = 0; i < job->claim.n_vfs; i++) {
+		if (!(job->reserved >> i & 1) ||
+		    !lease_find(control, &job->claim, job->claim.vfs[i].name, &gpu, &vf))
+			continue;
+		if (gpu->leases[vf].state == LEASE_INCOMING)
+			hold_drop(gpu, vf);
+		gpu->leases[vf].state = LEASE_NONE;
+		if (job->former_policy[i])
+			vm_set_former(gpu, vf, job->former_policy[i], job->former[i]);
+		else
+			vm_set_usual(gpu, vf);
+		memory_give_usual(gpu, vf);
+	}
+	leases_save(control);
+}
+
+/* No VF fits: refuses the reservation. */
+static void refuse(struct call *call)
+{
+	struct reservation *job = call->reservation;
+	const struct claim_vf *claimed = &job->claim.vfs[job->at];
+	const struct claim_hostdev *hostdev = claim_device_of(&job->claim, claimed);
+	/* A VM cannot come without the VF whose state it brings. */
+	bool must = job->claim.required || job->mode == RESERVE_INCOMING;
+	struct control *control = call->control;
+	struct refusal_counts *counts = &control->refusals;
+	const struct vgpu_error *why = &job->nearest.why;
+	const struct gpu_config *booked;
+	struct vgpu_error err;
+	char others[100] = "";
+
+	note_refusal(job);
+	if (comes(job, claimed))
+		hostdev = NULL;
+	if (!why->text[0])
+		refusal_set(&job->nearest, REFUSAL_NO_GPU, -ENOENT,
+			    "there is no GPU %s%s%s (vgpuctl gpu list)",
+			    hostdev ? "with a VF at " : "",
+			    hostdev	       ? hostdev->address
+			    : claimed->pool[0] ? "in pool "
+					       : claimed->gpu,
+			    claimed->pool);
+	booked = job->on[job->at] == BOOKED_ANY ? NULL : control->gpus[job->on[job->at]].config;
+	if (job->n_refused > 1)
+		snprintf(others, sizeof(others),
+			 " (other GPUs refuse it, too: vgpuctl vm explain)");
+	vgpu_error_set(&err, -EBUSY, "%s/%s: %s%s%s%s%s", job->claim.domain, claimed->name,
+		       booked ? "placement has booked " : "", booked ? booked->name : "",
+		       booked ? ", but " : "", why->text, others);
+	if (job->mode == RESERVE_ASK) {
+		add_answer(job, "refused", job->n_refused > 1 ? job->reasons : why->text);
+		job->at++;
+		begin_vf(call);
+		return;
+	}
+	/* vgpud-libvirt asks every minute for a VM that runs: log and count the same refusal once.
+	 */
+	if (job->mode != RESERVE_RUNNING || strcmp(control->refused, err.text) != 0) {
+		counts->refused[requests[job->mode]][job->nearest.reason]++;
+		log_about(about_vm(job->claim.domain, LOG_VM_REFUSED), LOG_NOTICE, "%s%s", err.text,
+			  must && job->mode != RESERVE_RUNNING ? "" : "; the VM runs without it");
+	}
+	if (job->mode == RESERVE_RUNNING)
+		snprintf(control->refused, sizeof(control->refused), "%s", err.text);
+	undo(control, job);
+	if (must || job->mode == RESERVE_RUNNING)
+		call_fail(call, -EBUSY, err.text);
+	else
+		call_answer(call, NULL);
+}
+
+/* Writes what swapping costs the chosen VF. Returns false if it is not swapped. */
+static bool cost_of(const struct call *call, char *text, size_t length)
+{
+	const struct reservation *job = call->reservation;
+	uint64_t has = call->snapshot.found.partition.vfs[job->vf].size;
+	uint64_t least = vm_memory(call->gpu, &job->claim.vfs[job->at]);
+
+	return memory_cost(&call->snapshot, job->vf, least > has ? least : has, text, length);
+}
+
+/* The policy does not admit the claim on this GPU, for a reason in WHY: on to the next one. */
+static void not_admitted(struct call *call, int r, const char *why)
+{
+	struct reservation *job = call->reservation;
+
+	refusal_set(&job->refusal, r == -EINVAL ? REFUSAL_TIME : REFUSAL_BUSY, -EBUSY,
+		    "%s: policy %s: %s", call->gpu->config->name,
+		    change_policy_of(call->gpu)->policy->name, why);
+	next_gpu(job);
+	next_candidate(call);
+}
+
+static void on_params(struct call *call)
+{
+	struct reservation *job = call->reservation;
+	char cost[400];
+
+	if (call->request.result == 0 && !job->over) {
+		log_about(about_vf(call->gpu, job->vf, LOG_VM_RESERVED), LOG_INFO,
+			  "VF reserved for %s/%s", job->claim.domain, job->claim.vfs[job->at].name);
+		if (cost_of(call, cost, sizeof(cost)))
+			log_about(about_vf(call->gpu, job->vf, LOG_PLAIN), LOG_NOTICE, "%s/%s: %s",
+				  job->claim.domain, job->claim.vfs[job->at].name, cost);
+		job->reserved |= VGPU_VF_BIT(job->at);
+		if (call->gpu->leases[job->vf].state == LEASE_INCOMING)
+			hold_begin(call->gpu, job->vf);
+		job->at++;
+		begin_vf(call);
+		return;
+	}
+	if (job->over) { /* hook_begin has given back what it got */
+		next_candidate(call);
+		return;
+	}
+	call->gpu->leases[job->vf].state = LEASE_NONE;
+	memory_give_usual(call->gpu, job->vf);
+	not_admitted(call, call->request.result,
+		     call->request.why[0] ? call->request.why : strerror(-call->request.result));
+}
+
+/* Whether the policy would admit the claim on the VF, beside what the others have now and what was
+ * picked before: the same core or governor decides, with the world switch that was measured. */
+static int dry_run(struct call *call, struct vgpu_error *err)
+{
+	struct reservation *job = call->reservation;
+	const struct policy_values *now = change_policy_of(call->gpu);
+	struct policy_values *values;
+	int64_t before[VGPU_MAX_PARAMS];
+	int r;
+
+	if (!job->dry)
+		job->dry = calloc(CONFIG_MAX_GPUS, sizeof(*job->dry));
+	if (!job->dry)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	values = &job->dry[job->gpu];
+	if (values->policy != now->policy)
+		*values = *now;
+	memcpy(before, values->vf_params[job->vf], sizeof(before));
+	r = vm_read_params(call->gpu, job->vf, now->policy, &job->claim.vfs[job->at],
+			   values->vf_params[job->vf], err);
+	if (r == 0)
+		r = trial_admission(call->gpu->config, &call->snapshot.caps, values,
+				    call->snapshot.core.facts.switch_high_ns, err);
+	if (r < 0)
+		memcpy(values->vf_params[job->vf], before, sizeof(before));
+	return r;
+}
+
+/* Answers RESERVE_ASK: the VM would get this VF, if the policy admits the claim. */
+static void pick(struct call *call)
+{
+	struct reservation *job = call->reservation;
+	char text[600], cost[400] = "";
+	bool swapped = cost_of(call, cost, sizeof(cost));
+	struct vgpu_error err;
+	int r = dry_run(call, &err);
+
+	if (r < 0) {
+		not_admitted(call, r, err.text);
+		return;
+	}
+	snprintf(text, sizeof(text), "VF %u of %s is free, and policy %s admits the claim%s%s",
+		 job->vf, call->gpu->config->name, change_policy_of(call->gpu)->policy->name,
+		 swapped ? "; " : "", cost);
+	job->picked[job->gpu] |= VGPU_VF_BIT(job->vf);
+	add_answer(job, "free", text);
+	job->at++;
+	begin_vf(call);
+}
+
+static int make_params(struct call *call, const struct policy_values *now, struct vgpu_error *err)
+{
+	struct reservation *job = call->reservation;
+	int r = vm_read_params(call->gpu, job->vf, now->policy, &job->claim.vfs[job->at],
+			       call->params, err);
+
+	job->former_policy[job->at] = call->gpu->live_vfs >> job->vf & 1 ? now->policy : NULL;
+	memcpy(job->former[job->at], now->vf_params[job->vf], sizeof(job->former[0]));
+	change_set_vf(call, now);
+	return r;
+}
+
+/* The VF has its memory; now the policy must admit its parameters. */
+static void ask_policy(struct call *call)
+{
+	if (call->reservation->mode == RESERVE_ASK) {
+		pick(call);
+		return;
+	}
+	call->vf = call->reservation->vf;
+	call->then = on_params;
+	change_begin(call, make_params);
+}
+
+static void on_memory(struct call *call)
+{
+	struct reservation *job = call->reservation;
+	struct gpu *gpu = call->gpu;
+	bool busy;
+
+	if (call->request.result == 0 && !job->over) {
+		ask_policy(call);
+		return;
+	}
+	if (!job->over && job->mode != RESERVE_ASK)
+		gpu->leases[job->vf].state = LEASE_NONE;
+	memory_give_usual(gpu, job->vf);
+	/* Another change is under way, or memory is still being cleared: try again later. */
+	busy = call->request.result == -EBUSY || call->request.result == -EAGAIN;
+	job->scrubbing |= busy;
+	if (call->request.result == -ENOSPC) {
+		refusal_set(&job->refusal, REFUSAL_MEMORY, -ENOSPC,
+			    "%" PRIu64 " MiB are claimed; %s can free at most %" PRIu64
+			    " MiB in one block (vgpuctl memory show)",
+			    call->request.memory.size >> 20, gpu->config->name,
+			    call->request.plan.largest >> 20);
+		job->tried |= VGPU_VF_BIT(job->vf);
+	} else {
+		refusal_set(&job->refusal, busy ? REFUSAL_BUSY : REFUSAL_MEMORY, -ENOSPC, "%s: %s",
+			    gpu->config->name, call->request.why);
+		next_gpu(job);
+	}
+	next_candidate(call);
+}
+
+/* Resizes the VF's partition to the claim, or, for RESERVE_ASK, asks whether that is possible. */
+static void ask_memory(struct call *call)
+{
+	struct reservation *job = call->reservation;
+
+	call->request.ask = ENGINE_MEMORY;
+	call->request.memory = (struct vgpu_memory_change){
+		.what = job->mode == RESERVE_ASK ? VGPU_MEMORY_PLAN : VGPU_MEMORY_SET,
+		.vf = job->vf,
+		.size = vm_memory(call->gpu, &job->claim.vfs[job->at]),
+	};
+	call->then = on_memory;
+	call_queue(call);
+}
+
+static void on_snapshot(struct call *call)
+{
+	struct reservation *job = call->reservation;
+	const struct claim_vf *claimed = &job->claim.vfs[job->at];
+	const struct travel_vf *from;
+	uint64_t has;
+	int32_t vf = -1;
+
+	if (job->over) { /* after the VM's end, take nothing */
+		next_candidate(call);
+		return;
+	}
+	if (call->request.result == 0)
+		vf = choose(call, &job->refusal);
+	if (vf < 0) {
+		next_gpu(job);
+		next_candidate(call);
+		return;
+	}
+	job->vf = (uint32_t)vf;
+	/* From here on no other reservation gets this VF. */
+	if (job->mode != RESERVE_ASK)
+		vm_take(call->gpu, job->vf, &job->claim, claimed,
+			job->mode == RESERVE_RUNNING || job->claim.process ? LEASE_RUNNING
+			: comes(job, claimed)				   ? LEASE_INCOMING
+									   : LEASE_RESERVED);
+	from = travel_of(&job->travel, claimed->name);
+	if (job->mode == RESERVE_INCOMING && from)
+		call->gpu->leases[job->vf].owed = from->owed;
+	has = vm_memory_of(call->gpu, job->vf, &call->snapshot);
+	/* A program's VF without a size gets what the program claims. */
+	if (has < vm_memory(call->gpu, claimed) && (has > 0 || !job->claim.process))
+		ask_memory(call);
+	else
+		ask_policy(call);
+}
+
+/* Tries again from the first GPU on. */
+static void look_again(evutil_socket_t fd, short what, void *data)
+{
+	struct call *call = data;
+
+	(void)fd;
+	(void)what;
+	call->reservation->scrubbing = false;
+	first_gpu(call->reservation);
+	next_candidate(call);
+}
+
+static bool has_a_vf(struct control *control, const struct reservation *job)
+{
+	struct gpu *gpu;
+	uint32_t vf;
+
+	return lease_find(control, &job->claim, job->claim.vfs[job->at].name, &gpu, &vf);
+}
+
+/* The VFs are the VM's: what an operator has set there before is over. */
+static void forget_live(struct control *control, const struct reservation *job)
+{
+	struct gpu *gpu;
+	uint32_t i, vf;
+
+	for (i = 0; i < job->claim.n_vfs; i++)
+		if (job->reserved >> i & 1 &&
+		    lease_find(control, &job->claim, job->claim.vfs[i].name, &gpu, &vf))
+			live_forget_vf(gpu, vf);
+}
+
+static void next_candidate(struct call *call)
+{
+	struct control *control = call->control;
+	struct reservation *job = call->reservation;
+	const struct timeval later = {0, SCRUB_LOOKS_MS * 1000};
+	const struct claim_vf *claimed;
+
+	/* A disconnected hook has refused the start: its VM will not run. */
+	if (job->over || !call->client) {
+		undo(control, job);
+		call_fail(call, -ECANCELED,
+			  "given up: the VM has ended, or the client has disconnected");
+		return;
+	}
+	while (job->at < job->claim.n_vfs && has_a_vf(control, job))
+		job->at++;
+	if (job->at == job->claim.n_vfs) {
+		if (job->reserved)
+			control->refusals.granted[requests[job->mode]]++;
+		forget_live(control, job);
+		if (job->done) {
+			job->done(call);
+			return;
+		}
+		leases_save(control);
+		call_answer(call, job->mode == RESERVE_INCOMING ? fit_answer(control, &job->claim)
+								: json_object_get(job->answer));
+		return;
+	}
+	claimed = &job->claim.vfs[job->at];
+	if (job->gpu == 0 && check_devices(call, claimed) < 0) {
+		refuse(call);
+		return;
+	}
+	for (; job->gpu < control->n_gpus; next_gpu(job)) {
+		call->gpu = &control->gpus[job->gpu];
+		if (!may_serve(call->gpu, job, claimed, &job->refusal))
+			continue;
+		call->request = (struct engine_request){.ask = ENGINE_SNAPSHOT,
+							.snapshot = &call->snapshot};
+		call->then = on_snapshot;
+		call_queue(call);
+		return;
+	}
+	if (job->mode == RESERVE_ASK || !job->scrubbing || vgpu_now() > job->until ||
+	    event_base_once(control->base, -1, EV_TIMEOUT, look_again, call, &later) < 0)
+		refuse(call);
+}
+
+static void on_booking(void *data, const int32_t on[CLAIM_MAX_VFS])
+{
+	struct call *call = data;
+	struct reservation *job = call->reservation;
+
+	memcpy(job->on, on, sizeof(job->on));
+	booking_end(job->booking);
+	job->booking = NULL;
+	next_candidate(call);
+}
+
+/* Which GPU is booked is asked for a VM that starts, or comes. Not for RESERVE_ASK, which anybody
+ * may call: it would send others' requests. */
+static bool asks(const struct control *control, const struct reservation *job)
+{
+	return (job->mode == RESERVE_START || job->mode == RESERVE_INCOMING) &&
+	       booking_matters(control);
+}
+
+void reserve_begin(struct call *call)
+{
+	struct reservation *job = call->reservation;
+	uint32_t i;
+
+	job->until = vgpu_now() + SCRUB_TIMEOUT;
+	for (i = 0; i < CLAIM_MAX_VFS; i++)
+		job->on[i] = BOOKED_ANY;
+	if (asks(call->control, job))
+		job->booking = booking_begin(call->control, &job->claim,
+					     job->mode == RESERVE_INCOMING, on_booking, call);
+	if (!job->booking)
+		next_candidate(call);
+}
+
+static bool is_same_vm(const struct claim *a, const struct claim *b)
+{
+	return strcmp(a->uuid, b->uuid) == 0 && strcmp(a->host, b->host) == 0;
+}
+
+void reserve_give_up(struct control *control, const struct call *call)
+{
+	struct reservation *job;
+	struct call *other;
+
+	for (other = control->calls; other; other = other->next) {
+		job = other->reservation;
+		if (other == call || !job || job->mode == RESERVE_ASK ||
+		    !is_same_vm(&job->claim, &call->reservation->claim))
+			continue;
+		job->over = true;
+		job->reserved = 0; /* the VM's next lease of that name is not this one's */
+	}
+}
+
+static void free_reservation(struct reservation *job)
+{
+	if (job) {
+		booking_end(job->booking);
+		json_object_put(job->answer);
+		free(job->dry);
+	}
+	free(job);
+}
+
+struct reservation *reserve_new(struct call *call)
+{
+	call->reservation = calloc(1, sizeof(*call->reservation));
+	call->free_reservation = free_reservation;
+	return call->reservation;
+}

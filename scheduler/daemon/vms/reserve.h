@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reserves VFs for a VM: for each VF of its claim one that is free, large enough,
+ * and whose parameters the GPU's policy admits. All of them or none. Control thread.
+ */
+#ifndef DAEMON_RESERVE_H
+#define DAEMON_RESERVE_H
+
+#include "booking.h"
+#include "control/call.h"
+#include "claim.h"
+#include "control/refusal.h"
+#include "travel.h"
+
+/* What a reservation is for. */
+enum reserve_mode {
+	RESERVE_START,	  /* the VM is starting */
+	RESERVE_INCOMING, /* it comes, with the state of its VFs: incoming.h */
+	RESERVE_RUNNING,  /* it runs: only VFs that it lacks, and that can be attached */
+	RESERVE_ASK,	  /* reserve nothing; answer what would be reserved */
+};
+
+/* A reservation under way: tries each VF of the claim on each GPU until one fits. */
+struct reservation {
+	struct claim claim;
+	struct travel travel; /* RESERVE_INCOMING: what came with the VM */
+	enum reserve_mode mode;
+	uint32_t at, gpu, vf;	/* that are being tried: AT counts the VFs of the claim */
+	struct refusal refusal; /* why the GPU that is being tried was refused; "": it was not */
+	/* Of the GPUs before it: why that was refused which came nearest, and each one's reason. */
+	struct refusal nearest;
+	uint32_t n_refused;
+	char reasons[1200];
+	vgpu_nsec until;      /* how long to wait for VFs that are being scrubbed */
+	bool scrubbing;	      /* a VF that would fit is being scrubbed */
+	vgpu_vf_set reserved; /* of the claim: they have got one */
+	/* by VFs of the claim: live parameters that the VF has had, and their policy, else NULL */
+	const struct vgpu_policy_ops *former_policy[CLAIM_MAX_VFS];
+	int64_t former[CLAIM_MAX_VFS][VGPU_MAX_PARAMS];
+	bool over; /* the VM has ended meanwhile */
+	void (*done)(
+		struct call *call); /* goes on when all is reserved; NULL: the call is answered */
+	struct booking *booking;    /* the question that waits for its answer; else NULL */
+	int32_t on[CLAIM_MAX_VFS];  /* by VFs of the claim: GPU that is booked, or BOOKED_ANY */
+	vgpu_vf_set picked[CONFIG_MAX_GPUS]; /* RESERVE_ASK */
+	struct policy_values *dry;  /* RESERVE_ASK: what each GPU's VFs would have; else NULL */
+	vgpu_vf_set tried;	    /* VFs of this GPU that could not grow */
+	struct json_object *answer; /* RESERVE_ASK: its "vfs" are added to; else NULL */
+};
+
+/* Begins call->reservation, whose claim and mode are set. Answers the call when it ends, with one
+ * sentence if it is refused. */
+void reserve_begin(struct call *call);
+/* Gives up what is being reserved for the VM of CALL by others: the VM has ended, or starts anew.
+ * The caller ends the VM's leases, of which the others then have none. */
+void reserve_give_up(struct control *control, const struct call *call);
+/* Makes call->reservation, empty; the call frees it. NULL: out of memory. */
+struct reservation *reserve_new(struct call *call);
+
+#endif
