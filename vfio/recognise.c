@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "vfio/device.h"
+#include "softgpu/registers.h"
 #include "vfio/gpuiov.h"
 
 /* No AMD GPU is listed, because how to clear their memory is not published. */

@@ -17,7 +17,7 @@
 
 #include "bar.h"
 #include "transports.h"
-#include "vfio/gpuiov.h"
+#include "softgpu/registers.h"
 #include "vfio/kernel.h"
 #include "vfio/pci.h"
 #include "vgpu/descriptor.h"

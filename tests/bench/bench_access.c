@@ -16,7 +16,7 @@
 
 #include "sample.h"
 #include "vfio/device.h"
-#include "vfio/gpuiov.h"
+#include "softgpu/registers.h"
 #include "vgpu/clock.h"
 
 /* As long as a read and its answer on the wire. */

@@ -15,6 +15,8 @@
 
 #include "client.h"
 #include "vfio/device.h"
+#include "softgpu/registers.h"
+#include "softgpu/packets.h"
 #include "vfio/gpuiov.h"
 #include "vgpu/clock.h"
 

@@ -28,6 +28,7 @@
 #include "soft_binary.h"
 #include "suite.h"
 #include "vgpu/clock.h"
+#include "softgpu/registers.h"
 
 static void before_init(void)
 {

@@ -12,7 +12,7 @@
 #include "machine.h"
 #include "suite.h"
 #include "vfio/device.h"
-#include "vfio/gpuiov.h"
+#include "softgpu/registers.h"
 
 #define VF "0000:00:05.0"
 #define NAME "resource:" VF

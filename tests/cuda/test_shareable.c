@@ -13,7 +13,7 @@
 #include "processes.h"
 #include "program.h"
 #include "record.h"
-#include "vfio/gpuiov.h"
+
 #include "vgpu/clock.h"
 
 #define GRANULE ((size_t)2 << 20)

@@ -11,7 +11,7 @@
 #include "played_vf.h"
 #include "processes.h"
 #include "program.h"
-#include "vfio/gpuiov.h"
+#include "softgpu/packets.h"
 #include "vgpu/clock.h"
 
 #define GRANULE ((size_t)2 << 20)

@@ -11,6 +11,8 @@
 #include "softgpu.h"
 #include "test.h"
 #include "vfio/device.h"
+#include "softgpu/registers.h"
+#include "softgpu/packets.h"
 #include "vfio/gpuiov.h"
 
 #define MIB UINT64_C(1048576)

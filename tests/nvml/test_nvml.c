@@ -15,7 +15,8 @@
 #include "machine.h"
 #include "record.h"
 #include "suite.h"
-#include "vfio/gpuiov.h"
+#include "softgpu/registers.h"
+#include "softgpu/packets.h"
 #include "vgpu/clock.h"
 
 #define VF "0000:00:05.0"

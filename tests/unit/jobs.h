@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "vfio/gpuiov.h"
+#include "softgpu/packets.h"
 
 struct job {
 	const char *name;

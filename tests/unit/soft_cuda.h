@@ -8,7 +8,7 @@
 #include "cuda.h"
 #include "ptx.h"
 #include "soft_binary.h"
-#include "vfio/gpuiov.h"
+#include "softgpu/packets.h"
 
 #define CUDA_ERROR_INVALID_IMAGE 200
 #define CUDA_ERROR_INVALID_CONTEXT 201

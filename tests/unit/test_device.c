@@ -22,7 +22,8 @@
 #include "draw.h"
 #include "jobs.h"
 #include "suite.h"
-#include "vfio/gpuiov.h"
+#include "softgpu/registers.h"
+#include "softgpu/packets.h"
 #include "vgpu/clock.h"
 
 #define WINDOW (UINT64_C(16) << 20)

@@ -17,7 +17,7 @@
 #include "client.h"
 #include "cuda.h"
 #include "suite.h"
-#include "vfio/gpuiov.h"
+#include "softgpu/packets.h"
 
 #define WINDOW (UINT64_C(4) << 20)
 #define PARTITION (UINT64_C(16) << 20)

@@ -11,7 +11,7 @@
 #include "fat.h"
 #include "image.h"
 #include "suite.h"
-#include "vfio/gpuiov.h"
+#include "softgpu/packets.h"
 
 #define CUDA 190
 

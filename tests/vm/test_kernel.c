@@ -18,6 +18,7 @@
 
 #include "suite.h"
 #include "vfio/device.h"
+#include "softgpu/registers.h"
 #include "vfio/gpuiov.h"
 #include "vfio/kernel.h"
 #include "vfio/pci.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "vfio/gpuiov.h"
+#include "softgpu/registers.h"
 #include "vfio/kernel.h"
 
 struct search {

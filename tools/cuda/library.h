@@ -35,7 +35,7 @@
 
 #include "entries.h"
 #include "handles.h"
-#include "vfio/gpuiov.h"
+#include "softgpu/packets.h"
 #include "vgpu/types.h"
 
 /* call.c */

@@ -8,7 +8,7 @@
 #define CUDA_RECORD_H
 
 #include "find.h"
-#include "vfio/gpuiov.h"
+#include "softgpu/packets.h"
 
 /* The name of the memory file, and where a descriptor of it leads. */
 #define RECORD_NAME "vgpu-cuda"

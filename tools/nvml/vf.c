@@ -12,7 +12,8 @@
 #include "guest.h"
 #include "library.h"
 #include "vfio/device.h"
-#include "vfio/gpuiov.h"
+#include "softgpu/registers.h"
+#include "softgpu/packets.h"
 #include "vfio/kernel.h"
 #include "vgpu/descriptor.h"
 

@@ -9,6 +9,7 @@
 #define GPUIOV_DRIVER_H
 
 #include "vfio/device.h"
+#include "softgpu/registers.h"
 #include "vfio/gpuiov.h"
 #include "vfio/host_memory.h"
 #include "vgpu/driver.h"

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "softgpu/registers.h"
+#include "softgpu/packets.h"
 #include "vfio/gpuiov.h"
 
 #define RING_PACKETS 256u

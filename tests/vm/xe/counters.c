@@ -13,7 +13,7 @@
 
 #include "lab_xe.h"
 
-#include "vfio/gpuiov.h"
+#include "softgpu/registers.h"
 
 #define EVENT_ACTIVE 0x02
 #define EVENT_TOTAL 0x03

@@ -8,6 +8,7 @@
 
 #include "lab_xe.h"
 
+#include "softgpu/registers.h"
 #include "vfio/gpuiov.h"
 
 #define BLOCK_POINTER 0x2e /* of the layouts navi and soft */

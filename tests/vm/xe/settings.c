@@ -6,6 +6,7 @@
  */
 #include "lab_xe.h"
 
+#include "softgpu/registers.h"
 #include "vfio/gpuiov.h"
 
 /* GUC_KLV_VF_CFG_EXEC_QUANTUM_MAX_VALUE, GUC_KLV_VF_CFG_PREEMPT_TIMEOUT_MAX_VALUE */

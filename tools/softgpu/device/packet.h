@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "vfio/gpuiov.h"
+#include "softgpu/packets.h"
 
 /* What the packets of a VF may access: its partition. The partition begins with the window. */
 struct packet_limits {

@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "softgpu/registers.h"
+#include "softgpu/packets.h"
 #include "vfio/gpuiov.h"
 #include "vgpu/types.h"
 

@@ -9,6 +9,8 @@
 #ifndef GUEST_H
 #define GUEST_H
 
+#include "softgpu/registers.h"
+#include "softgpu/packets.h"
 #include "vfio/gpuiov.h"
 #include "vgpu/types.h"
 

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "vfio/gpuiov.h"
+#include "softgpu/packets.h"
 
 /* The host sees what was written before this reads anything. For C's fence gcc emits a locked
  * access to the stack. If a machine can only have one CPU, QEMU's TCG makes a plain access of that,

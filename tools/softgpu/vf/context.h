@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 #include "page.h"
+#include "softgpu/registers.h"
+#include "softgpu/packets.h"
 #include "vfio/gpuiov.h"
 
 /* The current packet and its progress. It is saved and loaded unchanged. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "pci.h"
-#include "vfio/gpuiov.h"
+#include "softgpu/registers.h"
 
 #define CAP_PM 0x40u
 #define CAP_EXPRESS 0x48u

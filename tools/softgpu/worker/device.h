@@ -15,7 +15,8 @@
 #include <stdint.h>
 
 #include "protocol.h"
-#include "vfio/gpuiov.h"
+#include "softgpu/registers.h"
+#include "softgpu/packets.h"
 #include "vgpu/types.h"
 
 #define DEVICE_SLOTS 8u

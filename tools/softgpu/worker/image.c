@@ -6,7 +6,7 @@
 
 #include "gate.h"
 #include "image.h"
-#include "vfio/gpuiov.h"
+#include "softgpu/packets.h"
 
 #ifndef EM_CUDA
 #define EM_CUDA 190
