@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
@@ -19,9 +22,11 @@
 #define SO_PASSRIGHTS 83
 #endif
 
-/* The program's first argument in a process that closes sockets; its standard output is a pipe that
- * it reads. */
-#define ARGUMENT "--close-socket"
+/* The program's first argument in a process that closes sockets; behind it come the descriptors of
+ * the pipes whose ends it waits for. */
+#define ARGUMENT "--close-sockets"
+/* Most pipes that such a process waits for. */
+#define PIPES 16u
 /* Most of these processes at once; to make room, those that have not ended are killed. */
 #define CLOSERS 16u
 /* Most sockets that stay open until there can be another process, which then gets all of them. */
@@ -34,6 +39,16 @@ static int closers[CLOSERS]; /* descriptors of the processes; 0: none */
 static uint32_t next_forgotten;
 static int left[LEFT]; /* sockets for the next process */
 static uint32_t n_left;
+/*
+ * A process that this one starts has copies of all that is open here until it executes its program.
+ * If a socket is closed meanwhile, the copy may be the last, and that process would wait for the
+ * close before its program begins. So each of them has a copy of the writing end of a pipe, too.
+ * When sockets have been passed on, another pipe takes the place of PRESENT: at the ends of that
+ * and all earlier ones nobody has copies of these sockets but the process that closes them.
+ */
+static int present[2] = {-1, -1};
+static int earlier[PIPES]; /* reading ends of pipes that had not ended when looked at last */
+static uint32_t n_earlier;
 
 void vgpu_untrusted_prepare(int fd)
 {
@@ -87,6 +102,23 @@ static bool reap(int *closer)
 	return *closer == 0;
 }
 
+/* Closes the pipes that have ended. */
+static void forget_ended(void)
+{
+	struct pollfd p = {.events = POLLIN};
+	uint32_t i = 0;
+
+	while (i < n_earlier) {
+		p.fd = earlier[i];
+		if (poll(&p, 1, 0) > 0) {
+			close(p.fd);
+			earlier[i] = earlier[--n_earlier];
+		} else {
+			i++;
+		}
+	}
+}
+
 static int *find_room(void)
 {
 	uint32_t i;
@@ -94,7 +126,9 @@ static int *find_room(void)
 	for (i = 0; i < CLOSERS; i++)
 		if (reap(&closers[i]))
 			return &closers[i];
-	for (i = 0; i < CLOSERS; i++)
+	/* One that still waits for the end of a pipe must not be the first that ends. */
+	forget_ended();
+	for (i = 0; i < CLOSERS && n_earlier == 0; i++)
 		pidfd_send_signal(closers[i], SIGKILL, NULL, 0);
 	return NULL;
 }
@@ -107,25 +141,30 @@ bool vgpu_untrusted_reap(void)
 	pthread_mutex_lock(&lock);
 	for (i = 0; i < CLOSERS; i++)
 		busy |= !reap(&closers[i]);
+	forget_ended();
+	busy |= n_earlier > 0;
 	pthread_mutex_unlock(&lock);
 	return busy;
 }
 
-/* Starts a process that has the sockets in LEFT, and that ends when this one has them no more; it
+/* Starts a process that has the sockets in LEFT, and that ends when no other process has them; it
  * is to be at *ROOM. */
 static bool start_closer(int *room)
 {
-	char *argv[] = {(char *)"vgpu-closer", (char *)ARGUMENT, NULL}, *environment[] = {NULL};
+	char *argv[2 + PIPES + 1] = {(char *)"vgpu-closer", (char *)ARGUMENT};
+	char *environment[] = {NULL}, numbers[PIPES][12];
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
-	int ends[2];
+	int next[2];
 	sigset_t none;
 	bool started;
 	uint32_t i;
 	pid_t pid;
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
+	forget_ended();
+	if (n_earlier == PIPES || present[0] < 0 || pipe2(next, O_CLOEXEC) < 0)
 		return false;
+	earlier[n_earlier++] = present[0];
 	sigemptyset(&none);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawnattr_init(&attr);
@@ -133,20 +172,28 @@ static bool start_closer(int *room)
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
 	for (i = 0; i < n_left; i++) /* keeps its number, and is not closed by exec() */
 		posix_spawn_file_actions_adddup2(&actions, left[i], left[i]);
-	posix_spawn_file_actions_adddup2(&actions, ends[0], STDOUT_FILENO);
+	for (i = 0; i < n_earlier; i++) {
+		posix_spawn_file_actions_adddup2(&actions, earlier[i], earlier[i]);
+		snprintf(numbers[i], sizeof(numbers[i]), "%d", earlier[i]);
+		argv[2 + i] = numbers[i];
+	}
 	started = posix_spawn(&pid, "/proc/self/exe", &actions, &attr, argv, environment) == 0;
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&actions);
-	if (started) {
-		*room = pidfd_open(pid, 0);
-		if (*room < 0)
-			*room = 0;
-		while (n_left > 0)
-			close(left[--n_left]);
+	if (!started) {
+		n_earlier--;
+		close(next[0]);
+		close(next[1]);
+		return false;
 	}
-	close(ends[0]);
-	close(ends[1]);
-	return started;
+	*room = pidfd_open(pid, 0);
+	if (*room < 0)
+		*room = 0;
+	while (n_left > 0)
+		close(left[--n_left]);
+	close(present[1]);
+	memcpy(present, next, sizeof(present));
+	return true;
 }
 
 /* Closes the socket by a process, now or later. False: it stays open for good. */
@@ -231,12 +278,16 @@ void vgpu_hide_memory(void)
 bool vgpu_untrusted_main(int argc, char **argv)
 {
 	char byte;
+	int i;
 
 	closes = true;
-	if (argc != 2 || strcmp(argv[1], ARGUMENT) != 0)
+	if (argc < 2 || strcmp(argv[1], ARGUMENT) != 0) {
+		if (pipe2(present, O_CLOEXEC) < 0)
+			present[0] = -1;
 		return false;
-	/* Ends when the starter has closed its copy of the socket: the one here is the last. */
-	while (read(STDOUT_FILENO, &byte, 1) < 0 && errno == EINTR)
-		;
+	}
+	for (i = 2; i < argc; i++)
+		while (read(atoi(argv[i]), &byte, 1) < 0 && errno == EINTR)
+			;
 	return true;
 }

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "suite.h"
@@ -354,6 +355,32 @@ static void untrusted_ends(void)
 	close(fd);
 }
 
+/* A process that is being started has a copy of a connection that is closed meanwhile. It is not
+ * the last that has it: the process that closes it waits for that. */
+static void untrusted_ends_last(void)
+{
+	const struct timespec starts = {.tv_nsec = 200000000};
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct iovec byte = {(char *)"c", 1};
+	siginfo_t first = {0};
+	pid_t started;
+
+	open_pair(SOCK_STREAM);
+	CU_ASSERT_EQUAL(vgpu_socket_send(pair[0], &byte, 1, &fd, 1, 0), 1);
+	started = fork();
+	if (started == 0) {
+		nanosleep(&starts, NULL);
+		_exit(0);
+	}
+	vgpu_untrusted_close(&pair[1]);
+	CU_ASSERT_EQUAL(waitid(P_ALL, 0, &first, WEXITED), 0);
+	CU_ASSERT_EQUAL(first.si_pid, started);
+	CU_ASSERT(had_child());
+	vgpu_untrusted_reap();
+	vgpu_close(&pair[0]);
+	close(fd);
+}
+
 /* A connection for which there can be no process now is closed with the next one. */
 static void untrusted_ends_later(void)
 {
@@ -392,6 +419,7 @@ static const struct test tests[] = {
 	{"messages: datagrams are whole or refused", datagrams},
 	{"messages: descriptors of untrusted peers stay unread", untrusted_descriptors},
 	{"messages: only unread descriptors take a process to close", untrusted_ends},
+	{"messages: whoever has a copy for a moment does not close", untrusted_ends_last},
 	{"messages: what cannot be closed now is closed later", untrusted_ends_later},
 	{"files: replaced and read", files},
 	{"files: a failed replacement leaves the old file", files_that_are_not_replaced},

@@ -12,7 +12,8 @@
  *   fails with EPERM.
  * - Before a read, bytes are looked at (MSG_PEEK), and read only if no descriptor goes with them.
  *   This holds on every kernel, and for what was sent before descriptors were refused.
- * - A socket in which a descriptor is unread is closed by a process that does nothing else.
+ * - A socket in which a descriptor is unread is closed by a process that does nothing else, when no
+ *   process that this one was just starting has a copy of it any more.
  *
  * Not more can be done here about kernels older than 6.10, where any process that closes a unix
  * socket may have to close what the kernel's garbage collector finds in others.
