@@ -48,7 +48,7 @@ static uint64_t least_turns(const struct vgpu_governor *g)
 	uint64_t most = 0, turns;
 	uint32_t i;
 
-	if (g->config.timeout.max == 0)
+	if (g->config.timeout.max == 0 || g->in_part)
 		return 0;
 	for (i = 0; i < g->config.max_vfs; i++) {
 		const struct governed *vf = &g->vfs[i];
@@ -60,17 +60,41 @@ static uint64_t least_turns(const struct vgpu_governor *g)
 	return most;
 }
 
+/*
+ * A VF with work waits for one turn of each other VF, under whichever plan that begins. So the
+ * longest quanta since it was served bound its wait: those of the epoch in which it was, and by
+ * how much each plan since then has lengthened them.
+ */
+static void count_rounds(struct vgpu_governor *g)
+{
+	vgpu_nsec all = 0, longer = 0, own;
+	uint32_t i;
+
+	for (i = 0; i < g->config.max_vfs; i++) {
+		all += max_ns(g->vfs[i].longest, g->vfs[i].before);
+		longer += g->vfs[i].longest - min_ns(g->vfs[i].longest, g->vfs[i].before);
+	}
+	for (i = 0; i < g->config.max_vfs; i++) {
+		struct governed *vf = &g->vfs[i];
+
+		own = vf->longest - min_ns(vf->longest, vf->before);
+		vf->round = vf->unserved ? vf->round + longer - own
+					 : all - max_ns(vf->longest, vf->before);
+	}
+}
+
 /* A VF with work may have no turn in an epoch that is shorter than the longest wait. Where no wait
- * is bounded, two epochs tell. */
+ * is bounded, because there are no time-outs, two epochs tell. */
 static bool is_asleep(const struct vgpu_governor *g, uint32_t index)
 {
 	const struct governed *vf = &g->vfs[index];
-	vgpu_nsec wait = promise_wait(g, index);
+	vgpu_nsec wait = 2 * g->config.epoch;
 
 	if (vf->unserved == 0)
 		return false;
-	return vf->state != VGPU_GOVERNED_BUSY ||
-	       vf->unserved >= (wait == VGPU_NEVER ? 2 * g->config.epoch : wait);
+	if (g->config.timeout.max > 0)
+		wait = vf->round + promise_others(g, index);
+	return vf->state != VGPU_GOVERNED_BUSY || vf->unserved >= wait;
 }
 
 static enum vgpu_governed_state state_of(const struct vgpu_governor *g, uint32_t index,
@@ -267,6 +291,7 @@ bool measure_close(struct vgpu_governor *g, const vgpu_nsec *active)
 		return false;
 	}
 	g->idle += max_ns(passed, g->busy) - g->busy;
+	count_rounds(g);
 	turns = least_turns(g);
 	for (i = 0; i < g->config.max_vfs; i++)
 		g->vfs[i].state = state_of(g, i, turns);
@@ -274,7 +299,9 @@ bool measure_close(struct vgpu_governor *g, const vgpu_nsec *active)
 	if (may_cut_turns(g))
 		learn_stretch(g);
 	learn_lateness(g);
-	for (i = 0; i < g->config.max_vfs; i++)
+	for (i = 0; i < g->config.max_vfs; i++) {
 		g->vfs[i].before = g->vfs[i].quantum;
+		g->vfs[i].longest = g->in_part ? g->vfs[i].longest : g->vfs[i].quantum;
+	}
 	return true;
 }

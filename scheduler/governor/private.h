@@ -55,9 +55,11 @@ struct governed {
 	vgpu_nsec given;	    /* by the policy, for the last epoch */
 	vgpu_nsec quantum, timeout; /* in force */
 	vgpu_nsec before;	    /* the quantum that was in force until the epoch began */
-	vgpu_nsec late;		    /* estimate, each turn */
-	int64_t lessons;	    /* epochs in LATE, at most LATE_GAIN */
-	int64_t owed;		    /* at the end of the last epoch */
+	vgpu_nsec longest;	    /* quantum that may have been in force since then */
+	vgpu_nsec round; /* one longest turn of each VF since it was served, without time-outs */
+	vgpu_nsec late;	 /* estimate, each turn */
+	int64_t lessons; /* epochs in LATE, at most LATE_GAIN */
+	int64_t owed;	 /* at the end of the last epoch */
 	int64_t fluid;	 /* the policy's ideal of the last epoch: if aside, had it had work */
 	vgpu_nsec cut;	 /* written off as too much to carry, or not given in doubt */
 	vgpu_nsec worst; /* the largest carry so far, either way */
@@ -80,6 +82,7 @@ struct vgpu_governor {
 	bool reading, programming, rewrite;
 	bool keep_turns, kept_turns; /* as the policy wants it; as it is in force */
 	bool placed;		     /* a plan of ours is in force, or was */
+	bool in_part;		     /* what is in force may be a part of a plan that failed */
 	vgpu_nsec placed_at;	     /* when the last one came into force */
 	bool stop_waits;	     /* the plan of the end waits for the one under way */
 	uint32_t n_still;	     /* epochs in which no counter moved */
@@ -105,6 +108,7 @@ struct target {
 		uint64_t late;	 /* Q16 */
 		uint64_t least;	 /* quantum, steps */
 		uint64_t now;	 /* quantum in force, steps */
+		uint64_t longest; /* that may be, steps: more where a plan has failed */
 	} vfs[VGPU_GPU_MAX_VFS];
 };
 

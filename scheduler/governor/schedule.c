@@ -42,6 +42,7 @@ static void begin_target(const struct vgpu_governor *g, struct target *t)
 		t->vfs[i].part = parts[i];
 		t->vfs[i].least = to_steps(g, g->config.quantum.min);
 		t->vfs[i].now = to_steps(g, g->vfs[i].quantum);
+		t->vfs[i].longest = g->in_part ? to_steps(g, g->vfs[i].longest) : t->vfs[i].now;
 		t->vfs[i].others = (all - promise_stop(g, i)) * ONE_STEP / step;
 		if (bound.budget)
 			t->vfs[i].floor =

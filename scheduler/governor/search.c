@@ -51,7 +51,7 @@ uint64_t search_error(const struct target *t, const struct quanta *q, uint64_t l
 	uint32_t i;
 
 	for (i = 0; i < t->n; i++) {
-		uint64_t now = t->vfs[i].now, turn = q->steps[i] * ONE_STEP + t->vfs[i].late;
+		uint64_t now = t->vfs[i].longest, turn = q->steps[i] * ONE_STEP + t->vfs[i].late;
 
 		steps += q->steps[i];
 		before += now;

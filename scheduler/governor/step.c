@@ -48,6 +48,7 @@ struct vgpu_governor *vgpu_governor_init(void *memory, const struct vgpu_governo
 					 const struct vgpu_program *applied, vgpu_nsec now)
 {
 	struct vgpu_governor *g = memory;
+	vgpu_nsec round = 0;
 	uint32_t i;
 
 	if (!range_is_good(&config->quantum) || config->max_vfs == 0 ||
@@ -72,9 +73,13 @@ struct vgpu_governor *vgpu_governor_init(void *memory, const struct vgpu_governo
 	g->kept_turns = applied->keep_turns;
 	for (i = 0; i < config->max_vfs; i++) {
 		g->vfs[i].quantum = max_ns(applied->vfs[i].quantum, 1);
-		g->vfs[i].before = g->vfs[i].quantum;
+		g->vfs[i].before = g->vfs[i].longest = g->vfs[i].quantum;
 		g->vfs[i].timeout = applied->vfs[i].timeout;
+		g->vfs[i].state = VGPU_GOVERNED_BUSY; /* until it has not been served in time */
+		round += g->vfs[i].quantum;
 	}
+	for (i = 0; i < config->max_vfs; i++)
+		g->vfs[i].round = round - g->vfs[i].quantum;
 	return g;
 }
 
@@ -170,6 +175,9 @@ static int note_programmed(struct vgpu_governor *g, const struct vgpu_governor_e
 	if (!g->programming)
 		return -EBUSY;
 	g->programming = false;
+	g->in_part = event->error < 0;
+	for (i = 0; i < g->config.max_vfs; i++)
+		g->vfs[i].longest = max_ns(g->vfs[i].longest, g->asked.vfs[i].quantum);
 	if (event->error < 0) {
 		g->failed++;
 		g->rewrite = true;
@@ -185,6 +193,7 @@ static int note_programmed(struct vgpu_governor *g, const struct vgpu_governor_e
 		g->clamped += event->applied->vfs[i].quantum != g->asked.vfs[i].quantum;
 		g->clamped += event->applied->vfs[i].timeout != g->asked.vfs[i].timeout;
 		g->vfs[i].quantum = max_ns(event->applied->vfs[i].quantum, 1);
+		g->vfs[i].longest = max_ns(g->vfs[i].longest, g->vfs[i].quantum);
 		g->vfs[i].timeout = event->applied->vfs[i].timeout;
 	}
 	return 0;

@@ -952,6 +952,24 @@ static void refused_programs(void)
 	CU_ASSERT(run_file("programs-refused", false, 0).lag <= 1);
 }
 
+/* A VF whose turn does not come in the first epoch, because the quanta that were found are long, is
+ * owed its part of it. */
+static void late_for_the_first_epoch(void)
+{
+	find(200 * MS, 16 * MS, false);
+	make_found(true);
+	defaults(policy_named("equal"));
+	CU_ASSERT_EQUAL_FATAL(take(policy_named("equal")), 0);
+	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_START});
+	now = vgpu_governor_deadline(g);
+	active[0] = active[1] = 200 * MS;
+	active[2] = 100 * MS;
+	read_counters();
+	CU_ASSERT_EQUAL(vf_view(3).state, VGPU_GOVERNED_BUSY);
+	CU_ASSERT(vf_view(3).ledger.carry < -50 * (int64_t)MS);
+	end();
+}
+
 /* A governor with the time-out STOP for each VF, and quanta of whole STEPs. */
 static struct vgpu_governor *with(vgpu_nsec stop, vgpu_nsec step)
 {
@@ -1285,6 +1303,7 @@ static const struct test tests[] = {
 	{"changes while still", changes_while_still},
 	{"a VF that stops accuses no policy", one_that_stops},
 	{"the first plan is slow", slow_first_plan},
+	{"late for the first epoch", late_for_the_first_epoch},
 	{"refused programs", refused_programs},
 	{"turns to come", turns_to_come},
 	{"doubt ends with work", doubt_ends_with_work},

@@ -63,6 +63,25 @@ static void look_at_shares(struct run *r)
 	r->n_samples = 0;
 }
 
+/* The GPU refuses the plan: all of it, or but for some VFs, which have it from now on. */
+static int refuse_program(struct run *r)
+{
+	struct vgpu_program part = r->asked, ignored;
+	bool all = random_one_in(&r->firmware.rng, 2);
+	uint32_t i;
+
+	part.keep_turns = r->firmware.keep_turns;
+	for (i = 0; i < r->s->n_vfs; i++) {
+		if (!all && random_one_in(&r->firmware.rng, 2))
+			continue;
+		part.vfs[i].quantum = r->firmware.vfs[i].quantum;
+		part.vfs[i].timeout = r->firmware.vfs[i].timeout;
+	}
+	firmware_program(&r->firmware, &part, &ignored);
+	r->programmed_at = VGPU_NEVER;
+	return all ? -EBUSY : -EUCLEAN;
+}
+
 static void carry_out(struct run *r, const struct vgpu_governor_output *o)
 {
 	struct vgpu_governor_event done = {.now = r->firmware.now,
@@ -83,8 +102,7 @@ static void carry_out(struct run *r, const struct vgpu_governor_output *o)
 		r->programmed_at += random_between(&r->firmware.rng, r->s->run.min, r->s->run.max);
 	if (r->s->command_fails_ppm &&
 	    random_draw(&r->firmware.rng) % 1000000 < r->s->command_fails_ppm) {
-		done.error = random_one_in(&r->firmware.rng, 2) ? -EBUSY : -EUCLEAN;
-		r->programmed_at = VGPU_NEVER;
+		done.error = refuse_program(r);
 		vgpu_governor_step(r->governor, &done, &ignored);
 	}
 }

@@ -55,6 +55,18 @@ static void draw_operators(struct rng *r, struct scenario *s)
 	}
 }
 
+/* All VFs always work, and wait for longer than an epoch or two. */
+static void draw_short_epochs(struct rng *r, struct scenario *s)
+{
+	uint32_t i;
+
+	s->governed.epoch = random_between(r, 50, 70) * VGPU_MSEC;
+	s->governed.rotation = random_between(r, 150, 200) * VGPU_MSEC;
+	s->until = MOST_EPOCHS * s->governed.epoch;
+	for (i = 0; i < s->n_vfs; i++)
+		s->vfs[i].work = VHOST_ALWAYS;
+}
+
 void govern_random(struct scenario *s, const char *name, uint64_t seed, uint64_t n)
 {
 	struct rng r = {seed * 1000003 + n};
@@ -79,6 +91,8 @@ void govern_random(struct scenario *s, const char *name, uint64_t seed, uint64_t
 	s->until = random_between(&r, 10, MOST_EPOCHS) * g->epoch;
 	for (i = 0; i < s->n_vfs; i++)
 		draw_tenant(&r, &s->vfs[i]);
-	if (random_one_in(&r, 2))
+	if (random_one_in(&r, 4))
+		draw_short_epochs(&r, s);
+	else if (random_one_in(&r, 2))
 		draw_operators(&r, s);
 }
