@@ -10,6 +10,13 @@
 #include "servers.h"
 #include "text.h"
 
+/* How a budget is asked for, and so how a refusal speaks of it. */
+enum promises_unit {
+	PROMISES_BUDGET, /* budget_us in period_us */
+	PROMISES_SHARE,	 /* min, in percent, of period_ms */
+	PROMISES_FRAME,	 /* frame_us, fps times a second */
+};
+
 struct promises {
 	struct server *sets; /* scratch, for admission */
 	struct text text;
@@ -74,38 +81,76 @@ static inline vgpu_nsec promises_most(struct promises *p, const struct admission
 	}
 }
 
+/* Adds the least period in which the share BUDGET / PERIOD comes to LEAST. */
+static inline void promises_add_period(struct text *t, enum promises_unit unit, vgpu_nsec budget,
+				       vgpu_nsec period, vgpu_nsec least)
+{
+	unsigned __int128 product = (unsigned __int128)period * least;
+	vgpu_nsec longer = budget ? (vgpu_nsec)((product + budget - 1) / budget) : period;
+
+	if (unit == PROMISES_FRAME)
+		return;
+	text_add(t, "; for this share the period must be at least ");
+	if (unit == PROMISES_BUDGET) {
+		text_us(t, longer);
+		return;
+	}
+	text_number(t, (longer + VGPU_MSEC - 1) / VGPU_MSEC);
+	text_add(t, " ms");
+}
+
+/* Adds MOST, the largest budget of PERIOD, rounded down to what is at least LEAST. */
+static inline void promises_add_most(struct text *t, enum promises_unit unit, vgpu_nsec most,
+				     vgpu_nsec period, vgpu_nsec least)
+{
+	static const char *const what[] = {
+		[PROMISES_BUDGET] = "; the largest budget_us that fits into this period is ",
+		[PROMISES_SHARE] = "; the largest min that fits into this period is ",
+		[PROMISES_FRAME] = "; the largest frame_us that fits into this period is ",
+	};
+	uint64_t ppm = most * 1000000 / period / 100 * 100;
+
+	if (most < least || (unit == PROMISES_SHARE && period * ppm / 1000000 < least)) {
+		text_add(t, "; none fits into this period");
+		return;
+	}
+	text_add(t, what[unit]);
+	if (unit == PROMISES_SHARE)
+		text_percent(t, ppm);
+	else
+		text_us(t, most / VGPU_USEC * VGPU_USEC);
+}
+
 /*
- * Returns whether INDEX can have BUDGET in PERIOD beside the other servers. If not, *WHY is a
- * sentence, in P's memory, that says which budget is possible. Changes nothing else.
+ * Returns whether INDEX can have BUDGET in PERIOD, asked for in UNIT, beside the other servers. If
+ * not, *WHY is a sentence, in P's memory, that says which budget is possible. Changes nothing else.
  */
 static inline bool promises_admit(struct promises *p, const struct servers *s,
 				  const struct admission *a, uint32_t index, vgpu_nsec budget,
-				  vgpu_nsec period, const char **why)
+				  vgpu_nsec period, enum promises_unit unit, const char **why)
 {
 	vgpu_nsec least = s->facts->min_slice_ns;
+	struct text *t = &p->text;
 	uint32_t n;
 
-	p->text.n = 0;
-	p->text.s[0] = '\0';
+	t->n = 0;
+	t->s[0] = '\0';
 	if (budget < least) {
-		*why = p->text.s;
-		text_add(&p->text, "a budget of ");
-		text_ms(&p->text, budget);
-		text_add(&p->text, " is less than the shortest slice; for this share the period "
-				   "must be at least ");
-		text_ms(&p->text,
-			budget ? (vgpu_nsec)((unsigned __int128)period * least / budget) : period);
+		*why = t->s;
+		text_add(t, unit == PROMISES_FRAME ? "a frame of " : "a budget of ");
+		text_us(t, budget);
+		text_add(t, " is less than the shortest slice, ");
+		text_us(t, least);
+		promises_add_period(t, unit, budget, period, least);
 		return false;
 	}
 	n = promises_with(p, s, index, budget, period);
 	if (admission_test(a, p->sets, n))
 		return true;
-	*why = p->text.s;
-	text_add(&p->text, "the other VFs' guarantees leave too little time, with switches of ");
-	text_ms(&p->text, a->switch_ns);
-	text_add(&p->text, "; the largest budget that fits into this period is ");
-	text_number(&p->text, promises_most(p, a, n, index, least, budget) / VGPU_USEC);
-	text_add(&p->text, " us");
+	*why = t->s;
+	text_add(t, "the other VFs' guarantees leave too little time, with switches of ");
+	text_us(t, a->switch_ns);
+	promises_add_most(t, unit, promises_most(p, a, n, index, least, budget), period, least);
 	return false;
 }
 
@@ -179,7 +224,7 @@ static inline const char *promises_warning(struct promises *p, const struct serv
 		return NULL;
 	p->text.n = 0;
 	text_add(&p->text, "guarantees are at risk: a world switch takes up to ");
-	text_ms(&p->text, a->switch_ns);
+	text_us(&p->text, a->switch_ns);
 	text_add(&p->text, ", and with that they would not be admitted");
 	return p->text.s;
 }

@@ -72,7 +72,7 @@ static const struct vgpu_param vf_params[] = {
 	[V_LATENCY_SLICE] = {"latency_slice_us", "us",
 			     "length of this VF's requests for excess; 0: slice_us", VGPU_PARAM_INT,
 			     0, 500000, 0, NULL},
-	[V_FPS] = {"fps", "", "guarantee as frames per second of frame_us each; 0: min_ppm",
+	[V_FPS] = {"fps", "", "guarantee as frames per second of frame_us each; 0: min",
 		   VGPU_PARAM_INT, 0, 200, 0, NULL},
 	[V_FRAME] = {"frame_us", "us", "engine time of one frame, if fps is set", VGPU_PARAM_INT,
 		     500, 200000, 8000, NULL},
@@ -225,10 +225,11 @@ static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec
 		budget = (vgpu_nsec)values[V_FRAME] * VGPU_USEC;
 	}
 	if (budget * MILLION > period * (vgpu_nsec)values[V_MAX]) {
-		*why = "the guarantee is larger than max_ppm";
+		*why = "the guarantee is larger than the limit, max";
 		return false;
 	}
-	if (budget && !promises_admit(&q->promises, &q->s, &a, index, budget, period, why))
+	if (budget && !promises_admit(&q->promises, &q->s, &a, index, budget, period,
+				      values[V_FPS] ? PROMISES_FRAME : PROMISES_SHARE, why))
 		return false;
 	set_server(q, index, budget, period, now);
 	eevdf_set(&q->e, index, (uint32_t)values[V_WEIGHT],

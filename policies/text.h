@@ -38,6 +38,26 @@ static inline void text_hundredths(struct text *t, uint64_t v)
 	text_number(t, v % 100);
 }
 
+/* Adds PPM as percent, with as many decimals as it has: "12.5 %". */
+static inline void text_percent(struct text *t, uint64_t ppm)
+{
+	uint64_t rest = ppm % 10000, digit = 1000;
+
+	text_number(t, ppm / 10000);
+	for (text_add(t, rest ? "." : ""); rest; digit /= 10) {
+		text_number(t, rest / digit);
+		rest %= digit;
+	}
+	text_add(t, " %");
+}
+
+/* Adds NS as whole microseconds, rounded up. */
+static inline void text_us(struct text *t, vgpu_nsec ns)
+{
+	text_number(t, (ns + VGPU_USEC - 1) / VGPU_USEC);
+	text_add(t, " us");
+}
+
 /* Adds NS as milliseconds with two decimals, rounded up. */
 static inline void text_ms(struct text *t, vgpu_nsec ns)
 {

@@ -36,6 +36,8 @@ static void at_exit(int status, void *unused)
 
 void vgpu_output_check(const char *program)
 {
+	if (name)
+		return;
 	name = program;
 	on_exit(at_exit, NULL);
 }

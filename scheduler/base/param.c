@@ -66,6 +66,14 @@ void vgpu_param_as_claimed(const char *name, const char *value, char *text, size
 		snprintf(text, size, "%s %s", name, value);
 }
 
+/* Without "_ppm": what is in percent has the name that claims and users write. */
+static int usual_length(const char *name)
+{
+	size_t n = strlen(name);
+
+	return (int)(n > 4 && strcmp(name + n - 4, "_ppm") == 0 ? n - 4 : n);
+}
+
 int vgpu_param_set(const struct vgpu_param *table, const char *name, const char *value,
 		   int64_t *values, struct vgpu_error *err)
 {
@@ -88,8 +96,8 @@ int vgpu_param_set(const struct vgpu_param *table, const char *name, const char 
 		const struct vgpu_param *p = &table[i];
 
 		if (used < sizeof(names))
-			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
-						 i ? ", " : "", p->name);
+			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%.*s",
+						 i ? ", " : "", usual_length(p->name), p->name);
 		if (strcmp(p->name, name) != 0)
 			continue;
 		if (p->type == VGPU_PARAM_CHOICE) {

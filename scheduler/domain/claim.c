@@ -163,6 +163,8 @@ static void percent(struct reader *rd, struct claim_vf *s, xmlNode *node, const 
 	if (vgpu_parse_percent(text, &ppm) < 0)
 		wrong(rd, node, "%s = '%s': want percent, 0 to 100, like 12.5", name, text);
 	param(rd, s, node, to, "%" PRId64, ppm);
+	if (rd->r == 0)
+		s->params[s->n_params - 1].in_percent = true;
 }
 
 static void read_share(struct reader *rd, struct claim_vf *s, xmlNode *node)

@@ -26,6 +26,7 @@
 /* A policy's parameter as text; the policy's table gives it a meaning. */
 struct claim_param {
 	char name[32], value[32];
+	bool in_percent; /* as it was written; here it is in parts per million */
 	int line;
 };
 

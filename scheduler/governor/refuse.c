@@ -21,7 +21,7 @@ static const struct {
 } refused[] = {
 	{"deadline", NULL, OF_POLICY, IS_ANYTHING, 0,
 	 "deadline: firmware gives VFs turns in a fixed order, and cannot run first who is due "
-	 "first; use qos with min_ppm, or fair"},
+	 "first; use qos with min, or fair"},
 	{"strict", "idle", OF_POLICY, IS, 1,
 	 "idle = donate: firmware cannot lend the turn of a VF without work; use idle = compress, "
 	 "or hold"},
@@ -33,8 +33,8 @@ static const struct {
 	 "favour = frames: firmware gives VFs turns in a fixed order, whenever they wake; leave it "
 	 "at balanced"},
 	{NULL, "max_ppm", OF_VF, IS_NOT, 1000000,
-	 "max_ppm: firmware gives the turns of VFs without work to the others, so it limits no VF; "
-	 "leave it at 1000000"},
+	 "max: firmware gives the turns of VFs without work to the others, so it limits no VF; "
+	 "leave it at 100 %"},
 };
 
 static bool names(const char *of, const char *name)

@@ -545,43 +545,57 @@ static void change_of_policy(void)
 	done();
 }
 
-/* A refused change changes nothing: all later decisions are as without it; and the largest budget
- * that the refusal offers is accepted. */
-static uint64_t with_refusal(const char *name, bool ask, int64_t *offered)
+/* How a guarantee is asked for, what is too much, and in which words the refusal offers less. */
+static const struct asked {
+	const char *policy, *param;
+	int64_t has, wants;
+	const char *offer, *unit;
+	double scale; /* of the offer's unit to the parameter's */
+} asked[] = {
+	{"deadline", "budget_us", 6000, 25000, "the largest budget_us that fits into this period is ",
+	 " us", 1},
+	{"qos", "min_ppm", 180000, 800000, "the largest min that fits into this period is ", " %",
+	 1e4},
+	{"qos", "frame_us", 3000, 16000, "the largest frame_us that fits into this period is ",
+	 " us", 1},
+};
+
+/* A refused change changes nothing: all later decisions are as without it; and the largest that the
+ * refusal offers, in the unit in which it was asked for, is accepted. */
+static uint64_t with_refusal(const struct asked *a, bool ask, int64_t *offered)
 {
-	const struct vgpu_policy_ops *policy = vgpu_builtin_policy(name);
-	bool qos = strcmp(name, "qos") == 0;
+	const struct vgpu_policy_ops *policy = vgpu_builtin_policy(a->policy);
+	bool frames = strcmp(a->param, "frame_us") == 0;
 	int64_t rows[4][VGPU_MAX_PARAMS], values[VGPU_MAX_PARAMS];
 	struct vgpu_event event = {.type = VGPU_EV_SET_VF, .vf = 2, .params = values};
 	const char *number;
 	uint64_t hash;
 	unsigned i;
+	char *end;
 
 	machine(4, 77, 1);
 	for (i = 0; i < 4; i++) {
 		vgpu_param_defaults(policy->vf_params, rows[i]);
-		vhost_param(policy->vf_params, rows[i], "budget_us", i < 3 ? 6000 : 0);
-		vhost_param(policy->vf_params, rows[i], "min_ppm", i < 3 ? 180000 : 0);
+		if (i < 3)
+			vhost_param(policy->vf_params, rows[i], a->param, a->has);
+		vhost_param(policy->vf_params, rows[i], "fps", frames && i < 3 ? 60 : 0);
 	}
 	vhost_start(&h, policy, NULL, rows);
 	vhost_run(&h, VGPU_SEC);
 	memcpy(values, rows[2], sizeof(values));
-	vhost_param(policy->vf_params, values, "budget_us", 25000);
-	vhost_param(policy->vf_params, values, "min_ppm", 800000);
+	vhost_param(policy->vf_params, values, a->param, a->wants);
 	if (ask) {
 		CU_ASSERT_EQUAL(vhost_event(&h, &event), -22);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(h.out.why);
-		number = strstr(h.out.why, "period is ");
+		number = strstr(h.out.why, a->offer);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(number);
-		*offered = strtoll(number + 10, NULL, 10);
+		*offered = llround(strtod(number + strlen(a->offer), &end) * a->scale);
+		CU_ASSERT_STRING_EQUAL(end, a->unit);
 	}
 	vhost_run(&h, 3 * VGPU_SEC);
 	hash = h.hash;
 	if (ask) {
-		vhost_param(policy->vf_params, values, "budget_us", *offered);
-		/* of 33 ms, rounded down */
-		vhost_param(policy->vf_params, values, "min_ppm",
-			    *offered * 1000 / 33 - (qos ? 1 : 0));
+		vhost_param(policy->vf_params, values, a->param, *offered);
 		CU_ASSERT_EQUAL(vhost_event(&h, &event), 0);
 	}
 	done();
@@ -591,12 +605,13 @@ static uint64_t with_refusal(const char *name, bool ask, int64_t *offered)
 static void refusals(void)
 {
 	int64_t offered = 0;
+	unsigned i;
 
-	CU_ASSERT_EQUAL(with_refusal("deadline", true, &offered),
-			with_refusal("deadline", false, NULL));
-	CU_ASSERT(offered > 6000 && offered < 25000);
-	CU_ASSERT_EQUAL(with_refusal("qos", true, &offered), with_refusal("qos", false, NULL));
-	CU_ASSERT(offered > 6000 && offered < 25000);
+	for (i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		CU_ASSERT_EQUAL(with_refusal(&asked[i], true, &offered),
+				with_refusal(&asked[i], false, NULL));
+		CU_ASSERT(offered > asked[i].has && offered < asked[i].wants);
+	}
 }
 
 /* One turn of the next VF, in which VF 3 overruns its grant; returns when it is over. */

@@ -84,6 +84,7 @@ grep -q "^min_ppm *600000 (60 %)$" "$run/out.txt" || fail "a guarantee in percen
 refuses "VF 0: policy qos: " policy explain qos cap_pct=30
 # What each policy promises reads true: no share of nothing, no number without its unit, and what it does not promise is "-".
 await 30 in_force qos
+ctl policy explain | grep -q ' 60 % of each 300 ms ' || fail "a guarantee of 60 % is explained otherwise: $(ctl policy explain)"
 does vf set 0 min_ppm=0
 does vf set 2 weight=100
 explained() { # POLICY PATTERN...: each is a line of what "policy explain" prints
@@ -91,7 +92,7 @@ explained() { # POLICY PATTERN...: each is a line of what "policy explain" print
 	does policy explain $1
 	grep -qE '^gpu0, policy '"$name" "$run/out.txt" || fail "explain $1: $(cat "$run/out.txt")"
 	grep -E '(^|[^0-9])0\.00 %|nan|inf|-0\.' "$run/out.txt" && fail "explain $1 prints a number that is none: $(cat "$run/out.txt")"
-	sed -n '/^[0-9]/p' "$run/out.txt" | sed -E 's/[0-9.]+ (ms|%)//g; s/^[0-9]+ //; s/class [0-9]//g' | grep -E '[0-9]' && fail "explain $1 prints a number without a unit: $(cat "$run/out.txt")"
+	sed -n '/^[0-9]/p' "$run/out.txt" | sed -E 's/[0-9.]+ (us|ms|%|times)//g; s/^[0-9]+ //; s/class [0-9]//g' | grep -E '[0-9]' && fail "explain $1 prints a number without a unit: $(cat "$run/out.txt")"
 	for pattern in "${@:2}"; do grep -qE -- "$pattern" "$run/out.txt" || fail "explain $1: no line is '$pattern': $(cat "$run/out.txt")"; done
 }
 third='^[0-2]   -   33\.33 %   +[0-9.]+ ms  +[0-9.]+ ms +- +-$'
@@ -115,7 +116,7 @@ sum_is_right() {
 	ctl policy explain deadline | grep -q "^Budgets and their world switches take at most $(printf %.2f "$most") % of the engine's time; VFs without$"
 }
 await 30 sum_is_right
-explained deadline '^0   -   25\.00 % +- +[0-9.]+ ms +50\.00 ms in each 200\.0 ms +-$' '^1   -   10\.00 % ' '^2   - +- +- +- +- +-$'
+explained deadline '^0   -   25\.00 % +- +[0-9.]+ ms +50000 us in each 200000 us +-$' '^1   -   10\.00 % ' '^2   - +- +- +- +- +-$'
 explained "deadline reclaim=grub cap_pct=80" "^Budgets and their world switches take at most 80.00 % of the engine's time; VFs without$"
 [ "$(json policy explain | jq -c '[.vfs[].share_of]')" = '["period","period",null]' ] || fail "share_of: $(json policy explain)"
 # What is not promised is not shown as a share elsewhere either.
@@ -207,7 +208,7 @@ refuses "latency_slice_us: firmware gives each VF one turn" vf set 1 latency_sli
 cp "$run/vgpud.conf" "$run/good.conf"
 sed -i 's/^policy = .*/policy = qos/' "$run/vgpud.conf"
 printf '[vf gpu0/0]\nmax_ppm = 500000\n' >>"$run/vgpud.conf"
-refuses "policy qos: max_ppm: firmware gives the turns of VFs without work to the others" config reload
+refuses "policy qos: max: firmware gives the turns of VFs without work to the others" config reload
 policy_is fair
 [ "$(cat "$saved")" = "$kept" ] || fail "a refused change has touched $saved: $(cat "$saved")"
 cp "$run/good.conf" "$run/vgpud.conf"

@@ -54,6 +54,20 @@ sequence 1 "$any" started
 hook 9 "$(claim "<v:device gpu='gpu0' vf='2'/>")" reconnect || fail "$(cat "$run/said")"; leases_are '["vm1 running","vm9 running"]'
 hook 9 "$any" release
 
+# What the hook refuses for a device of the domain's, 'validate' refuses with the same sentence, without vgpud.
+device() { # ATTRIBUTES SOURCE
+	echo "</metadata><devices><hostdev mode='subsystem' $1><source>$2</source><alias name='ua-g'/></hostdev></devices><metadata>"
+}
+named=$(claim "" | sed "s/name='a'/name='a' alias='ua-g'/")
+for wrong in "" "$(device "type='mdev' model='vfio-pci'" "<address uuid='c2177883-f1bb-47f0-914d-32a22e3a8804'/>")" \
+	"$(device "type='pci' managed='yes'" "<address domain='0' bus='0x41' slot='0' function='1'/>")"; do
+	! hook 2 "$named$wrong" prepare || fail "the hook takes: $wrong"
+	domain 2 "$named$wrong" >"$run/wrong.xml"
+	"$vgpuctl" validate "$run/wrong.xml" >/dev/null 2>"$run/validate.txt"; r=$?
+	[ "$r $(sed "s|^vgpuctl: $run/wrong.xml|vgpud|" "$run/validate.txt")" = "1 $(cat "$run/said")" ] ||
+		fail "validate ends with $r: $(cat "$run/validate.txt"); the hook: $(cat "$run/said")"
+done
+
 # Each refusal is one sentence that says what is wrong.
 refused "vm2/a: there is no GPU gpu7" hook 2 "$(claim "<v:device gpu='gpu7'/>")" prepare
 refused "there is no GPU in pool fast" hook 2 "$(claim "<v:device pool='fast'/>")" prepare
@@ -62,6 +76,7 @@ refused "VF $theirs of gpu0 belongs to vm1" hook 2 "$(claim "<v:device gpu='gpu0
 refused "has VFs 0 to 3, no VF 9" hook 2 "$(claim "<v:device gpu='gpu0' vf='9'/>")" prepare
 refused "9000 MiB are claimed; gpu0 can free at most" hook 2 "$(claim "<v:memory unit='MiB'>9000</v:memory>")" prepare
 refused "gpu0 has policy fair, but the claim wants strict" hook 2 "$(claim "<v:sched policy='strict'/>")" prepare
+refused "policy fair: min: no such parameter; the parameters are: weight" hook 2 "$(claim "<v:sched><v:share min='30'/></v:sched>")" prepare
 refused "policy fair: slots: no such parameter" hook 2 "$(claim "<v:sched><v:param name='slots' value='2'/></v:sched>")" prepare
 refused "policy fair: weight = 99999: want 1 to" hook 2 "$(claim "<v:sched><v:weight>99999</v:weight></v:sched>")" prepare
 refused "line 1: <weigth> is not known in <sched>" hook 2 "$(claim "<v:sched><v:weigth>9</v:weigth></v:sched>")" prepare

@@ -7,6 +7,10 @@ sim=$VGPU_BUILD/tools/sim/vgpu-sim
 keeper=$VGPU_BUILD/tools/keeper/vgpud-keeper
 agent=$VGPU_BUILD/tools/libvirt/daemon/vgpud-libvirt
 check=$VGPU_BUILD/tools/cuda/vgpu-cuda-check
+hook=$VGPU_BUILD/tools/libvirt/hook/vgpud-hook
+vf=$VGPU_BUILD/tools/softgpu/vf/softgpu-vf
+worker=$VGPU_BUILD/tools/softgpu/worker/softgpu-worker
+vulkan=$VGPU_BUILD/tools/render/load/vgpu-vulkan
 cat >"$run/vgpud.conf" <<CONF
 [daemon]
 socket = $run/control.sock
@@ -59,6 +63,10 @@ guest --help
 keeper --help
 agent --help
 check --version
+hook --help
+vf --version
+worker --help
+vulkan --version
 TABLE
 [ $n -ge 20 ] || fail "only $n commands were tried"
 "$vgpud" --config "$run/vgpud.conf" --dump-config >/dev/full 2>"$run/said" && fail "vgpud --dump-config succeeded on a full disk"

@@ -25,7 +25,6 @@
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
-#include "vgpu/output.h"
 
 #define FIRST_FD 3 /* SD_LISTEN_FDS_START */
 #define MAX_HELD 512
@@ -259,7 +258,6 @@ int main(int argc, char **argv)
 	long long started;
 	char name[64];
 
-	vgpu_output_check("vgpud-keeper");
 	if (vgpu_about(argc, argv, "vgpud-keeper", help))
 		return 0;
 	if (argc < 2 || argv[1][0] == '-') {

@@ -122,12 +122,15 @@ int validate(const char *file, const char *host, bool as_json)
 		fprintf(stderr, "vgpuctl: %s: %s\n", file, err.text);
 		return EXIT_FAILED;
 	}
-	for (i = 0; i < claim.n_vfs; i++)
-		if (claim_check_device(&claim, &claim.vfs[i], &err) < 0) {
-			fprintf(stderr, "vgpuctl: %s: %s/%s: %s\n", file, claim.domain,
-				claim.vfs[i].name, err.text);
-			return false;
-		}
+	for (i = 0; i < claim.n_vfs; i++) {
+		if (claim_check_device(&claim, &claim.vfs[i], &err) == 0)
+			continue;
+		fprintf(stderr, "vgpuctl: %s: %s/%s: %s\n", file, claim.domain,
+			claim.vfs[i].name, err.text);
+		r = EXIT_FAILED;
+	}
+	if (r != EXIT_OK)
+		return r;
 	if (!as_json) {
 		print(&claim);
 		return EXIT_OK;

@@ -26,19 +26,31 @@ static void share_cell(struct table *t, struct json_object *vf)
 		cell_part(t, promised(vf));
 }
 
+/* What was asked for, in the same units; of a policy of somebody else's, what it promises. */
 static void guarantee_cell(struct table *t, struct json_object *vf)
 {
-	if (get_int(vf, "period_ns"))
+	struct json_object *params = get(vf, "params");
+
+	if (!get_int(vf, "period_ns"))
+		cell(t, "-");
+	else if (get_int(params, "fps"))
+		cell(t, "%" PRId64 " us, %" PRId64 " times a second", get_int(params, "frame_us"),
+		     get_int(params, "fps"));
+	else if (get_int(params, "min_ppm") && get_int(params, "period_ms"))
+		cell(t, "%g %% of each %" PRId64 " ms", (double)get_int(params, "min_ppm") / 1e4,
+		     get_int(params, "period_ms"));
+	else if (get_int(params, "budget_us") && get_int(params, "period_us"))
+		cell(t, "%" PRId64 " us in each %" PRId64 " us", get_int(params, "budget_us"),
+		     get_int(params, "period_us"));
+	else
 		cell(t, "%.2f ms in each %.1f ms", get_ms(vf, "budget_ns"),
 		     get_ms(vf, "period_ns"));
-	else
-		cell(t, "-");
 }
 
 static void limit_cell(struct table *t, struct json_object *vf)
 {
 	if (get_int(vf, "limit_ppm"))
-		cell(t, "%.1f %% + %.1f ms", (double)get_int(vf, "limit_ppm") / 1e4,
+		cell(t, "%g %% + %.1f ms", (double)get_int(vf, "limit_ppm") / 1e4,
 		     get_ms(vf, "limit_burst_ns"));
 	else
 		cell(t, "-");

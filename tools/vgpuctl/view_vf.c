@@ -92,17 +92,23 @@ void view_vf_list(struct json_object *o)
 		switched_vfs(o);
 }
 
-void view_params(struct json_object *o)
+/* Parts per million also in percent, as people write them. */
+static void print_params(struct json_object *o, const char *before)
 {
 	json_object_object_foreach(o, key, value)
 	{
 		size_t n = strlen(key);
 
-		printf("%-18s %s", key, json_object_get_string(value));
+		printf("%s%-18s %s", before, key, json_object_get_string(value));
 		if (n > 4 && strcmp(key + n - 4, "_ppm") == 0)
 			printf(" (%g %%)", json_object_get_double(value) / 1e4);
 		putchar('\n');
 	}
+}
+
+void view_params(struct json_object *o)
+{
+	print_params(o, "");
 }
 
 void view_vf_show(struct json_object *o)
@@ -113,11 +119,13 @@ void view_vf_show(struct json_object *o)
 
 		if (json_object_is_type(value, json_type_object)) {
 			printf("%s\n", key);
-			json_object_object_foreach(value, name, inner)
-				printf("  %-20s %s\n", name, json_object_get_string(inner));
+			print_params(value, "  ");
 		} else if (n > 6 && strcmp(key + n - 6, "_bytes") == 0) {
 			printf("%-22.*s %" PRId64 " MiB\n", (int)(n - 6), key,
 			       json_object_get_int64(value) >> 20);
+		} else if (n > 4 && strcmp(key + n - 4, "_ppm") == 0) {
+			printf("%-22.*s %g %%\n", (int)(n - 4), key,
+			       json_object_get_double(value) / 1e4);
 		} else if (strcmp(key, "memory_offset") == 0) {
 			printf("%-22s %" PRId64 " MiB\n", key, json_object_get_int64(value) >> 20);
 		} else if (n > 3 && strcmp(key + n - 3, "_ns") == 0 && value) {

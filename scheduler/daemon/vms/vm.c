@@ -252,6 +252,21 @@ bool vm_may_be_on(const struct gpu *gpu, const struct claim *claim, const struct
 	return vm_may_be_of(gpu, claimed) && (!hostdev || vm_vf_at(gpu, hostdev->address) >= 0);
 }
 
+/* A refusal has the parameter as it was written. */
+static int apply_param(const struct vgpu_policy_ops *policy, const struct claim_param *p,
+		       int64_t *values, struct vgpu_error *err)
+{
+	char text[sizeof(p->name) + sizeof(p->value) + 8];
+	size_t n;
+
+	if (!p->in_percent)
+		return vgpu_param_set(policy->vf_params, p->name, p->value, values, err);
+	vgpu_param_as_claimed(p->name, p->value, text, sizeof(text));
+	n = strcspn(text, " ");
+	text[n] = '\0';
+	return vgpu_param_set(policy->vf_params, text, text + n + 1, values, err);
+}
+
 /* Returns 0 or, unless those that the policy refuses are LEFT_OUT, -EINVAL. */
 static int apply_params(const struct vgpu_policy_ops *policy, const struct claim_param *params,
 			uint32_t n, bool left_out, int64_t *values, struct vgpu_error *err)
@@ -260,7 +275,7 @@ static int apply_params(const struct vgpu_policy_ops *policy, const struct claim
 	int r = 0;
 
 	for (i = 0; i < n && (r == 0 || left_out); i++)
-		r = vgpu_param_set(policy->vf_params, params[i].name, params[i].value, values, err);
+		r = apply_param(policy, &params[i], values, err);
 	return left_out ? 0 : r;
 }
 

@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "compute.h"
+#include "vgpu/about.h"
 #include "vgpu/clock.h"
 #include "vgpu/number.h"
+#include "vgpu/output.h"
 
 static const char usage[] =
 	"usage: vgpu-vulkan [options]\n"
@@ -25,7 +27,7 @@ static const char usage[] =
 	"  --pause-us N  waits N us between submissions, instead of not at all\n"
 	"  --memory MIB  also allocates device memory, in pieces of 16 MiB, and says how much it "
 	"got\n"
-	"  --help        prints this\n"
+	"  --help, --version\n"
 	"\n"
 	"exit codes: 0 all results were right; 1 not, or something failed; 2 wrong usage\n";
 
@@ -49,7 +51,7 @@ static int number(const char *text, int64_t min, int64_t max, int64_t *out)
 
 static bool read_options(int argc, char **argv, struct options *o)
 {
-	enum { SECONDS = 256, STEPS, DEEP, PAUSE, MEMORY, ENDLESS, HELP };
+	enum { SECONDS = 256, STEPS, DEEP, PAUSE, MEMORY, ENDLESS };
 	static const struct option longs[] = {
 		{"seconds", required_argument, NULL, SECONDS},
 		{"steps", required_argument, NULL, STEPS},
@@ -57,7 +59,6 @@ static bool read_options(int argc, char **argv, struct options *o)
 		{"pause-us", required_argument, NULL, PAUSE},
 		{"memory", required_argument, NULL, MEMORY},
 		{"endless", no_argument, NULL, ENDLESS},
-		{"help", no_argument, NULL, HELP},
 		{.name = NULL},
 	};
 	int c, r = 0;
@@ -75,9 +76,6 @@ static bool read_options(int argc, char **argv, struct options *o)
 			r = number(optarg, 16, 1 << 20, &o->memory);
 		} else if (c == ENDLESS) {
 			o->endless = true;
-		} else if (c == HELP) {
-			fputs(usage, stdout);
-			exit(0);
 		} else {
 			r = -EINVAL;
 		}
@@ -151,6 +149,9 @@ int main(int argc, char **argv)
 	int64_t got = 0;
 	bool ok;
 
+	vgpu_output_check("vgpu-vulkan");
+	if (vgpu_about(argc, argv, "vgpu-vulkan", usage))
+		return 0;
 	if (!read_options(argc, argv, &o))
 		return 2;
 	signal(SIGINT, on_signal);
