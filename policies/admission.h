@@ -47,7 +47,7 @@ struct server {
 	vgpu_nsec budget, period;
 	/* For the second test: how long the server runs before others may interrupt it, how often
 	 * they can, and its jobs so far. */
-	vgpu_nsec piece;
+	vgpu_nsec piece, slack;
 	uint64_t resumes, count;
 };
 
@@ -63,6 +63,7 @@ struct admission {
 	vgpu_nsec switch_ns; /* the longest W */
 	vgpu_nsec longest;   /* turn */
 	bool pieces;	     /* servers run in pieces as long as others can spare, see cbs.piece */
+	bool longer;	     /* reclaimed time may make jobs longer */
 	vgpu_nsec run;	     /* the least time that a VF runs before it is preempted */
 	vgpu_nsec stretch;   /* run, and everything that may come on top of it */
 	vgpu_nsec late, carry;
@@ -155,20 +156,24 @@ static inline void admission_sort(struct server *servers, uint32_t n)
 /*
  * Sets how long the pieces of server K's job may be if others can spare ROOM for one, and how often
  * the job can be interrupted at most: no more often than it has pieces, nor than jobs of shorter
- * periods fit into its period, with room on both sides. SERVERS are sorted by period.
+ * periods fit into its period, with room on both sides. Where that is for its pieces, a job that is
+ * longer by x is interrupted at most x / slack times more: not at all up to the slack, and after
+ * that once for each piece, which is longer. SERVERS are sorted by period.
  */
 static inline void admission_cut(const struct admission *a, struct server *servers, uint32_t k,
 				 vgpu_nsec room)
 {
-	vgpu_nsec whole = servers[k].budget + a->carry;
+	vgpu_nsec whole = servers[k].budget + a->carry, most;
 	uint64_t nested = 0, pieces;
 	uint32_t j;
 
 	for (j = 0; j < k && servers[j].period < servers[k].period; j++)
 		nested += (servers[k].period - 1) / servers[j].period;
-	servers[k].piece = a->pieces ? whole < room ? whole : room : 0;
+	most = a->longer ? 2 * whole : whole; /* leaves slack */
+	servers[k].piece = a->pieces ? most < room ? most : room : 0;
 	pieces = a->pieces ? (whole - 1) / servers[k].piece : UINT64_MAX;
 	servers[k].resumes = nested < pieces ? nested : pieces;
+	servers[k].slack = nested <= pieces ? VGPU_NEVER : (pieces + 1) * servers[k].piece - whole;
 }
 
 /*
@@ -287,16 +292,34 @@ static inline bool admission_test(const struct admission *a, struct server *serv
 	return sum <= a->cap_ppm;
 }
 
-/* Returns the largest part of a period that demand which occurs once takes, in millionths. */
+/* Returns by how much longer than the least run a server with a longer period than T may keep the
+ * engine, because it runs in pieces. */
+static inline vgpu_nsec admission_spared(const struct admission *a, const struct server *servers,
+					 uint32_t n, vgpu_nsec t)
+{
+	vgpu_nsec longest = a->run;
+	uint32_t j;
+
+	for (j = 0; j < n; j++)
+		if (servers[j].period > t && servers[j].piece > longest)
+			longest = servers[j].piece;
+	return longest - a->run;
+}
+
+/* Returns the largest part of a period that demand which occurs once takes, in millionths, with
+ * what servers spare for the pieces of others. */
 static inline uint64_t admission_reserve(const struct admission *a, const struct server *servers,
 					 uint32_t n)
 {
 	uint64_t most = 0, part;
+	vgpu_nsec t;
 	uint32_t k;
 
 	for (k = 0; k < n; k++) {
-		part = admission_ppm(admission_once(a, servers, n, servers[k].period),
-				     servers[k].period);
+		t = servers[k].period;
+		part = admission_ppm(admission_once(a, servers, n, t) +
+					     admission_spared(a, servers, n, t),
+				     t);
 		most = part > most ? part : most;
 	}
 	return most;

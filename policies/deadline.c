@@ -20,6 +20,8 @@ struct deadline {
 	struct servers s;
 	struct promises promises;
 	uint64_t limit_ppm; /* servers may use the engine up to this; 0: nothing is reclaimed */
+	vgpu_nsec slack;    /* the least of a server whose pieces count, or VGPU_NEVER */
+	bool whole;	    /* jobs need not run in pieces, with the switch as it was reckoned */
 	int64_t params[P_ADMISSION + 1];
 	vgpu_nsec slice, now;
 	uint32_t current;
@@ -91,8 +93,7 @@ static struct admission rules(const struct deadline *d, const int64_t *values)
 	if (values[P_COVER] >= COVER_WINDOWS)
 		cover += f->window_ns + f->switch_high_ns; /* back to whom it interrupts */
 	a = promises_rules(&d->s, values[P_ADMISSION], values[P_CAP], late(values), cover);
-	/* Reclaimed time makes jobs longer, and gives them more pieces. */
-	a.pieces = a.pieces && values[P_RECLAIM] == 0;
+	a.longer = values[P_RECLAIM] != 0;
 	return a;
 }
 
@@ -109,22 +110,38 @@ static bool check_params(void *state, const int64_t *values, vgpu_nsec now, cons
 static void changed(struct deadline *d)
 {
 	struct admission a = rules(d, d->params);
+	struct admission whole = a;
 	uint64_t reserve;
+	uint32_t n = promises_all(&d->promises, &d->s);
 
-	promises_changed(&d->promises, &d->s, &a);
-	reserve = admission_reserve(&a, d->promises.sets, promises_all(&d->promises, &d->s));
+	whole.pieces = false;
+	d->whole = a.longer && admission_by_demand(&whole, d->promises.sets, n);
+	if (d->whole)
+		a = whole;
+	d->slack = promises_changed(&d->promises, &d->s, &a);
+	n = promises_all(&d->promises, &d->s);
+	reserve = admission_reserve(&a, d->promises.sets, n);
 	d->limit_ppm = d->params[P_RECLAIM] && a.cap_ppm > reserve ? a.cap_ppm - reserve : 0;
 }
 
-/* What a server is charged for SERVICE. */
+/*
+ * What a server is charged for SERVICE. Time that is reclaimed makes a job longer: where jobs run
+ * in pieces, x of it brings up to x / slack more interruptions, and as many switches back. So of
+ * what is reclaimed only the part is given that leaves room for those.
+ */
 static vgpu_nsec reclaimed(const struct deadline *d, uint32_t index, vgpu_nsec service)
 {
 	uint64_t rate = d->vfs[index].ppm;
+	vgpu_nsec given;
 
 	rate = rate > d->active_ppm ? rate : d->active_ppm;
 	if (rate >= d->limit_ppm)
 		return service;
-	return (vgpu_nsec)((unsigned __int128)service * rate / d->limit_ppm);
+	given = (vgpu_nsec)((unsigned __int128)service * (d->limit_ppm - rate) / d->limit_ppm);
+	if (d->slack != VGPU_NEVER)
+		given = (vgpu_nsec)((unsigned __int128)given * d->slack /
+				    (d->slack + d->s.reckoned));
+	return service - given;
 }
 
 /* To be called before the rate of the charge changes: charges the current server, at the present
@@ -369,7 +386,7 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	struct deadline *d = state;
 	uint32_t first;
 
-	if (servers_outgrown(&d->s))
+	if (servers_outgrown(&d->s, d->whole))
 		changed(d);
 	advance(d, now);
 	first = heap_first(&d->s.ready);

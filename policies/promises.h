@@ -46,7 +46,8 @@ static inline uint32_t promises_with(struct promises *p, const struct servers *s
 		if (i != index && s->cbs[i].budget)
 			p->sets[n++] = (struct server){.vf = i,
 						       .budget = s->cbs[i].budget,
-						       .period = s->cbs[i].period};
+						       .period = s->cbs[i].period,
+						       .piece = s->cbs[i].piece};
 	if (budget)
 		p->sets[n++] = (struct server){.vf = index, .budget = budget, .period = period};
 	return n;
@@ -183,11 +184,12 @@ static inline bool promises_are_kept(struct promises *p, const struct servers *s
 
 /* Must be called when servers were added, removed or changed. Which of the two tests they pass
  * decides whether bandwidth accrues in sleep, and how long a server runs before another may
- * interrupt it. */
-static inline void promises_changed(struct promises *p, struct servers *s,
-				    const struct admission *a)
+ * interrupt it. Returns the least slack of a server (admission_cut()). */
+static inline vgpu_nsec promises_changed(struct promises *p, struct servers *s,
+					 const struct admission *a)
 {
 	uint32_t n = promises_all(p, s), i;
+	vgpu_nsec slack = VGPU_NEVER;
 	struct admission room = *a;
 
 	s->accrue = a->mode != ADMISSION_FULL || admission_by_rates(a, p->sets, n);
@@ -197,8 +199,11 @@ static inline void promises_changed(struct promises *p, struct servers *s,
 		room.switch_ns = a->switch_ns;
 	s->cut = a->pieces && !s->accrue && admission_by_demand(&room, p->sets, n);
 	s->reckoned = room.switch_ns;
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		s->cbs[p->sets[i].vf].piece = s->cut ? p->sets[i].piece : 0;
+		slack = s->cut ? servers_least(slack, p->sets[i].slack) : slack;
+	}
+	return slack;
 }
 
 /* Returns whether the rules may change from NOW to THEN: not if budgets are kept now and would not

@@ -362,7 +362,7 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	struct qos *q = state;
 	vgpu_nsec next;
 
-	if (servers_outgrown(&q->s))
+	if (servers_outgrown(&q->s, false))
 		changed(q);
 	advance(q, now);
 	q->started = 0;

@@ -452,10 +452,11 @@ static inline vgpu_nsec servers_had(struct servers *s, uint32_t index, vgpu_nsec
 	return since;
 }
 
-/* Whether the switch has become longer than pieces allow for: they must be computed again. */
-static inline bool servers_outgrown(const struct servers *s)
+/* Whether the switch has become longer than pieces, or that they are NEEDLESS, allow for: they must
+ * be computed again. */
+static inline bool servers_outgrown(const struct servers *s, bool needless)
 {
-	return s->cut && s->facts->switch_high_ns > s->reckoned;
+	return (s->cut || needless) && s->facts->switch_high_ns > s->reckoned;
 }
 
 static inline vgpu_nsec servers_next_budget(const struct servers *s)

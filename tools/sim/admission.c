@@ -249,29 +249,32 @@ static bool run_set(const struct scenario *s, const struct vgpu_policy_ops *poli
 	return admitted;
 }
 
-#define HARDER 6u
+#define HARDER 9u
 
 /* How many of the harder uses a scaled set has. */
-#define AT_BOUNDARY 2u
+#define AT_BOUNDARY 3u
 
 /*
  * Makes the VFs use the same budgets as hard as possible: they always work, or, but for the first
- * two tries, have jobs of their whole budget in each period, at other instants each time. In every
- * other try all stop as late as allowed, and in the rest none is late.
+ * three tries, have jobs of their whole budget in each period, at other instants each time. In one
+ * try of three all stop as late as allowed, in one none is late, and in one they are late for some
+ * periods and then in time for as many: who is always late has paid for that already.
  */
 static void make_harder(struct scenario *s, const struct drawn *d,
 			const struct admission_options *o, uint32_t k)
 {
 	struct rng r = {.state = s->seed + k};
+	vgpu_nsec span = random_between(&r, 5, 150) * VGPU_MSEC;
 	uint32_t i;
 
 	s->seed += k;
 	for (i = 0; i < s->n_vfs; i++) {
 		const struct server_drawn *v = i < d->n ? &d->servers[i] : NULL;
 		struct scenario_vf *vf = &s->vfs[i];
-		bool always = k < 2 || !v || v->job == 0 || random_one_in(&r, 2);
+		bool always = k < 3 || !v || v->job == 0 || random_one_in(&r, 2);
 
-		vf->late.min = vf->late.max = k % 2 ? 0 : o->late;
+		vf->late.min = vf->late.max = k % 3 == 1 ? 0 : o->late;
+		vf->late_span.min = vf->late_span.max = k % 3 == 2 ? span : 0;
 		if (vf->work == VHOST_NEVER)
 			continue;
 		vf->work = always ? VHOST_ALWAYS : VHOST_PERIODIC;
