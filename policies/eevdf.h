@@ -252,6 +252,18 @@ static inline void eevdf_favour(const struct eevdf *e, struct eevdf_vf *vf)
 			     : 0;
 }
 
+/* How much VFs are favoured has changed: a VF that never sleeps does not keep what it had. */
+static inline void eevdf_favour_anew(struct eevdf *e, uint32_t index)
+{
+	bool queued = heap_has(&e->ready, index) || heap_has(&e->waiting, index);
+
+	eevdf_favour(e, &e->vfs[index]);
+	if (!queued)
+		return;
+	eevdf_dequeue(e, index);
+	eevdf_queue(e, index);
+}
+
 /* The VF has work and may run: it competes. */
 static inline void eevdf_wake(struct eevdf *e, uint32_t index, vgpu_nsec now)
 {

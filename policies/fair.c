@@ -69,6 +69,7 @@ static void update_slice(struct fair *f)
 static void set_params(void *state, const int64_t *values, vgpu_nsec now)
 {
 	struct fair *f = state;
+	uint32_t i;
 
 	eevdf_update(&f->e, now);
 	auto_slice_set(&f->length, values[P_SLICE], values[P_MODE], values[P_OVERHEAD],
@@ -77,6 +78,8 @@ static void set_params(void *state, const int64_t *values, vgpu_nsec now)
 	f->favour = values[P_FAVOUR];
 	f->e.longest = 0;
 	update_slice(f);
+	for (i = 0; i < f->e.facts->max_vfs; i++)
+		eevdf_favour_anew(&f->e, i);
 }
 
 static void attach(void *state, const struct vgpu_facts *facts, const int64_t *values)

@@ -527,6 +527,51 @@ static void begins(uint32_t vf, vgpu_nsec now)
 		policy->run(state, vf, now);
 }
 
+/* The running VF had MS, and still has work if STAYS. */
+static void ran(uint32_t vf, vgpu_nsec ms, bool stays, vgpu_nsec now)
+{
+	struct vgpu_usage usage = {.vf = vf,
+				   .reason = stays ? VGPU_END_SLICE : VGPU_END_YIELD,
+				   .start = now - ms * VGPU_MSEC,
+				   .end = now,
+				   .granted = ms * VGPU_MSEC,
+				   .used = ms * VGPU_MSEC,
+				   .charge = ms * VGPU_MSEC};
+
+	policy->account(state, &usage);
+	if (!stays)
+		policy->sleep(state, vf, now);
+}
+
+/* fair: a VF that keeps time, and then always works, may be ahead by a slice with favour=frames. It
+ * loses that when an operator takes it away, not when it next sleeps. */
+static void favour_taken_away(void)
+{
+	vgpu_nsec t;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		take("fair", 2);
+		vhost_param(policy->params, params, "favour", 2);
+		policy->set_params(state, params, 0);
+		for (t = 0; t < 100 * VGPU_MSEC; t += 10 * VGPU_MSEC) {
+			policy->wake(state, 0, t);
+			begins(0, t);
+			ran(0, 1, t == 90 * VGPU_MSEC, t + VGPU_MSEC);
+		}
+		policy->wake(state, 1, t);
+		begins(0, t);
+		t += 9 * VGPU_MSEC;
+		ran(0, 9, true, t);
+		if (i == 1) {
+			vhost_param(policy->params, params, "favour", 0);
+			policy->set_params(state, params, t);
+		}
+		begins(i, t);
+		free(state);
+	}
+}
+
 /* prio: the running VF is not prolonged once a VF of a class before its own has come, or another
  * starves. */
 static void not_prolonged(void)
@@ -906,6 +951,7 @@ static const struct test tests[] = {
 	{"a server pays for its wakes", many_wakes},
 	{"equals do not preempt", equal_wakes},
 	{"grants that are not prolonged", not_prolonged},
+	{"favour that is taken away", favour_taken_away},
 	{"lags are carried over", lags},
 	{"debts of guarantees are carried over", debts_of_guarantees},
 	{"late beyond a budget", late_beyond_a_budget},

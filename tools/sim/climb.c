@@ -69,10 +69,23 @@ static void change_rare(struct rng *r, const struct vgpu_policy_ops *policy, str
 	vf->rare_ppm = (uint32_t)random_between(r, 0, 8) * 100000;
 }
 
+/* Windows, which the VF pays for in instalments of later turns; beside budgets they prove nothing.
+ */
+static void change_windows(struct rng *r, const struct vgpu_policy_ops *policy,
+			   struct scenario_vf *vf)
+{
+	if (policy->promises & VGPU_PROMISE_GUARANTEE || random_one_in(r, 2)) {
+		vf->window_ppm = 0;
+		return;
+	}
+	range_below(r, VGPU_MSEC, 500 * VGPU_MSEC, &vf->window);
+	vf->window_ppm = (uint32_t)random_magnitude(r, 1000, 1000000);
+}
+
 static void (*const of_vf[])(struct rng *r, const struct vgpu_policy_ops *policy,
 			     struct scenario_vf *vf) = {
-	change_weight, change_weight, change_settings, change_tenant, change_burst,
-	change_burst,  change_think,  change_late,     change_rare,   change_rare,
+	change_weight, change_weight, change_settings, change_tenant, change_burst,   change_burst,
+	change_think,  change_late,   change_rare,     change_rare,   change_windows,
 };
 
 static void change_params(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario *s)
