@@ -61,7 +61,8 @@ struct governed {
 	int64_t lessons; /* epochs in LATE, at most LATE_GAIN */
 	int64_t owed;	 /* at the end of the last epoch */
 	int64_t fluid;	 /* the policy's ideal of the last epoch: if aside, had it had work */
-	vgpu_nsec cut;	 /* written off as too much to carry, or not given in doubt */
+	vgpu_nsec
+		cut; /* written off as too much to carry, not given in doubt, or paid beside such */
 	vgpu_nsec worst; /* the largest carry so far, either way */
 };
 
@@ -85,6 +86,7 @@ struct vgpu_governor {
 	bool in_part;		     /* what is in force may be a part of a plan that failed */
 	vgpu_nsec placed_at;	     /* when the last one came into force */
 	bool stop_waits;	     /* the plan of the end waits for the one under way */
+	bool some_aside;	     /* a VF stands aside in the epoch that is divided */
 	uint32_t n_still;	     /* epochs in which no counter moved */
 	struct vgpu_program asked;   /* the program under way */
 	vgpu_nsec wall, idle, unread;

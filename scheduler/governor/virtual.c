@@ -60,6 +60,8 @@ static vgpu_nsec charge(struct vgpu_governor *g, uint32_t index, vgpu_nsec slice
 	};
 
 	vf->given += turn;
+	if (g->some_aside) /* does not compete, and so is not paid by this */
+		vf->cut += (vgpu_nsec)(more < 0 ? -more : more);
 	vf->ledger.charged += used;
 	vf->ledger.carry -= (int64_t)used;
 	g->virtual = usage.end;
@@ -168,11 +170,13 @@ static vgpu_nsec give_all_aside(struct vgpu_governor *g)
 
 	promise_parts(g, parts);
 	sums = sum_up(g, parts);
+	g->some_aside = false;
 	for (i = 0; i < g->config.max_vfs; i++) {
 		struct governed *vf = &g->vfs[i];
 
 		if (!vf->aside)
 			continue;
+		g->some_aside = true;
 		given += give_aside(g, i, g->busy - sums.used + vf->served, parts, sums.competing);
 		missed += (vgpu_nsec)vf->fluid - vf->given;
 	}

@@ -952,6 +952,14 @@ static void refused_programs(void)
 	CU_ASSERT(run_file("programs-refused", false, 0).lag <= 1);
 }
 
+/* What a VF pays of what it owes, while the one that is owed it stands aside, is in the bound. */
+static void paid_beside_one_in_doubt(void)
+{
+	double lag = run_file("paid-beside-one-in-doubt", false, 0).lag;
+
+	CU_ASSERT(lag > 0.5 && lag <= 1);
+}
+
 /* A VF whose turn does not come in the first epoch, because the quanta that were found are long, is
  * owed its part of it. */
 static void late_for_the_first_epoch(void)
@@ -1304,6 +1312,7 @@ static const struct test tests[] = {
 	{"a VF that stops accuses no policy", one_that_stops},
 	{"the first plan is slow", slow_first_plan},
 	{"late for the first epoch", late_for_the_first_epoch},
+	{"what is paid beside one in doubt", paid_beside_one_in_doubt},
 	{"refused programs", refused_programs},
 	{"turns to come", turns_to_come},
 	{"doubt ends with work", doubt_ends_with_work},
