@@ -257,8 +257,8 @@ static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec
 	vgpu_nsec period = (vgpu_nsec)values[V_PERIOD] * VGPU_USEC;
 	struct admission a = rules(d, d->params);
 
-	if (budget && !promises_admit(&d->promises, &d->s, &a, index, budget, period,
-				      PROMISES_BUDGET, why))
+	if (budget &&
+	    !promises_admit(&d->promises, &d->s, &a, index, budget, period, PROMISES_BUDGET, why))
 		return false;
 	set_server(d, index, budget, period, now);
 	return true;
