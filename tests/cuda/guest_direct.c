@@ -419,6 +419,11 @@ enum softgpu_error guest_error(struct guest *g)
 	return (enum softgpu_error)g->ended.error;
 }
 
+enum softgpu_error guest_fault(struct guest *g)
+{
+	return guest_error(g);
+}
+
 /* Hears what the worker says, and continues a run that has ended too early. 0 or -errno. */
 static int listen_to(struct guest *g)
 {
@@ -430,10 +435,10 @@ static int listen_to(struct guest *g)
 			continue;
 		g->running = false;
 		g->ended = m.ended;
+		if (m.ended.end == WORKER_LOST || m.ended.error == SOFTGPU_BAD_ADDRESS)
+			return -ECONNRESET;
 		if (m.ended.end == WORKER_FAILED)
 			return -EIO;
-		if (m.ended.end == WORKER_LOST)
-			return -ECONNRESET;
 	}
 	if (r < 0)
 		return -ECONNRESET;

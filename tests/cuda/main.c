@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda-sample [loop | forever | mark | clean | rest]: the checks of sample.h against libcuda.so.1.
+/* cuda-sample [loop | forever | far | mark | clean | rest]: the checks of sample.h against
+ * libcuda.so.1.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +15,7 @@ static int run_other(const char *name)
 		int (*run)(void);
 	} others[] = {
 		{"loop", sample_loop},	 {"forever", sample_forever}, {"mark", sample_mark},
-		{"clean", sample_clean}, {"rest", sample_rest},
+		{"clean", sample_clean}, {"rest", sample_rest},	      {"far", sample_far},
 	};
 	size_t i;
 

@@ -119,7 +119,9 @@ static void hear(void)
 		running = false;
 		ended = m.ended;
 		if (ended.end >= WORKER_FAILED)
-			atomic_store(&c->error, ended.error ? ended.error : SOFTGPU_FAULTED);
+			atomic_store(&c->error, ended.error && ended.error != SOFTGPU_BAD_ADDRESS
+							? ended.error
+							: SOFTGPU_FAULTED);
 	}
 	if (r < 0)
 		atomic_store(&c->error, SOFTGPU_FAULTED);

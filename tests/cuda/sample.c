@@ -849,19 +849,31 @@ int sample_loop(void)
 	return e;
 }
 
-int sample_forever(void)
+/* FAR: its counter is where no memory is. */
+static int run_forever(bool far)
 {
 	CUfunction forever;
 	CUmodule module;
-	CUdeviceptr x;
-	int e;
+	CUdeviceptr x = 8;
+	int e = CUDA_SUCCESS;
 
 	if (!sample_begin() || !load(&module, &forever, "forever"))
 		return -1;
-	e = cuMemAlloc_v2(&x, 8);
+	if (!far)
+		e = cuMemAlloc_v2(&x, 8);
 	if (e == CUDA_SUCCESS)
 		e = cuLaunchKernel(forever, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&x}, NULL);
 	return e == CUDA_SUCCESS ? cuCtxSynchronize() : e;
+}
+
+int sample_forever(void)
+{
+	return run_forever(false);
+}
+
+int sample_far(void)
+{
+	return run_forever(true);
 }
 
 /* Allocates all memory; or if PART is set, half of what is left of it, which must be a quarter of

@@ -14,6 +14,8 @@ int sample_run(void);
 int sample_loop(void);
 /* Launches a GPU kernel that never ends, and waits for it: returns the error. */
 int sample_forever(void);
+/* The same of one that writes to an address that is not there. */
+int sample_far(void);
 
 /* Leaves a mark in all memory of the VF; or looks whether anything is left in it. 0, a call's
  * error, or -1: something is. */

@@ -500,7 +500,7 @@ static void act_as_client(struct input *in, uint32_t op)
 	static const uint32_t own[] = {
 		SOFTGPU_RING_BASE, SOFTGPU_RING_SIZE, SOFTGPU_FENCE_ADDR,     SOFTGPU_RING_RPTR,
 		SOFTGPU_STATUS,	   SOFTGPU_ERROR_AT,  SOFTGPU_PARTITION_SIZE, SOFTGPU_FEATURES,
-		SOFTGPU_RAN,	   SOFTGPU_ABOUT_AT};
+		SOFTGPU_RAN,	   SOFTGPU_FAULTS,    SOFTGPU_ABOUT_AT};
 	static const enum gpuiov_register mailbox[] = {GPUIOV_MBOX_TRN, GPUIOV_MBOX_RCV,
 						       GPUIOV_MBOX_CONTROL, GPUIOV_MBOX_INT};
 	uint64_t wptr;

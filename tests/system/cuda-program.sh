@@ -28,7 +28,7 @@ config <<-CONF
 	grace_ms = 10000
 CONF
 start_vgpud
-program() { # NAME VF [loop | forever]: starts a program; sets $program_pid
+program() { # NAME VF [loop | forever | far]: starts a program; sets $program_pid
 	local name=$1 vf=$2
 	shift 2
 	rm -f "$run/$name.txt"
@@ -120,6 +120,11 @@ await 60 is 1 state available
 program c 2 forever
 wait $program_pid && fail "an endless GPU kernel succeeded"
 says c CUDA_ERROR_LAUNCH_FAILED || fail "$(cat "$run/c.txt" "$run/c.log")"
+again 2
+# One that writes to no memory ends at once, and the program is told why, though the VF has been reset meanwhile.
+program c 2 far
+wait $program_pid && fail "a wrong address succeeded"
+says c CUDA_ERROR_ILLEGAL_ADDRESS || fail "$(cat "$run/c.txt" "$run/c.log")"
 again 2
 program c 2
 wait $program_pid || fail "after an endless GPU kernel, another program failed: $(cat "$run/c.txt" "$run/c.log")"

@@ -15,6 +15,8 @@
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +50,9 @@ static uint64_t put, done; /* works queued, and works done */
 static struct kept *all_kept;
 static bool is_up;
 static int context;
+static CUresult failed; /* what each call that looks at the stream returns from then on */
+static sigjmp_buf address_is_wrong;
+static __thread bool executes;
 __thread CUcontext soft_cuda_context;
 
 static void *keep(size_t size)
@@ -69,6 +74,22 @@ static void copy(uint8_t *to, const uint8_t *from, size_t n)
 		memmove(to, from, n);
 }
 
+/* Of a GPU kernel. Any other wrong address ends the process, as it does without this driver. */
+static void on_address(int signal)
+{
+	if (executes)
+		siglongjmp(address_is_wrong, 1);
+	sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+}
+
+static void catch_addresses(void)
+{
+	const struct sigaction catch = {.sa_handler = on_address};
+
+	sigaction(SIGSEGV, &catch, NULL);
+	sigaction(SIGBUS, &catch, NULL);
+}
+
 static void execute(struct work *w)
 {
 	switch (w->kind) {
@@ -86,6 +107,24 @@ static void execute(struct work *w)
 	}
 }
 
+/* After a wrong address the context is of no use any more: nothing is executed. */
+static void execute_or_fail(struct work *w)
+{
+	if (failed)
+		return;
+	if (sigsetjmp(address_is_wrong, 1) == 0) {
+		executes = true;
+		execute(w);
+	} else {
+		pthread_mutex_lock(&lock);
+		failed = CUDA_ERROR_ILLEGAL_ADDRESS;
+		pthread_mutex_unlock(&lock);
+		if (w->kind == WORK_LAUNCH)
+			soft_gpu_give();
+	}
+	executes = false;
+}
+
 static void *stream(void *arg)
 {
 	struct work *w;
@@ -99,7 +138,7 @@ static void *stream(void *arg)
 		if (!first)
 			last = &first;
 		pthread_mutex_unlock(&lock);
-		execute(w);
+		execute_or_fail(w);
 		free(w->params);
 		free(w);
 		pthread_mutex_lock(&lock);
@@ -137,6 +176,7 @@ CUresult cuStreamCreate(CUstream *out, unsigned flags)
 	if (pthread_create(&thread, NULL, stream, NULL) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_detach(thread);
+	catch_addresses();
 	*out = &first;
 	return CUDA_SUCCESS;
 }
@@ -150,7 +190,7 @@ CUresult cuStreamSynchronize(CUstream s)
 	while (done < put)
 		pthread_cond_wait(&cond, &lock);
 	pthread_mutex_unlock(&lock);
-	return CUDA_SUCCESS;
+	return failed;
 }
 
 CUresult cuEventCreate(CUevent *out, unsigned flags)
@@ -177,7 +217,7 @@ CUresult cuEventQuery(CUevent event)
 	CUresult e;
 
 	pthread_mutex_lock(&lock);
-	e = done >= *(uint64_t *)event ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+	e = failed ? failed : done >= *(uint64_t *)event ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 	pthread_mutex_unlock(&lock);
 	return e;
 }

@@ -295,7 +295,12 @@ CUresult link_lost(void)
 /* R: an error of the guest. */
 static CUresult lose(int r)
 {
-	lost = r == -EIO ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_LAUNCH_FAILED;
+	if (r == -EIO)
+		lost = CUDA_ERROR_UNKNOWN;
+	else if (guest_fault(guest) == SOFTGPU_BAD_ADDRESS)
+		lost = CUDA_ERROR_ILLEGAL_ADDRESS;
+	else
+		lost = CUDA_ERROR_LAUNCH_FAILED;
 	return lost;
 }
 

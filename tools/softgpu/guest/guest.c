@@ -293,6 +293,8 @@ int guest_look(struct guest *g)
 			      sizeof(g->partition));
 	if (r == 0)
 		r = read32(g, SOFTGPU_FEATURES, &g->features);
+	if (r == 0)
+		r = read32(g, SOFTGPU_FAULTS, &g->faults);
 	if (r == 0 && g->features == UINT32_MAX)
 		r = -EAGAIN;
 	if (r < 0)
@@ -470,6 +472,16 @@ enum softgpu_error guest_error(struct guest *g)
 		return SOFTGPU_OK;
 	return value == SOFTGPU_OK && g->share.slots > 0 ? share_error(g)
 							 : (enum softgpu_error)value;
+}
+
+enum softgpu_error guest_fault(struct guest *g)
+{
+	uint32_t n = 0, error = 0;
+
+	if (read32(g, SOFTGPU_FAULTS, &n) < 0 || read32(g, SOFTGPU_FAULTS + 4, &error) < 0 ||
+	    n == g->faults || n == UINT32_MAX)
+		return SOFTGPU_OK;
+	return error == SOFTGPU_BAD_ADDRESS ? SOFTGPU_BAD_ADDRESS : SOFTGPU_FAULTED;
 }
 
 int guest_check(struct guest *g)

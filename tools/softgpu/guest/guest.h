@@ -163,5 +163,8 @@ int guest_check(struct guest *g);
 bool guest_reached(struct guest *g, uint64_t fence);
 /* The error that the VF has stopped with; SOFTGPU_OK: none. */
 enum softgpu_error guest_error(struct guest *g);
+/* The VF's last fault since it was brought up, which its reset leaves: SOFTGPU_BAD_ADDRESS, or
+ * SOFTGPU_FAULTED; SOFTGPU_OK: none that the host tells. */
+enum softgpu_error guest_fault(struct guest *g);
 
 #endif

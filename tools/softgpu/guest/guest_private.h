@@ -69,6 +69,7 @@ struct guest {
 	size_t size;
 	uint64_t partition; /* bytes; the first SIZE of them are mapped */
 	uint32_t features;
+	uint32_t faults; /* of the VF, when this process looked first */
 	uint8_t *ring;
 	uint64_t *reached; /* the value of the last fence */
 	uint64_t wptr, fence;

@@ -179,6 +179,10 @@ static uint64_t note_end(struct compute *c, const struct worker_ended *ended)
 	case WORKER_FAILED:
 		return ended->error ? ended->error : SOFTGPU_FAULTED;
 	default:
+		if (ended->error == SOFTGPU_BAD_ADDRESS) {
+			lost(c, "a GPU kernel used an address that is not there");
+			return SOFTGPU_BAD_ADDRESS;
+		}
 		return lost(c, "its device failed");
 	}
 }

@@ -39,10 +39,12 @@ void engine_kick(struct vf *vf)
 /* Stops the VF with an error. */
 static void fail(struct vf *vf, uint64_t error)
 {
-	vf->error = error;
+	vf->error = error == SOFTGPU_BAD_ADDRESS ? SOFTGPU_FAULTED : error;
 	vf->error_at = vf->live.rptr - 1;
 	vf->live.job.active = false;
 	vf->dead = true;
+	if (vf->error == SOFTGPU_FAULTED)
+		vf->faults = error << 32 | (uint32_t)(vf->faults + 1);
 	if (error == SOFTGPU_OUT_OF_RANGE)
 		atomic_fetch_add(&vf->page->violations, 1);
 }

@@ -98,6 +98,8 @@ static uint32_t read_fact(struct vf *vf, uint32_t offset)
 
 	if ((offset & ~4u) == SOFTGPU_RAN)
 		return half(vf->ran + (vf->executing ? vgpu_now() - vf->run_since : 0), offset);
+	if ((offset & ~4u) == SOFTGPU_FAULTS)
+		return half(vf->faults, offset);
 	if (offset < SOFTGPU_ABOUT_AT || offset - SOFTGPU_ABOUT_AT >= sizeof(about) || !vf->modules)
 		return 0;
 	about = compute_about(vf->compute);

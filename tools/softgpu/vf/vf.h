@@ -58,6 +58,7 @@ struct vf {
 	bool failed; /* the first thread's: the last run failed, and the client must be notified */
 	bool busy, dead;
 	uint64_t error, error_at;
+	uint64_t faults; /* SOFTGPU_FAULTS */
 
 	uint32_t int_enable;
 	uint32_t words[4]; /* of the message to the PF */

@@ -407,7 +407,7 @@ static uint64_t cuda_scratch(struct device *d)
 	return d->scratch_at;
 }
 
-/* Whether the call or the device is at fault: -EINVAL or -EIO; 0: success. */
+/* Whether the call or the device is at fault: -EINVAL, or -EIO and -EFAULT; 0: success. */
 static int error_of(CUresult e)
 {
 	switch (e) {
@@ -420,6 +420,8 @@ static int error_of(CUresult e)
 	case CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE:
 	case CUDA_ERROR_NOT_SUPPORTED: /* a cooperative launch */
 		return -EINVAL;
+	case CUDA_ERROR_ILLEGAL_ADDRESS:
+		return -EFAULT;
 	default:
 		return -EIO;
 	}
@@ -488,6 +490,8 @@ static enum device_state cuda_poll(struct device *d, uint32_t slot)
 			       : DEVICE_DONE;
 	case CUDA_ERROR_NOT_READY:
 		return DEVICE_RUNNING;
+	case CUDA_ERROR_ILLEGAL_ADDRESS:
+		return DEVICE_BAD_ADDRESS;
 	default:
 		return DEVICE_LOST;
 	}

@@ -77,8 +77,9 @@ struct piece {
 enum device_state {
 	DEVICE_RUNNING = 0,
 	DEVICE_DONE,
-	DEVICE_SKIPPED, /* the gate was shut: some of its blocks have not run */
-	DEVICE_LOST,	/* the device has failed; the process must end */
+	DEVICE_SKIPPED,	    /* the gate was shut: some of its blocks have not run */
+	DEVICE_LOST,	    /* the device has failed; the process must end */
+	DEVICE_BAD_ADDRESS, /* the same, and why: an address that is not there */
 };
 
 /* Where a function expects its arguments: offsets and sizes in bytes. */

@@ -193,7 +193,7 @@ static void launch(struct ring *r, struct entry *e)
 	else if (x == -EINVAL)
 		e->source->bad = SOFTGPU_BAD_LAUNCH;
 	else if (x < 0)
-		r->error = SOFTGPU_FAULTED;
+		r->error = x == -EFAULT ? SOFTGPU_BAD_ADDRESS : SOFTGPU_FAULTED;
 	e->launched = x == 0;
 	e->at = run_time(r);
 }
@@ -270,6 +270,9 @@ static bool note_states(struct ring *r)
 			return false;
 		case DEVICE_LOST:
 			r->error = SOFTGPU_FAULTED;
+			break;
+		case DEVICE_BAD_ADDRESS:
+			r->error = SOFTGPU_BAD_ADDRESS;
 			break;
 		case DEVICE_SKIPPED:
 			e->skipped = true;
@@ -749,8 +752,10 @@ static enum worker_end pump(struct ring *r)
 		uint32_t before = r->in_flight;
 
 		state = collect(r);
-		if (state == DEVICE_LOST)
+		if (state >= DEVICE_LOST) {
+			r->error = state == DEVICE_LOST ? SOFTGPU_FAULTED : SOFTGPU_BAD_ADDRESS;
 			return WORKER_LOST;
+		}
 		atomic_store(&r->setup.shared->rptr_begun, r->sources[0].rptr);
 		note_head(r);
 		if (r->in_flight != before)

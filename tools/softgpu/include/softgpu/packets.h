@@ -13,11 +13,12 @@ enum softgpu_error {
 	SOFTGPU_DMA_FAULT = 4,
 	SOFTGPU_BAD_RING = 5,
 	SOFTGPU_FAULTED = 6,
-	SOFTGPU_BAD_MODULE = 7, /* does not compile; its log says why */
-	SOFTGPU_BAD_LAUNCH = 8, /* no such function, or an invalid grid or arguments */
-	SOFTGPU_BAD_MAP = 9,	/* the device has no memory for its page tables */
-	SOFTGPU_NO_ROOM = 10,	/* the module does not fit into what is left for modules */
-	SOFTGPU_OTHER_GPU = 11, /* the module has nothing for this GPU */
+	SOFTGPU_BAD_MODULE = 7,	  /* does not compile; its log says why */
+	SOFTGPU_BAD_LAUNCH = 8,	  /* no such function, or an invalid grid or arguments */
+	SOFTGPU_BAD_MAP = 9,	  /* the device has no memory for its page tables */
+	SOFTGPU_NO_ROOM = 10,	  /* the module does not fit into what is left for modules */
+	SOFTGPU_OTHER_GPU = 11,	  /* the module has nothing for this GPU */
+	SOFTGPU_BAD_ADDRESS = 12, /* of FAULTS: a GPU kernel used one that is not there */
 };
 
 enum softgpu_feature {
