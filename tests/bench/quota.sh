@@ -4,7 +4,7 @@
 # its worker has from the start is theirs, but for the heap of GPU kernels, which is a part of --module-memory; "beyond_bytes" is what
 # they had above that. bench-quota tries, with another seed in each
 # round, and bench-free looks from another process. The driver is the one in software, which takes memory for modules and for local
-# memory as we expect NVIDIA's to (tests/unit/soft_cuda.c). With VGPU_ON_GPU=yes it is the host's,
+# memory as we expect NVIDIA's to (tools/cuda/driver/soft_cuda.c). With VGPU_ON_GPU=yes it is the host's,
 # on a GPU that nothing else uses. One JSON object on stdout; nothing is asserted.
 # Usage: VGPU_BUILD=DIR quota.sh [ROUNDS]
 . "$(dirname "$0")/../system/lib.sh"

@@ -37,11 +37,9 @@ static void must_not_end(int code);
 #define main worker_main
 int worker_main(int argc, char **argv);
 #define _exit must_not_end
-#define device_cuda device_host
 #include "../../tools/softgpu/worker/main.c"
 #undef main
 #undef _exit
-#undef device_cuda
 
 static struct worker w;
 static int vf_fd; /* the VF process's end of the socket */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GPU kernels that a guest of fuzz_ring.c may load: PTX, run by the machine of tests/unit/ptx.h,
- * with the worker's gate where the module is loaded as gated. Both add to the words of an array,
- * one for each thread along x, so that what a block has done, and how often, can be told from the
- * array.
+ * GPU kernels that a guest of fuzz_ring.c may load: PTX, run by the machine of
+ * tools/cuda/driver/ptx.h, with the worker's gate where the module is loaded as gated. Both add to
+ * the words of an array, one for each thread along x, so that what a block has done, and how often,
+ * can be told from the array.
  */
 #include "gate.h"
 #include "ptx.h"

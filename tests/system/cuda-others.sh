@@ -20,7 +20,7 @@ get gcc-12-offload-nvptx libgomp-plugin-nvptx1 nvptx-tools
 get python3-pycuda python3-pytools python3-decorator python3-appdirs python3-platformdirs python3-mako python3-markupsafe libboost-python1.74.0 \
 	libboost-thread1.74.0 libcurand10 libnvrtc11.2 libnvrtc-builtins11.8
 root=$run/fetched/root
-LD_LIBRARY_PATH=$VGPU_BUILD/tests/unit/driver start_softgpu --engine cuda --vfs 1 --window 32M --kill-after 2000
+LD_LIBRARY_PATH=$VGPU_BUILD/tools/cuda/driver start_softgpu --engine cuda --vfs 1 --window 32M --kill-after 2000
 config <<-CONF
 	vfs = 1
 	grace_ms = 10000
@@ -28,7 +28,7 @@ CONF
 start_vgpud
 await 60 is 0 state available
 export VGPU_CUDA_VF=$run/gpu/vf0.sock VGPU_CUDA_LOG=1
-libraries=$VGPU_BUILD/tools/cuda:$(find "$root" -name '*.so*' -printf '%h\n' | sort -u | tr '\n' ':')
+libraries=$VGPU_BUILD/tools/cuda/library:$(find "$root" -name '*.so*' -printf '%h\n' | sort -u | tr '\n' ':')
 
 # ffmpeg: one video over another, on the GPU and by its own filter on the CPU. Frames go there and back.
 one="-f lavfi -i testsrc2=size=320x240:rate=10:duration=2"
@@ -52,25 +52,25 @@ mkdir -p "$run/cuda/nvvm/lib64" "$run/cuda/nvvm/libdevice"
 ln -s "$root"/usr/lib/*-linux-gnu/libnvvm.so.4 "$run/cuda/nvvm/lib64/libnvvm.so"
 clang --target=nvptx64-nvidia-cuda -x ir -c -emit-llvm -o "$run/cuda/nvvm/libdevice/libdevice.10.bc" /dev/null 2>/dev/null || fail "clang makes no empty library"
 CUDA_HOME=$run/cuda NUMBA_FORCE_CUDA_CC=7.0 NUMBA_CACHE_DIR=$run/numba LD_LIBRARY_PATH=$run/cuda/nvvm/lib64:$libraries PYTHONPATH=$root/usr/lib/python3/dist-packages PYTHONDONTWRITEBYTECODE=1 \
-	/usr/bin/python3 "$(dirname "$0")/../cuda/numba_sample.py" >"$run/numba.txt" 2>"$run/numba.log" || fail "numba ended with $?: $(cat "$run/numba.txt"; tail -5 "$run/numba.log")"
+	/usr/bin/python3 "$(dirname "$0")/../cuda/programs/numba_sample.py" >"$run/numba.txt" 2>"$run/numba.log" || fail "numba ended with $?: $(cat "$run/numba.txt"; tail -5 "$run/numba.log")"
 [ "$(grep -c " right$" "$run/numba.txt")" = 9 ] || fail "numba's results: $(cat "$run/numba.txt")"
 cat "$run/numba.txt"
 
 pycuda() { # NAME RESULTS ARGS...: runs the sample of this name, which prints so many
 	LD_LIBRARY_PATH=$libraries PYTHONPATH=$root/usr/lib/python3/dist-packages PYTHONDONTWRITEBYTECODE=1 \
-		/usr/bin/python3 "$(dirname "$0")/../cuda/$1_sample.py" "${@:3}" >"$run/$1.txt" 2>"$run/$1.log" ||
+		/usr/bin/python3 "$(dirname "$0")/../cuda/programs/$1_sample.py" "${@:3}" >"$run/$1.txt" 2>"$run/$1.log" ||
 		fail "$1 ended with $?: $(cat "$run/$1.txt"; tail -5 "$run/$1.log")"
 	[ "$(grep -c " right$" "$run/$1.txt")" = "$2" ] || fail "the results of $1: $(cat "$run/$1.txt")"
 	cat "$run/$1.txt"
 }
-pycuda pycuda 11 "$(dirname "$0")/../cuda/sample.ptx"
+pycuda pycuda 11 "$(dirname "$0")/../cuda/programs/sample.ptx"
 pycuda nvrtc 9
 
 # OpenACC: GCC's compiler for GPUs makes PTX, and its library runs that. Its assembler would ask a ptxas that the machine may have.
 offload=$(echo "$root"/usr/lib/gcc/*/12)
 for o in 0 1 2 3 s; do
 	PATH=$root/usr/bin:/usr/bin:/bin gcc -O$o -fopenacc -foffload=nvptx-none -B"$offload/" -o "$run/openacc" \
-		"$(dirname "$0")/../cuda/openacc_sample.c" 2>"$run/gcc.log" || fail "gcc compiles no OpenACC with -O$o"
+		"$(dirname "$0")/../cuda/programs/openacc_sample.c" 2>"$run/gcc.log" || fail "gcc compiles no OpenACC with -O$o"
 	ACC_DEVICE_TYPE=nvidia LD_LIBRARY_PATH=$libraries "$run/openacc" >"$run/openacc.txt" 2>"$run/openacc.log" ||
 		fail "OpenACC with -O$o ended with $?: $(cat "$run/openacc.txt")"
 	[ "$(grep -c " right$" "$run/openacc.txt")" = 8 ] || fail "OpenACC's results with -O$o: $(cat "$run/openacc.txt")"

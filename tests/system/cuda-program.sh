@@ -1,19 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # CUDA programs over VFs: a program that uses the Driver API, linked to the libcuda.so.1 of tools/cuda, on softgpu's CUDA engine,
-# whose own driver is the one in software (tests/unit/soft_cuda.c) or, with VGPU_ON_GPU=yes, the host's, on a GPU. Two programs at a
+# whose own driver is the one in software (tools/cuda/driver/soft_cuda.c) or, with VGPU_ON_GPU=yes, the host's, on a GPU. Two programs at a
 # time on two VFs; a second one on a VF; a program that is killed at random instants while its neighbour computes; a GPU kernel that
 # never ends.
 . "$(dirname "$0")/lib.sh"
 choose_driver
-sample=$VGPU_BUILD/tests/cuda/cuda-sample
-library=$VGPU_BUILD/tools/cuda/libcuda.so.1
+sample=$VGPU_BUILD/tests/cuda/programs/cuda-sample
+library=$VGPU_BUILD/tools/cuda/library/libcuda.so.1
 # The library exports the calls of the Driver API, and nothing else.
 exported=$(nm -D --defined-only "$library" | awk '{print $3}' | grep -vE '^(__asan|__odr_asan|___asan|__ubsan)')
 [ "$(grep -c '^cu[A-Z]' <<<"$exported")" -gt 400 ] || fail "$library exports too little: $exported"
 other=$(grep -v '^cu[A-Z]' <<<"$exported")
 [ -z "$other" ] || fail "$library exports more than the Driver API: $other"
-# What it has for each thread takes room of which there is little where a program has loaded much (tools/cuda/library.h).
+# What it has for each thread takes room of which there is little where a program has loaded much (tools/cuda/library/library.h).
 for_each_thread=$(readelf -lW "$library" | awk '$1 == "TLS" {print $6}')
 [ $((for_each_thread)) -gt 0 ] && [ $((for_each_thread)) -le 64 ] || fail "$library has $for_each_thread bytes for each thread"
 
@@ -51,7 +51,7 @@ says none CUDA_ERROR_NO_DEVICE && grep -q 'cannot connect' "$run/none.err" || fa
 for list in "" -1 5 GPU-nonsense MIG-1; do
 	CUDA_VISIBLE_DEVICES=$list VGPU_CUDA_LOG=1 VGPU_CUDA_VF="$run/gpu/vf1.sock" "$sample" >"$run/none.txt" 2>"$run/none.err" && fail "a program saw a device: '$list'"
 	says none CUDA_ERROR_NO_DEVICE && grep -qF "CUDA_VISIBLE_DEVICES=$list: this program sees no device" "$run/none.err" || fail "'$list': $(cat "$run/none.txt" "$run/none.err")"
-	CUDA_VISIBLE_DEVICES=$list VGPU_CUDA_VF="$run/gpu/vf1.sock" LD_LIBRARY_PATH="${library%/*}:$VGPU_BUILD/tools/nvml" "$VGPU_BUILD/tools/cuda/vgpu-cuda-check" >"$run/none.txt" 2>"$run/none.err" &&
+	CUDA_VISIBLE_DEVICES=$list VGPU_CUDA_VF="$run/gpu/vf1.sock" LD_LIBRARY_PATH="${library%/*}:$VGPU_BUILD/tools/cuda/nvml" "$VGPU_BUILD/tools/cuda/library/vgpu-cuda-check" >"$run/none.txt" 2>"$run/none.err" &&
 		fail "vgpu-cuda-check finds nothing wrong with CUDA_VISIBLE_DEVICES='$list'"
 	grep -qF "CUDA_VISIBLE_DEVICES=$list: programs see no device; unset it, or set it to 0 or GPU-" "$run/none.err" || fail "$(cat "$run/none.err")"
 done
@@ -67,30 +67,30 @@ grep -q "NVIDIA's runtime library (cudart)" "$run/a.log" || fail "the log does n
 [ "$(grep -c 'no more than 1023 bytes here: xxx' "$run/a.log")" = 2 ] || fail "the log does not say that names are too long: $(cat "$run/a.log")"
 
 # GPU kernels reach memory of the program, so that the checks about it have checked something.
-LD_LIBRARY_PATH=$VGPU_BUILD/tools/cuda:$VGPU_BUILD/tools/nvml VGPU_CUDA_VF=$run/gpu/vf0.sock "$VGPU_BUILD/tools/cuda/vgpu-cuda-check" \
+LD_LIBRARY_PATH=$VGPU_BUILD/tools/cuda/library:$VGPU_BUILD/tools/cuda/nvml VGPU_CUDA_VF=$run/gpu/vf0.sock "$VGPU_BUILD/tools/cuda/library/vgpu-cuda-check" \
 	>"$run/check.txt" 2>&1 && grep -q '^managed  *yes' "$run/check.txt" || fail "$(cat "$run/check.txt")"
 await 60 is 0 state available
 
 # GPU kernels in CUDA C++, which clang compiles here: each level of optimization makes other PTX of them.
-sources=$(dirname "$0")/../cuda
+sources=$(dirname "$0")/../cuda/programs
 for level in 0 1 2 3 s; do
 	"$sources/make-ptx" "$sources/compiled.cu" -O$level >"$run/compiled-O$level.ptx" 2>"$run/clang.log" || fail "clang makes no PTX of compiled.cu with -O$level"
 done
-VGPU_CUDA_LOG=1 VGPU_CUDA_VF="$run/gpu/vf0.sock" "$VGPU_BUILD/tests/cuda/cuda-compiled" "$run"/compiled-O*.ptx >"$run/compiled.txt" 2>&1 &&
+VGPU_CUDA_LOG=1 VGPU_CUDA_VF="$run/gpu/vf0.sock" "$VGPU_BUILD/tests/cuda/programs/cuda-compiled" "$run"/compiled-O*.ptx >"$run/compiled.txt" 2>&1 &&
 	grep -q '^5 files: 0 wrong' "$run/compiled.txt" || fail "GPU kernels that clang has compiled: $(cat "$run/compiled.txt")"
 await 60 is 0 state available
 
 # A suite of short programs is not held up: each brings its VF up and down.
 again 1
 for n in $(seq 25); do
-	LD_LIBRARY_PATH=$VGPU_BUILD/tools/cuda:$VGPU_BUILD/tools/nvml VGPU_CUDA_VF=$run/gpu/vf1.sock "$VGPU_BUILD/tools/cuda/vgpu-cuda-check" >"$run/check.txt" 2>&1 ||
+	LD_LIBRARY_PATH=$VGPU_BUILD/tools/cuda/library:$VGPU_BUILD/tools/cuda/nvml VGPU_CUDA_VF=$run/gpu/vf1.sock "$VGPU_BUILD/tools/cuda/library/vgpu-cuda-check" >"$run/check.txt" 2>&1 ||
 		fail "program $n in a row: $(cat "$run/check.txt")"
 done
 [ "$(vf 1 refused)" = 0 ] || fail "a program in a row was refused: $(ctl vf show 1)"
 await 60 is 1 state available
 
 # A program that closes the library can load it again.
-VGPU_CUDA_LOG=1 VGPU_CUDA_VF="$run/gpu/vf0.sock" "$VGPU_BUILD/tests/cuda/cuda-reload" "$library" >"$run/reload.txt" 2>&1 || fail "$(cat "$run/reload.txt")"
+VGPU_CUDA_LOG=1 VGPU_CUDA_VF="$run/gpu/vf0.sock" "$VGPU_BUILD/tests/cuda/programs/cuda-reload" "$library" >"$run/reload.txt" 2>&1 || fail "$(cat "$run/reload.txt")"
 await 60 is 0 state available
 
 # A second program cannot have a VF that is in use, and the first one goes on.

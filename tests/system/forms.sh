@@ -36,7 +36,7 @@ says() { grep -qF -- "$1" "$run/err.txt" || fail "'$1' is not in: $(cat "$run/er
 # --version and --help in every program: one line, and the program's own name in it.
 for program in scheduler/daemon/vgpud tools/vgpuctl/vgpuctl tools/libvirt/hook/vgpud-hook tools/libvirt/daemon/vgpud-libvirt tools/keeper/vgpud-keeper \
 	tools/softgpu/device/softgpu tools/softgpu/vf/softgpu-vf tools/softgpu/worker/softgpu-worker tools/softgpu/guest/vgpu-guest tools/sim/vgpu-sim \
-	tools/cuda/vgpu-cuda-check; do
+	tools/cuda/library/vgpu-cuda-check; do
 	[ -x "$VGPU_BUILD/$program" ] || continue # vgpud-libvirt, where libvirt's headers are missing
 	code 0 "$VGPU_BUILD/$program" --version
 	grep -qE "^${program##*/} [0-9]+\.[0-9]" "$run/out.txt" && [ "$(wc -l <"$run/out.txt")" = 1 ] || fail "$program --version: $(cat "$run/out.txt")"

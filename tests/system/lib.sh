@@ -93,7 +93,7 @@ need_gpu() {
 # Sets $driver, the LD_LIBRARY_PATH with which softgpu finds its CUDA driver: the one in software or, with VGPU_ON_GPU=yes, the
 # host's own. Programs of the VF do not have the host's path: they are to find the library of tools/cuda.
 choose_driver() {
-	driver=$VGPU_BUILD/tests/unit/driver
+	driver=$VGPU_BUILD/tools/cuda/driver
 	[ "${VGPU_ON_GPU:-}" = yes ] || return 0
 	need_gpu
 	driver=${LD_LIBRARY_PATH:-}

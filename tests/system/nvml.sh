@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# NVML for a VF that a CUDA program has, by the libnvidia-ml.so.1 of tools/nvml: what it says of memory and processes while programs
+# NVML for a VF that a CUDA program has, by the libnvidia-ml.so.1 of tools/cuda/nvml: what it says of memory and processes while programs
 # allocate, free and are killed; and programs of others on it (nvidia-smi, nvtop, gpustat), which are fetched.
 . "$(dirname "$0")/lib.sh"
 tests=$VGPU_BUILD/tests
-library=$VGPU_BUILD/tools/nvml/libnvidia-ml.so.1
+library=$VGPU_BUILD/tools/cuda/nvml/libnvidia-ml.so.1
 # The library exports NVML's calls, and nothing else; it stays in memory.
 exported=$(nm -D --defined-only "$library" | awk '{print $3}' | grep -vE '^(__asan|__odr_asan|___asan|__ubsan)')
 [ "$(grep -c '^nvml[A-Z]' <<<"$exported")" -gt 340 ] || fail "$library exports too little: $exported"
@@ -12,7 +12,7 @@ other=$(grep -v '^nvml[A-Z]' <<<"$exported")
 [ -z "$other" ] || fail "$library exports more than NVML: $other"
 readelf -d "$library" | grep -q NODELETE || fail "$library can be unloaded"
 
-LD_LIBRARY_PATH=$tests/unit/driver start_softgpu --engine cuda --vfs 2 --window 32M --kill-after 2000
+LD_LIBRARY_PATH=$tools/cuda/driver start_softgpu --engine cuda --vfs 2 --window 32M --kill-after 2000
 config <<-CONF
 	vfs = 2
 	policy = fair
@@ -23,7 +23,7 @@ start_vgpud
 await 60 is 0 state available
 export VGPU_CUDA_VF=$run/gpu/vf0.sock
 mib=$((1 << 20))
-nvml() { "$tests/nvml/nvml-sample" >"$run/nvml.txt" 2>"$run/nvml.log" || fail "nvml-sample: $(cat "$run/nvml.txt")"; }
+nvml() { "$tests/cuda/nvml/nvml-sample" >"$run/nvml.txt" 2>"$run/nvml.log" || fail "nvml-sample: $(cat "$run/nvml.txt")"; }
 says() { grep -qx -- "$1" "$run/nvml.txt"; }
 tells() { nvml && says "$1"; }
 expect() { # LINE...
@@ -34,7 +34,7 @@ expect() { # LINE...
 starts() {
 	rm -f "$run/$1.in" "$run/$1.txt"
 	mkfifo "$run/$1.in"
-	"$tests/nvml/nvml-hold" <"$run/$1.in" >"$run/$1.txt" 2>>"$run/$1.log" &
+	"$tests/cuda/nvml/nvml-hold" <"$run/$1.in" >"$run/$1.txt" 2>>"$run/$1.log" &
 	program_pid=$!
 	pids+=($!)
 	exec 5>"$run/$1.in"
@@ -75,12 +75,12 @@ VGPU_CUDA_VF=$run/other.sock expect "used $((12 * mib))"
 needed=(python3-pynvml python3-psutil python3-blessed python3-six python3-wcwidth python3-pkg-resources libncursesw6 libdrm2 libsystemd0)
 if "$(dirname "$0")/../fetch" "$run/fetched" nvtop gpustat "${needed[@]}" 2>"$run/fetch.txt"; then
 	root=$run/fetched/root
-	python() { LD_LIBRARY_PATH=$VGPU_BUILD/tools/nvml PYTHONPATH=$root/usr/lib/python3/dist-packages /usr/bin/python3 "$@"; }
+	python() { LD_LIBRARY_PATH=$VGPU_BUILD/tools/cuda/nvml PYTHONPATH=$root/usr/lib/python3/dist-packages /usr/bin/python3 "$@"; }
 	python -m gpustat --json >"$run/gpustat.txt" 2>"$run/gpustat.log" || fail "gpustat ended with $?"
 	[ "$(jq -r '.gpus[0] | "\(.uuid) \(."memory.used") \(."memory.total") \(.processes[0].pid) \(.processes[0].gpu_memory_usage)"' "$run/gpustat.txt")" = \
 		"$(head -1 "$run/a.txt") 12 $((all / mib)) $program_pid 12" ] || fail "gpustat: $(cat "$run/gpustat.txt")"
 	mkfifo "$run/keys"
-	TERM=xterm LD_LIBRARY_PATH=$VGPU_BUILD/tools/nvml:$(echo "$root"/usr/lib/*-linux-gnu) \
+	TERM=xterm LD_LIBRARY_PATH=$VGPU_BUILD/tools/cuda/nvml:$(echo "$root"/usr/lib/*-linux-gnu) \
 		script -qefc "$root/usr/bin/nvtop" "$run/nvtop.txt" <"$run/keys" >/dev/null 2>&1 &
 	nvtop_pid=$!
 	pids+=($!)
@@ -95,7 +95,7 @@ else
 fi
 
 if "$(dirname "$0")/../fetch" "$run/smi" nvidia-smi 2>"$run/fetch.txt"; then
-	smi() { LD_LIBRARY_PATH=$VGPU_BUILD/tools/nvml "$run/smi/root/usr/lib/nvidia/current/nvidia-smi" "$@" >"$run/smi.txt" 2>&1 || fail "nvidia-smi $* ended with $?: $(cat "$run/smi.txt")"; }
+	smi() { LD_LIBRARY_PATH=$VGPU_BUILD/tools/cuda/nvml "$run/smi/root/usr/lib/nvidia/current/nvidia-smi" "$@" >"$run/smi.txt" 2>&1 || fail "nvidia-smi $* ended with $?: $(cat "$run/smi.txt")"; }
 	shows() { grep -qE -- "$1" "$run/smi.txt" || fail "nvidia-smi does not show '$1': $(cat "$run/smi.txt")"; }
 	smi
 	shows " 12MiB / +$((all / mib))MiB "
@@ -122,7 +122,7 @@ says process && fail "a killed program still has memory: $(cat "$run/nvml.txt")"
 # A program computes while others look, and neither is disturbed.
 await 60 is 0 state available; ctl vf reset 0; await 60 is 0 state available
 resets=$(vf 0 resets)
-"$tests/cuda/cuda-sample" >"$run/b.txt" 2>"$run/b.log" &
+"$tests/cuda/programs/cuda-sample" >"$run/b.txt" 2>"$run/b.log" &
 program_pid=$!
 pids+=($!)
 await 60 tells "process $program_pid .*"

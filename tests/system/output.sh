@@ -6,7 +6,7 @@
 sim=$VGPU_BUILD/tools/sim/vgpu-sim
 keeper=$VGPU_BUILD/tools/keeper/vgpud-keeper
 agent=$VGPU_BUILD/tools/libvirt/daemon/vgpud-libvirt
-check=$VGPU_BUILD/tools/cuda/vgpu-cuda-check
+check=$VGPU_BUILD/tools/cuda/library/vgpu-cuda-check
 hook=$VGPU_BUILD/tools/libvirt/hook/vgpud-hook
 vf=$VGPU_BUILD/tools/softgpu/vf/softgpu-vf
 worker=$VGPU_BUILD/tools/softgpu/worker/softgpu-worker

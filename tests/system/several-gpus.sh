@@ -5,7 +5,7 @@
 # module shows of the GPUs is files in a mount namespace of the test's.
 [ -n "${VGPU_NAMESPACE:-}" ] || VGPU_NAMESPACE=yes exec unshare --mount --propagation private "$0" "$@"
 . "$(dirname "$0")/lib.sh"
-driver=$VGPU_BUILD/tests/unit/driver
+driver=$VGPU_BUILD/tools/cuda/driver
 [ -e "$driver/libcuda.so.1" ] || fail "$driver/libcuda.so.1 is missing: build it first"
 # By PCI address; the numbers of their files are in another order.
 gpus=(GPU-aaaa GPU-bbbb GPU-cccc)

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# All of softgpu's CUDA engine, on a CUDA driver in software (tests/unit/soft_cuda.c): tenants' GPU kernels from their file to
+# All of softgpu's CUDA engine, on a CUDA driver in software (tools/cuda/driver/soft_cuda.c): tenants' GPU kernels from their file to
 # their results, with a gate and without; a compiler error; a GPU kernel that cannot be stopped, whose worker is killed and
 # whose VF alone is reset. cuda.sh is the test on a real GPU.
 . "$(dirname "$0")/lib.sh"
-driver=$VGPU_BUILD/tests/unit/driver
+driver=$VGPU_BUILD/tools/cuda/driver
 [ -e "$driver/libcuda.so.1" ] || fail "$driver/libcuda.so.1 is missing: build it first"
 # Unsuitable GPUs are refused, each with one sentence.
 while read -r attribute says; do

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# softgpu on a GPU whose resource manager lets nobody stop channels, but set time slices (tests/unit/soft_gpu.h): work is killed,
+# softgpu on a GPU whose resource manager lets nobody stop channels, but set time slices (tools/cuda/driver/soft_gpu.h): work is killed,
 # unless --soft-stop allows that it goes on, and then only if the test at softgpu's start has found that its part is small.
 . "$(dirname "$0")/lib.sh"
-driver=$VGPU_BUILD/tests/unit/driver
+driver=$VGPU_BUILD/tools/cuda/driver
 [ -e "$driver/libcuda.so.1" ] || fail "$driver/libcuda.so.1 is missing: build it first"
 export LD_LIBRARY_PATH=$driver SOFT_CUDA_RM=$run/shared-gpu
 truncate -s 4096 "$SOFT_CUDA_RM"

@@ -4,7 +4,7 @@
 # They are swapped without effect on their guests. The worker of a VF that is swapped out is killed: that VF is reset, and no
 # other. Once with workers on this CPU, and once with the CUDA driver in software, whose memory is no larger than the GPU's.
 . "$(dirname "$0")/lib.sh"
-driver=$VGPU_BUILD/tests/unit/driver
+driver=$VGPU_BUILD/tools/cuda/driver
 [ -e "$driver/libcuda.so.1" ] || fail "$driver/libcuda.so.1 is missing: build it first"
 total() { json memory show | jq ".$1"; }
 swapped() { [ "$(total swaps_in)" -ge "$1" ]; }

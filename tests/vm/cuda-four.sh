@@ -6,7 +6,7 @@
 . "$(dirname "$0")/cuda-lib.sh"
 quota=32 window=16 # MiB
 qemus=()
-make_image "$VGPU_BUILD"/{tests/cuda/cuda-sample,tools/cuda/vgpu-cuda-check,tools/cuda/libcuda.so.1,tools/nvml/libnvidia-ml.so.1}
+make_image "$VGPU_BUILD"/{tests/cuda/programs/cuda-sample,tools/cuda/library/vgpu-cuda-check,tools/cuda/library/libcuda.so.1,tools/cuda/nvml/libnvidia-ml.so.1}
 start_cuda_softgpu --vfs 4 --vram 160M
 config <<-CONF
 	vfs = 4
@@ -70,7 +70,7 @@ look three
 await 120 served_more three 0 1 2
 [ "$(unharmed 0 1 2)" = "$were" ] || fail "a VF was harmed: $were, then: $(unharmed 0 1 2)"
 # VF 3 serves its next client, with all of its memory clear.
-VGPU_CUDA_LOG=1 VGPU_CUDA_VF=$run/gpu/vf3.sock LD_LIBRARY_PATH=$VGPU_BUILD/tools/cuda "$VGPU_BUILD/tests/cuda/cuda-sample" clean >"$run/next.log" 2>&1 || fail "$(cat "$run/next.log")"
+VGPU_CUDA_LOG=1 VGPU_CUDA_VF=$run/gpu/vf3.sock LD_LIBRARY_PATH=$VGPU_BUILD/tools/cuda/library "$VGPU_BUILD/tests/cuda/programs/cuda-sample" clean >"$run/next.log" 2>&1 || fail "$(cat "$run/next.log")"
 order_all rest 0 1 2
 for n in 0 1 2; do order $n end; done
 for n in 0 1 2; do

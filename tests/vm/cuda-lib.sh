@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Sourced by the tests of CUDA programs in VMs: a Linux in QEMU with a VF of softgpu's CUDA engine as a vfio-user device. softgpu, vgpud
-# and the workers run on this machine; the workers' own driver is the one in software (tests/unit/soft_cuda.c).
+# and the workers run on this machine; the workers' own driver is the one in software (tools/cuda/driver/soft_cuda.c).
 # VGPU_BUILD is the build, VGPU_LAB what tests/vm/setup has made.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 qemu=${VGPU_QEMU:-$here/../../build/vm-vfio-user/qemu}
@@ -9,7 +9,7 @@ qemu=${VGPU_QEMU:-$here/../../build/vm-vfio-user/qemu}
 on=() # where QEMU runs
 
 make_image() { "$here/image" "$VGPU_LAB" "$run/image.gz" "$@" || fail "the image cannot be made"; } # PROGRAM...
-start_cuda_softgpu() { LD_LIBRARY_PATH=$VGPU_BUILD/tests/unit/driver start_softgpu --engine cuda --window 16M --kill-after 8000 "$@"; } # options
+start_cuda_softgpu() { LD_LIBRARY_PATH=$VGPU_BUILD/tools/cuda/driver start_softgpu --engine cuda --window 16M --kill-after 8000 "$@"; } # options
 # vm NAME VF MIB TEST [WORD...]: starts a VM with that VF, which runs tests/vm/guest/TEST.sh. WORDS go on the kernel's command line. The
 # VM's console is NAME.console, what order() writes its input. Sets $qemu_pid.
 declare -A orders

@@ -9,7 +9,7 @@ udevd=/lib/systemd/systemd-udevd
 . "$(dirname "$0")/cuda-lib.sh"
 # The driver in software clears the VF slowly when a program starts, so the VF is small.
 script=cuda vram=64M
-programs=("$VGPU_BUILD"/{tests/cuda/cuda-sample,tests/nvml/nvml-{sample,hold},tools/cuda/vgpu-cuda-check,tools/cuda/libcuda.so.1,tools/nvml/libnvidia-ml.so.1} "$here/../../tools/cuda/60-vgpu-cuda.rules" $udevd /bin/udevadm)
+programs=("$VGPU_BUILD"/{tests/cuda/programs/cuda-sample,tests/cuda/nvml/nvml-{sample,hold},tools/cuda/library/vgpu-cuda-check,tools/cuda/library/libcuda.so.1,tools/cuda/nvml/libnvidia-ml.so.1} "$here/../../tools/cuda/library/60-vgpu-cuda.rules" $udevd /bin/udevadm)
 cpus=shared machine=$(this_machine)
 if [ "${1:-}" = bench ]; then
 	if [ "${2:-}" != shared ]; then
@@ -20,7 +20,7 @@ if [ "${1:-}" = bench ]; then
 		taskset -pc "$(IFS=,; echo "${all[*]::${#all[@]}-1}")" $$ >/dev/null
 	fi
 	script=cuda-bench vram=128M
-	programs=("$VGPU_BUILD"/{tests/bench/bench-cuda,tools/cuda/libcuda.so.1} "$here/../cuda/sample.ptx")
+	programs=("$VGPU_BUILD"/{tests/bench/bench-cuda,tools/cuda/library/libcuda.so.1} "$here/../cuda/programs/sample.ptx")
 fi
 make_image "${programs[@]}"
 start_cuda_softgpu --vfs 1 --vram "$vram"

@@ -369,6 +369,16 @@ static int run(struct worker *w, const struct device_setup *setup, uid_t uid, gi
 /* The options that are numbers; their places in struct option and in arrays. */
 enum { GPU = 0, SIZE, VF, LIMIT, MODULES, USER, GROUP, NUMBERS };
 
+/* Returns the device NAME; NULL: a build without CUDA has the CPU only. */
+static const struct device_ops *device_called(const char *name)
+{
+#ifdef WORKER_HAS_CUDA
+	if (strcmp(name, "cuda") == 0)
+		return &device_cuda;
+#endif
+	return strcmp(name, "host") == 0 ? &device_host : NULL;
+}
+
 /* Reads what softgpu passes: numbers, and the name of the device. 0; -EINVAL with a message on
  * standard error. */
 static int read_options(int argc, char **argv, uint64_t numbers[NUMBERS],
@@ -397,7 +407,13 @@ static int read_options(int argc, char **argv, uint64_t numbers[NUMBERS],
 		if (option == '?')
 			return -EINVAL;
 		if (option == DEVICE) {
-			*ops = strcmp(optarg, "cuda") == 0 ? &device_cuda : &device_host;
+			*ops = device_called(optarg);
+			if (!*ops) {
+				fprintf(stderr,
+					"softgpu-worker: --device %s: this build has none\n",
+					optarg);
+				return -EINVAL;
+			}
 		} else if (vgpu_parse_unsigned(optarg, most[option], &numbers[option]) < 0) {
 			fprintf(stderr,
 				"softgpu-worker: --%s %s: expected a number from 0 to %llu\n",

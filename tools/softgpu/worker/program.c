@@ -23,18 +23,18 @@
 extern char **environ;
 
 /* Looks for NAME relative to FILE, which has softgpu's own code: where it is installed, then where
- * the build puts it. */
+ * the build puts it, which has softgpu-FOLDER in FOLDER. */
 static bool find_from(const char *file, const char *name, char *path, size_t size)
 {
-	const char *folder = strchr(name, '-') + 1; /* the build has softgpu-FOLDER in FOLDER */
-	const char *end = strrchr(file, '/');
-	int n = end ? (int)(end - file) : 0, length, i;
+	static const char *const places[] = {"/../libexec/vgpud", "/..", "/../../tools/softgpu",
+					     "/../../../tools/softgpu"};
+	const char *folder = strchr(name, '-') + 1, *end = strrchr(file, '/');
+	int n = end ? (int)(end - file) : 0, length;
+	size_t i;
 
-	for (i = 0; i < 3 && n > 0; i++) {
-		length = i == 0	  ? snprintf(path, size, "%.*s/../libexec/vgpud/%s", n, file, name)
-			 : i == 1 ? snprintf(path, size, "%.*s/../%s/%s", n, file, folder, name)
-				  : snprintf(path, size, "%.*s/../../tools/softgpu/%s/%s", n, file,
-					     folder, name);
+	for (i = 0; i < sizeof(places) / sizeof(places[0]) && n > 0; i++) {
+		length = snprintf(path, size, "%.*s%s/%s%s%s", n, file, places[i],
+				  i == 0 ? "" : folder, i == 0 ? "" : "/", name);
 		if ((size_t)length < size && access(path, X_OK) == 0)
 			return true;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls of NVIDIA's resource manager that tests make or answer, written from its interface and not
- * from tools/softgpu/worker/rm.h, which they test. */
+ * from tools/cuda/worker/rm.h, which they test. */
 #ifndef RM_CALLS_H
 #define RM_CALLS_H
 
