@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "compute.h"
 #include "vgpu/about.h"
@@ -24,7 +25,8 @@ static const char usage[] =
 	"  --steps N     length of the shader, 1 to 65535, instead of 2000\n"
 	"  --endless     submits a shader that takes hours\n"
 	"  --deep N      keeps N submissions under way, 1 to 8, instead of 2\n"
-	"  --pause-us N  waits N us between submissions, instead of not at all\n"
+	"  --every-us N  submits one each N us, waits for it, and reports how long these take,\n"
+	"                from when they are due to their end\n"
 	"  --memory MIB  also allocates device memory, in pieces of 16 MiB, and says how much it "
 	"got\n"
 	"  --help, --version\n"
@@ -32,7 +34,7 @@ static const char usage[] =
 	"exit codes: 0 all results were right; 1 not, or something failed; 2 wrong usage\n";
 
 struct options {
-	int64_t seconds, steps, deep, pause, memory;
+	int64_t seconds, steps, deep, every, memory;
 	bool endless;
 };
 
@@ -51,12 +53,12 @@ static int number(const char *text, int64_t min, int64_t max, int64_t *out)
 
 static bool read_options(int argc, char **argv, struct options *o)
 {
-	enum { SECONDS = 256, STEPS, DEEP, PAUSE, MEMORY, ENDLESS };
+	enum { SECONDS = 256, STEPS, DEEP, EVERY, MEMORY, ENDLESS };
 	static const struct option longs[] = {
 		{"seconds", required_argument, NULL, SECONDS},
 		{"steps", required_argument, NULL, STEPS},
 		{"deep", required_argument, NULL, DEEP},
-		{"pause-us", required_argument, NULL, PAUSE},
+		{"every-us", required_argument, NULL, EVERY},
 		{"memory", required_argument, NULL, MEMORY},
 		{"endless", no_argument, NULL, ENDLESS},
 		{.name = NULL},
@@ -70,8 +72,8 @@ static bool read_options(int argc, char **argv, struct options *o)
 			r = number(optarg, 1, COMPUTE_STEPS, &o->steps);
 		} else if (c == DEEP) {
 			r = number(optarg, 1, COMPUTE_SLOTS, &o->deep);
-		} else if (c == PAUSE) {
-			r = number(optarg, 0, 10000000, &o->pause);
+		} else if (c == EVERY) {
+			r = number(optarg, 100, 10000000, &o->every);
 		} else if (c == MEMORY) {
 			r = number(optarg, 16, 1 << 20, &o->memory);
 		} else if (c == ENDLESS) {
@@ -103,18 +105,46 @@ static int64_t allocate(struct compute *c, int64_t mib)
 struct report {
 	uint64_t submissions;
 	vgpu_nsec took, longest;
+	vgpu_nsec *times; /* of submissions that were due at some instant */
 };
 
-static bool run(struct compute *c, const struct options *o, struct report *report)
+static int compare(const void *a, const void *b)
+{
+	vgpu_nsec x = *(const vgpu_nsec *)a, y = *(const vgpu_nsec *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Submits one each o->every, and waits for it. A late one does not put off those after it. */
+static bool run_frames(struct compute *c, const struct options *o, struct report *report)
+{
+	vgpu_nsec every = (vgpu_nsec)o->every * VGPU_USEC, began = vgpu_now(), due = began;
+	uint64_t n = (uint64_t)o->seconds * VGPU_SEC / every;
+
+	report->times = calloc(n + 1, sizeof(*report->times));
+	if (!report->times)
+		return false;
+	for (; !stop && report->submissions < n; due += every) {
+		struct timespec at = {(time_t)(due / VGPU_SEC), (long)(due % VGPU_SEC)};
+
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+		if (!compute_submit(c, 0) || !compute_wait(c, 0))
+			return false;
+		report->times[report->submissions++] = vgpu_now() - due;
+	}
+	n = report->submissions;
+	qsort(report->times, n, sizeof(*report->times), compare);
+	report->longest = n ? report->times[n - 1] : 0;
+	report->took = vgpu_now() - began;
+	return true;
+}
+
+static bool run_always(struct compute *c, const struct options *o, struct report *report)
 {
 	vgpu_nsec began = vgpu_now(), asked, waited;
-	uint64_t n = 0, done = 0;
+	uint64_t n = 0;
 	uint32_t slot;
 
-	for (slot = 0; slot < o->deep; slot++)
-		if (!compute_record(c, slot, (uint32_t)(o->endless ? COMPUTE_STEPS : o->steps),
-				    o->endless ? 65535 : 1))
-			return false;
 	while (!stop && vgpu_now() - began < (vgpu_nsec)o->seconds * VGPU_SEC) {
 		slot = (uint32_t)(n % (uint64_t)o->deep);
 		asked = vgpu_now();
@@ -123,20 +153,43 @@ static bool run(struct compute *c, const struct options *o, struct report *repor
 		waited = vgpu_now() - asked;
 		report->longest = waited > report->longest ? waited : report->longest;
 		n++;
-		if (o->pause) {
-			struct timespec pause = {o->pause / 1000000, o->pause % 1000000 * 1000};
-
-			nanosleep(&pause, NULL);
-		}
 	}
 	for (slot = 0; slot < o->deep; slot++)
 		if (!compute_wait(c, slot))
 			return false;
 	report->submissions = n;
 	report->took = vgpu_now() - began;
-	for (; done < n; done++)
+	return true;
+}
+
+static bool run(struct compute *c, const struct options *o, struct report *report)
+{
+	uint64_t done;
+	uint32_t slot;
+
+	for (slot = 0; slot < o->deep; slot++)
+		if (!compute_record(c, slot, (uint32_t)(o->endless ? COMPUTE_STEPS : o->steps),
+				    o->endless ? 65535 : 1))
+			return false;
+	if (!(o->every ? run_frames : run_always)(c, o, report))
+		return false;
+	for (done = 0; done < report->submissions; done++)
 		compute_expect(c, (uint32_t)o->steps);
 	return true;
+}
+
+static void print_report(const struct options *o, const char *device, const struct report *r,
+			 int64_t memory, uint32_t wrong)
+{
+	uint64_t n = r->submissions;
+
+	printf("{\"device\": \"%s\", \"submissions\": %llu, \"seconds\": %.3f, \"longest_ms\": "
+	       "%.3f, ",
+	       device, (unsigned long long)n, (double)r->took / 1e9, (double)r->longest / 1e6);
+	if (o->every && n)
+		printf("\"p50_ms\": %.3f, \"p99_ms\": %.3f, ", (double)r->times[n / 2] / 1e6,
+		       (double)r->times[n * 99 / 100] / 1e6);
+	printf("\"memory_mib\": %lld, \"wrong\": %u}\n", (long long)memory, wrong);
 }
 
 int main(int argc, char **argv)
@@ -167,10 +220,7 @@ int main(int argc, char **argv)
 	ok = run(&c, &o, &report);
 	wrong = ok ? compute_wrong(&c) : 0;
 	compute_close(&c);
-	printf("{\"device\": \"%s\", \"submissions\": %llu, \"seconds\": %.3f, \"longest_ms\": "
-	       "%.3f, "
-	       "\"memory_mib\": %lld, \"wrong\": %u}\n",
-	       p.deviceName, (unsigned long long)report.submissions, (double)report.took / 1e9,
-	       (double)report.longest / 1e6, (long long)got, wrong);
+	print_report(&o, p.deviceName, &report, got, wrong);
+	free(report.times);
 	return ok && wrong == 0 ? 0 : 1;
 }
