@@ -72,5 +72,7 @@ struct gate_welcome {
 /* The layer's name, and the variable that tells it where the door is. */
 #define GATE_LAYER "VK_LAYER_VGPUD_gate"
 #define GATE_DOOR "VGPUD_GATE"
+/* The number of a process in which the layer does nothing: QEMU, which does not compute. */
+#define GATE_SPARES "VGPUD_GATE_SPARES"
 
 #endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vgpud-qemu: QEMU for a VM that has a VF of a gated GPU. It takes QEMU's arguments, and becomes
+ * QEMU. The VM's programs compute by Venus, in processes of the render server that QEMU starts:
+ * these have vgpud's layer, and QEMU itself has not. vgpud knows them by QEMU, which is their
+ * ancestor and has the VF.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "arguments.h"
+#include "vgpu/gate.h"
+
+#define QEMU "/usr/bin/qemu-system-x86_64"
+#define LIBRARY "libvgpud-venus-only.so"
+
+/* All that QEMU and the render server get of the environment: what the loader of Vulkan or of
+ * programs would read could take the layer out. */
+static const char *const kept[] = {"PATH",
+				   "LANG",
+				   "LC_ALL",
+				   "TMPDIR",
+				   "XDG_RUNTIME_DIR",
+				   "XDG_CACHE_HOME",
+				   "LIBVIRT_LOG_OUTPUTS",
+				   "QEMU_AUDIO_DRV",
+				   GATE_DOOR,
+				   "VK_ADD_LAYER_PATH",
+				   "VK_DRIVER_FILES",
+				   "VK_ICD_FILENAMES",
+				   NULL};
+
+static int clean_environment(void)
+{
+	const char *values[sizeof(kept) / sizeof(kept[0])];
+	size_t i;
+	int r = 0;
+
+	for (i = 0; kept[i]; i++) {
+		const char *value = getenv(kept[i]);
+
+		values[i] = value ? strdup(value) : NULL;
+		if (value && !values[i])
+			return -ENOMEM;
+	}
+	clearenv();
+	for (i = 0; kept[i]; i++)
+		if (values[i] && setenv(kept[i], values[i], 1) < 0)
+			r = -ENOMEM;
+	/* The loader reads settings there, too. */
+	return setenv("HOME", "/nonexistent", 1) < 0 ? -ENOMEM : r;
+}
+
+/* The layer, for the render server's processes and not for this one, and what switches virgl off.
+ */
+static int gate(void)
+{
+	const char *layers = getenv("VK_ADD_LAYER_PATH");
+	char pid[16], library[4096];
+
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	snprintf(library, sizeof(library), "%.*s/" LIBRARY, (int)strcspn(layers, ":"), layers);
+	if (access(library, R_OK) < 0) {
+		fprintf(stderr, "vgpud-qemu: %s: %s\n", library, strerror(errno));
+		return -errno;
+	}
+	if (setenv(GATE_SPARES, pid, 1) < 0 || setenv("LD_PRELOAD", library, 1) < 0 ||
+	    setenv("VK_INSTANCE_LAYERS", GATE_LAYER, 1) < 0)
+		return -ENOMEM;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *named = getenv("VGPUD_QEMU");
+	char *qemu = strdup(named && *named ? named : QEMU);
+	struct vgpu_error err = {""};
+	bool venus;
+
+	(void)argc;
+	if (!qemu)
+		return 1;
+	if (qemu_arguments(argv + 1, &venus, &err) < 0) {
+		fprintf(stderr, "vgpud-qemu: %s\n", err.text);
+		return 2;
+	}
+	if (venus && (!getenv(GATE_DOOR) || !getenv("VK_ADD_LAYER_PATH"))) {
+		fputs("vgpud-qemu: the VM has no VF: start it with vgpuctl run\n", stderr);
+		return 1;
+	}
+	if (clean_environment() < 0 || (venus && gate() < 0))
+		return 1;
+	argv[0] = qemu;
+	execv(qemu, argv);
+	fprintf(stderr, "vgpud-qemu: %s: %s\n", qemu, strerror(errno));
+	return 1;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loaded into QEMU before virglrenderer (LD_PRELOAD), by vgpud-qemu: of what virglrenderer has,
+ * guests get Venus alone. virgl, OpenGL that QEMU's own process computes, would run past the gate,
+ * and QEMU has no property that switches it off.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define NO_VIRGL (1 << 7) /* virglrenderer.h: VIRGL_RENDERER_NO_VIRGL */
+#define CAPSET_VIRGL 1u
+#define CAPSET_VIRGL2 2u
+#define CAPSET_VENUS 4u
+#define CONTEXT_CAPSET 0xffu /* of the flags of a context */
+
+#define SHOWN __attribute__((visibility("default")))
+SHOWN int virgl_renderer_init(void *cookie, int flags, void *callbacks);
+SHOWN void virgl_renderer_get_cap_set(uint32_t set, uint32_t *version, uint32_t *size);
+SHOWN int virgl_renderer_context_create_with_flags(uint32_t context, uint32_t flags,
+						   uint32_t length, const char *name);
+SHOWN int virgl_renderer_context_create(uint32_t context, uint32_t length, const char *name);
+
+/* QEMU loads the library with a module of its own, so it is not the next one of this program. */
+static void *real(const char *name)
+{
+	void *library = dlopen("libvirglrenderer.so.1", RTLD_NOW);
+	void *function = library ? dlsym(library, name) : NULL;
+
+	if (!function) {
+		fprintf(stderr, "vgpud-qemu: %s: %s\n", name, dlerror());
+		abort();
+	}
+	return function;
+}
+
+int virgl_renderer_init(void *cookie, int flags, void *callbacks)
+{
+	return ((int (*)(void *, int, void *))real("virgl_renderer_init"))(cookie, flags | NO_VIRGL,
+									   callbacks);
+}
+
+void virgl_renderer_get_cap_set(uint32_t set, uint32_t *version, uint32_t *size)
+{
+	*version = *size = 0;
+	if (set != CAPSET_VIRGL && set != CAPSET_VIRGL2)
+		((void (*)(uint32_t, uint32_t *, uint32_t *))real(
+			"virgl_renderer_get_cap_set"))(set, version, size);
+}
+
+/* Whoever asks for something else than Venus gets no context. */
+int virgl_renderer_context_create_with_flags(uint32_t context, uint32_t flags, uint32_t length,
+					     const char *name)
+{
+	uint32_t set = flags & CONTEXT_CAPSET;
+
+	if (set == CAPSET_VENUS)
+		return ((int (*)(uint32_t, uint32_t, uint32_t, const char *))real(
+			"virgl_renderer_context_create_with_flags"))(context, flags, length, name);
+	fprintf(stderr, "vgpud-qemu: refuses context %u, of capset %u: the guest has Venus alone\n",
+		context, set);
+	return EINVAL;
+}
+
+int virgl_renderer_context_create(uint32_t context, uint32_t length, const char *name)
+{
+	return virgl_renderer_context_create_with_flags(context, CAPSET_VIRGL, length, name);
+}
+
+/* The render server does not need it. */
+__attribute__((constructor)) static void once(void)
+{
+	unsetenv("LD_PRELOAD");
+}
