@@ -27,23 +27,32 @@ static inline bool cadence_is_kept(const struct cadence *c)
 	return c->kept >= CADENCE_KNOWN;
 }
 
-/* The VF wakes. */
+/* Whether A is B, give or take the tolerance. */
+static inline bool cadence_is_near(const struct cadence *c, vgpu_nsec a, vgpu_nsec b)
+{
+	return (a > b ? a - b : b - a) <= c->interval / CADENCE_TOLERANCE;
+}
+
+/* The VF wakes. Most wakes need no division. */
 static inline void cadence_wake(struct cadence *c, vgpu_nsec now)
 {
-	vgpu_nsec gap = now - c->woke, at, off;
-	uint64_t ticks = c->interval ? (gap + c->interval / 2) / c->interval : 0;
+	vgpu_nsec gap = now - c->woke;
+	uint64_t ticks;
 
-	at = ticks * c->interval;
-	off = gap > at ? gap - at : at - gap;
 	c->woke = now;
-	if (ticks == 1 && off <= c->interval / CADENCE_TOLERANCE) {
+	if (c->interval && cadence_is_near(c, gap, c->interval)) {
 		c->kept += c->kept < CADENCE_MOST;
-	} else if (ticks > 1 && ticks <= c->kept && off <= c->interval / CADENCE_TOLERANCE) {
-		c->kept -= (uint32_t)ticks - 1;
-	} else {
-		c->kept = 0;
-		c->interval = gap >= CADENCE_SHORTEST && gap <= CADENCE_LONGEST ? gap : 0;
+		return;
 	}
+	if (c->kept > 1 && gap > c->interval) {
+		ticks = (gap + c->interval / 2) / c->interval;
+		if (ticks > 1 && ticks <= c->kept && cadence_is_near(c, gap, ticks * c->interval)) {
+			c->kept -= (uint32_t)ticks - 1;
+			return;
+		}
+	}
+	c->kept = 0;
+	c->interval = gap >= CADENCE_SHORTEST && gap <= CADENCE_LONGEST ? gap : 0;
 }
 
 #endif

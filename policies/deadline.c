@@ -359,8 +359,7 @@ static void charge_background(struct deadline *d, uint32_t index, vgpu_nsec char
 		return;
 	if (d->waiting.n == 1)
 		d->level = d->vfs[index].had; /* alone, it took nothing from the others */
-	heap_remove(&d->waiting, index);
-	heap_insert(&d->waiting, index, d->vfs[index].had);
+	heap_move(&d->waiting, index, d->vfs[index].had);
 }
 
 /* Picks a turn in the time that servers leave. A turn that a server's next budget ends must be

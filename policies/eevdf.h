@@ -274,8 +274,10 @@ static inline void eevdf_wake(struct eevdf *e, uint32_t index, vgpu_nsec now)
 	if (!e->importing) /* a VF that has not slept keeps what it is owed */
 		eevdf_settle(e);
 	vf->competes = true;
-	cadence_wake(&vf->cadence, now);
-	eevdf_favour(e, vf);
+	if (e->favour) {
+		cadence_wake(&vf->cadence, now);
+		eevdf_favour(e, vf);
+	}
 	heap_remove(&e->leaving, index);
 	if (!vf->t.member)
 		vtime_join(&e->t, &vf->t, vtime_now(&e->t));

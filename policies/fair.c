@@ -62,7 +62,9 @@ static size_t memory(uint32_t max_vfs)
 static void update_slice(struct fair *f)
 {
 	f->e.slice = auto_slice(&f->length, f->e.facts, f->n);
-	f->e.longest = f->e.slice > f->e.longest ? f->e.slice : f->e.longest;
+	if (f->e.slice <= f->e.longest)
+		return;
+	f->e.longest = f->e.slice;
 	f->e.favour = f->e.longest * quarters[f->favour] / 4;
 }
 

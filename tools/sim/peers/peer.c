@@ -245,12 +245,13 @@ int64_t peer_least_value(const struct peer *p)
 
 extern const struct vgpu_policy_ops peer_nv_arr, peer_nv_least, peer_amd_fair, peer_amd_liquid,
 	peer_gvt_tbs, peer_credit2, peer_lottery, peer_stride, peer_band, peer_pup, peer_bvt,
-	peer_linux_eevdf;
+	peer_linux_eevdf, peer_lavd;
 
 const struct vgpu_policy_ops *const peers[] = {
-	&peer_nv_arr,  &peer_nv_least,	  &peer_amd_fair, &peer_amd_liquid, &peer_gvt_tbs,
-	&peer_credit2, &peer_lottery,	  &peer_stride,	  &peer_band,	    &peer_pup,
-	&peer_bvt,     &peer_linux_eevdf, NULL,
+	&peer_nv_arr,  &peer_nv_least, &peer_amd_fair, &peer_amd_liquid,
+	&peer_gvt_tbs, &peer_credit2,  &peer_lottery,  &peer_stride,
+	&peer_band,    &peer_pup,      &peer_bvt,      &peer_linux_eevdf,
+	&peer_lavd,    NULL,
 };
 
 const struct vgpu_policy_ops *peer_or_policy(const char *name)

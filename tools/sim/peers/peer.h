@@ -19,6 +19,8 @@ struct peer_vf {
 	uint64_t order;
 	int64_t warp, warp_limit, unwarp, warped; /* bvt's */
 	vgpu_nsec unwarped_until;
+	int64_t interval, runtime, since_wake, critical; /* lavd's */
+	vgpu_nsec woke;
 };
 
 struct peer {
