@@ -24,12 +24,13 @@ static bool is(const struct model_op *op, const char *name)
 
 static bool is_float(const struct model_type *type)
 {
-	return type->kind == 'f' || type->kind == 'h';
+	return strchr("fhtqr", type->kind);
 }
 
 static char mode_of(const struct model_op *op)
 {
-	return model_word(op, "rz")   ? 'z'
+	return model_word(op, "rna")  ? 'a'
+	       : model_word(op, "rz") ? 'z'
 	       : model_word(op, "rm") ? 'm'
 	       : model_word(op, "rp") ? 'p'
 				      : 'n';
@@ -691,10 +692,18 @@ struct model_result model(const struct model_op *op, const uint64_t in[4], bool 
 	if (is(op, "set") || is(op, "setp")) {
 		compare(op, in, &r);
 	} else if (is(op, "cvt") && op->first.lanes == 2) {
-		const struct model_type half = {op->first.kind, 16, 1};
+		const struct model_type to = {op->first.kind, op->first.bits, 1};
+		const struct model_type from = {op->last.kind, op->last.bits, 1};
+		const bool two = op->last.lanes == 1;
 
-		r.value = convert(op, &half, &op->last, in[0]) << 16 |
-			  convert(op, &half, &op->last, in[1]);
+		r.value = convert(op, &to, &from, two ? in[0] : in[0] >> from.bits) << to.bits |
+			  convert(op, &to, &from, two ? in[1] : in[0]);
+	} else if (is(op, "cvt") && op->first.kind == 't') {
+		const struct model_type short_one = {'t', 19, 1};
+
+		r.value = model_is_nan(&op->last, in[0] & UINT32_MAX)
+				  ? 0x7fffffff
+				  : convert(op, &short_one, &op->last, in[0]) << 13;
 	} else if (is(op, "cvt")) {
 		r.any_nan = op->first.bits == 64 && is_float(&op->first);
 		r.value = convert(op, &op->first, &op->last, in[0]);
@@ -704,6 +713,10 @@ struct model_result model(const struct model_op *op, const uint64_t in[4], bool 
 		r.value = video(op, in);
 	} else if (strstr(carries, name) || model_word(op, "cc")) {
 		r.value = with_carry(op, in, carry, &r);
+	} else if (!is_float(&op->last) && op->last.lanes == 2) {
+		const uint64_t upper[4] = {in[0] >> 16, in[1] >> 16, 0, 0};
+
+		r.value = (bits(op, in, &r) & 0xffff) | (bits(op, upper, &r) & 0xffff) << 16;
 	} else if (is(op, "mov") || is(op, "selp") || is(op, "slct") || !is_float(&op->last)) {
 		r.value = bits(op, in, &r);
 	} else {

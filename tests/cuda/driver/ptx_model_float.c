@@ -16,6 +16,11 @@ static struct shape shape_of(const struct model_type *type)
 {
 	if (type->kind == 'h')
 		return (struct shape){7, -126, 0x7fff};
+	if (type->kind == 't')
+		return (struct shape){10, -126, 0x3ffff};
+	if (type->bits == 8)
+		return type->kind == 'q' ? (struct shape){3, -6, 0x7f}
+					 : (struct shape){2, -14, 0x7f};
 	if (type->bits == 16)
 		return (struct shape){10, -14, 0x7fff};
 	if (type->bits == 32)
@@ -54,7 +59,7 @@ struct model_number model_decode(const struct model_type *type, uint64_t v)
 	const uint64_t exponent = v >> s.fraction & all;
 	struct model_number x = {.negative = v >> (type->bits - 1) & 1};
 
-	if (exponent == all) {
+	if (exponent == all && (type->kind != 'q' || part == 7)) {
 		x.kind = part ? NONE : INFINITE;
 	} else if (exponent == 0) {
 		x.whole = part;
@@ -71,6 +76,8 @@ static bool goes_up(const struct model_number *x, bool half, bool rest, bool odd
 {
 	if (mode == 'n')
 		return half && (rest || odd);
+	if (mode == 'a')
+		return half;
 	if (mode == 'z' || (!half && !rest))
 		return false;
 	return (mode == 'm') == x->negative;
@@ -82,13 +89,15 @@ uint64_t model_encode(const struct model_type *type, struct model_number x, char
 	const uint64_t sign = (uint64_t)x.negative << (type->bits - 1);
 	const uint64_t infinity = ((UINT64_C(1) << (type->bits - 1 - (uint32_t)s.fraction)) - 1)
 				  << s.fraction;
+	/* of 8 bits: what is too large becomes the largest number */
+	const uint64_t top = type->kind == 'q' ? 0x7e : 0x7b;
 	bool half = false, rest;
 	uint64_t v;
 
 	if (x.kind == NONE)
 		return s.nan;
 	if (x.kind == INFINITE)
-		return sign | infinity;
+		return sign | (type->bits == 8 ? top : infinity);
 	if (x.whole == 0 && !x.inexact)
 		return sign;
 	rest = x.inexact;
@@ -103,9 +112,12 @@ uint64_t model_encode(const struct model_type *type, struct model_number x, char
 	v = (uint64_t)x.whole; /* a carry out of the fraction counts in the exponent */
 	if (v >> s.fraction)
 		v += (uint64_t)(x.exponent - s.least + s.fraction) << s.fraction;
+	if (type->bits == 8)
+		return sign | (v < top ? v : top);
 	if (v < infinity)
 		return sign | v;
-	if (mode == 'n' || (mode == 'm' && x.negative) || (mode == 'p' && !x.negative))
+	if (mode == 'n' || mode == 'a' || (mode == 'm' && x.negative) ||
+	    (mode == 'p' && !x.negative))
 		return sign | infinity;
 	return sign | (infinity - 1);
 }

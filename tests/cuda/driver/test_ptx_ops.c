@@ -502,6 +502,30 @@ static void atoms(void)
 }
 
 /* Threads meet at barriers, whatever each did before, and count. */
+/* Two arrays of each thread do not overlap, are aligned, and make room for later ones. */
+static void stacks(void)
+{
+	struct three in[THREADS];
+	uint64_t out[THREADS];
+	uint32_t k;
+
+	for (k = 0; k < THREADS; k++)
+		in[k] = (struct three){k, 1 + k * 3 % 40, 0};
+	CU_ASSERT(run(
+		".reg .u64 %q<4>;\nstacksave.u64 %q0;\nalloca.u64 %q1, %B;\n"
+		"alloca.u64 %q2, 64, 32;\nst.local.u8 [%q1], %a;\nst.local.u64 [%q2], %B;\n"
+		"st.local.u64 [%q2+56], %B;\nld.local.u8 %O, [%q1];\nld.local.u64 %x, [%q2+56];\n"
+		"shl.b64 %x, %x, 8;\nor.b64 %O, %O, %x;\nand.b64 %x, %q2, 31;\n"
+		"shl.b64 %x, %x, 32;\nor.b64 %O, %O, %x;\nmov.u32 %c, 0;\n"
+		"again:\nstackrestore.u64 %q0;\nalloca.u64 %q3, 3000;\n"
+		"add.u32 %c, %c, 1;\nsetp.lt.u32 %p0, %c, 4;\n@%p0 bra again;\n"
+		"setp.eq.u64 %p1, %q1, %q3;\nselp.u64 %x, 0, 1, %p1;\n"
+		"shl.b64 %x, %x, 48;\nor.b64 %O, %O, %x;\n",
+		in, out, THREADS));
+	for (k = 0; k < THREADS; k++)
+		CU_ASSERT_EQUAL(out[k], in[k].a | in[k].b << 8);
+}
+
 static void barriers(void)
 {
 	struct three in[THREADS];
@@ -536,6 +560,7 @@ static const struct test tests[] = {
 	{"lanes exchange values", shuffles},
 	{"warps vote", votes},
 	{"atomic changes lose nothing", atoms},
+	{"threads have stacks", stacks},
 	{"threads meet at barriers", barriers},
 	{NULL, NULL},
 };

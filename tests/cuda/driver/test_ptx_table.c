@@ -25,7 +25,7 @@
 static const char by_hand[] =
 	" prefetch prefetchu applypriority isspacep cvta cp bra brx call ret "
 	"exit trap nanosleep pmevent bar barrier membar fence shfl vote match "
-	"redux elect activemask mov ";
+	"redux elect activemask mov alloca stacksave stackrestore ";
 
 struct groups {
 	char *text;
@@ -65,6 +65,18 @@ static bool type_of(const char *word, struct model_type *out)
 			*out = (struct model_type){word[0], k ? (uint32_t)atoi(word + 1) : 1, 1};
 			return true;
 		}
+	if (strcmp(word, "u16x2") == 0 || strcmp(word, "s16x2") == 0) {
+		*out = (struct model_type){word[0], 16, 2};
+		return true;
+	}
+	if (strcmp(word, "e4m3x2") == 0 || strcmp(word, "e5m2x2") == 0) {
+		*out = (struct model_type){word[1] == '4' ? 'q' : 'r', 8, 2};
+		return true;
+	}
+	if (strcmp(word, "tf32") == 0) {
+		*out = (struct model_type){'t', 32, 1};
+		return true;
+	}
 	*out = (struct model_type){word[0] == 'b' ? 'h' : 'f', 16, strstr(word, "x2") ? 2 : 1};
 	return strcmp(word, "f16x2") == 0 || strcmp(word, "bf16") == 0 ||
 	       strcmp(word, "bf16x2") == 0;
@@ -310,7 +322,11 @@ static uint64_t float_of(const struct model_type *t)
 				  (all << fraction) - 1,
 				  (all << fraction) + 1,
 				  all << fraction | one / 2};
-	const uint64_t part = draw(2) ? any() & (one - 1) : draw(4) << (fraction - 2);
+	/* the second: halves of the last place of what has fewer */
+	const uint64_t parts[] = {any() & (one - 1),
+				  any() & (one - 1) & ~(one > 4096 ? one / 2048 - 1 : 0),
+				  draw(4) << (fraction - 2)};
+	const uint64_t part = parts[draw(3)];
 
 	switch (draw(5)) {
 	case 0:
@@ -330,8 +346,11 @@ static uint64_t float_of(const struct model_type *t)
 
 static uint64_t value_of(const struct model_type *t)
 {
+	if (t->bits == 8 && t->lanes == 2) /* floats of 8 bits */
+		return any() & 0xffff;
 	if (!is_float(t))
-		return whole_of(t->bits);
+		return t->lanes == 2 ? (whole_of(16) & 0xffff) | whole_of(16) << 16
+				     : whole_of(t->bits);
 	if (t->lanes == 2)
 		return (float_of(&(struct model_type){t->kind, 16, 1}) & 0xffff) |
 		       (float_of(&(struct model_type){t->kind, 16, 1}) & 0xffff) << 16;
@@ -387,7 +406,8 @@ static bool is_right(const struct model_op *op, const struct operands *o, const 
 	if (r->any_nan && is_float(to) && model_is_nan(to, r->value))
 		return model_is_nan(to, out[0]);
 	wanted = cut(r->value, o->to);
-	if (strcmp(op->words[0], "cvt") == 0 && !is_float(to)) /* extended to the register */
+	if (strcmp(op->words[0], "cvt") == 0 && !is_float(to) &&
+	    to->lanes == 1) /* extended to the register */
 		wanted = cut(to->kind == 's' ? (uint64_t)((int64_t)(r->value << (64 - to->bits)) >>
 							  (64 - to->bits))
 					     : cut(r->value, to->bits),

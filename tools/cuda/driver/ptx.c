@@ -99,7 +99,7 @@ static void end_body(struct ptx *p)
 	p->n_code++;
 	ptx_give_back(p, 0, 0);
 	p->n_registers = p->most_registers;
-	p->local = p->most_local;
+	p->local = p->most_local + (p->allocas ? ALLOCA_MOST : 0);
 }
 
 /* An entry or a function, whose body is read when it is needed. Its name follows its results. */

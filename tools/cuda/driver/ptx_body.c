@@ -268,6 +268,7 @@ static void finish(struct ptx *p, struct instruction *i)
 		i->operands[i->n++] = (struct operand){.kind = SPECIAL, .value = SHARED_AT};
 	i->sources = i->n > 4 ? 4 : i->n > 0 ? i->n - 1 : 0;
 	p->in_step |= needs_step(i);
+	p->allocas |= i->op == OP_ALLOCA;
 	if (i->op == OP_RET && p->depth > 0) {
 		i->op = OP_BRA;
 		i->label = PTX_END;

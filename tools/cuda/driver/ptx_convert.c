@@ -7,7 +7,7 @@
 
 static bool is_float(const struct type *type)
 {
-	return type->kind == 'f' || type->kind == 'g';
+	return type->kind != 'u' && type->kind != 's' && type->kind != 'b';
 }
 
 /* The integer that D is rounded to; not a number if D is none. */
@@ -78,14 +78,24 @@ static uint64_t from_float(const struct instruction *i, uint64_t v)
 	return to_float(i, &i->to, i->how == HOW_NONE ? d : integral(i->how, d));
 }
 
+/* Two floats to two floats; of two sources, the first one goes to the upper half. */
+static uint64_t to_pair(const struct instruction *i, const uint64_t *v)
+{
+	const struct type to = ptx_type_of(i->to.kind, i->to.bits);
+	const struct type from = ptx_type_of(i->type.kind, i->type.bits);
+	const bool two = i->op == OP_CVT2;
+
+	return to_float(i, &to, ptx_to_float(&from, two ? v[0] : v[0] >> from.bits & from.mask))
+		       << to.bits |
+	       to_float(i, &to, ptx_to_float(&from, two ? v[1] : v[0] & from.mask));
+}
+
 uint64_t ptx_convert(const struct instruction *i, const uint64_t *v)
 {
-	const struct type half = {i->to.kind, 16, 1, 0xffff, 0};
 	uint64_t integer;
 
-	if (i->op == OP_CVT2) /* the first source goes to the upper half */
-		return to_float(i, &half, ptx_to_float(&i->type, v[0])) << 16 |
-		       to_float(i, &half, ptx_to_float(&i->type, v[1]));
+	if (i->to.lanes == 2)
+		return to_pair(i, v);
 	if (is_float(&i->type))
 		return from_float(i, v[0]);
 	integer = ptx_widen(&i->type, v[0]);

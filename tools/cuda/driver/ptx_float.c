@@ -40,36 +40,58 @@ static uint64_t of_wide(double d)
 	return v;
 }
 
-/* A float of 16 bits: bits behind the point, and the least exponent of a normal number. */
+/* A float that C has not: bits behind the point, the least exponent of a normal number, all bits,
+ * those below them, the largest number, and what is none. */
 struct format {
-	int fraction, least;
+	int fraction, least, bits, below;
+	uint64_t most, none;
+	bool finite; /* what is larger becomes the largest number */
 };
+
+static bool is_small(const struct type *type)
+{
+	return type->bits <= 16 || type->kind == 't';
+}
 
 static struct format format_of(const struct type *type)
 {
-	return type->kind == 'g' ? (struct format){7, -126} : (struct format){10, -14};
+	switch (type->kind) {
+	case 'g':
+		return (struct format){7, -126, 16, 0, 0x7f7f, 0x7fff, false};
+	case 't':
+		return (struct format){10, -126, 19, 13, 0x3fbff, 0x3ffff, false};
+	case 'q': /* one pattern is no number, and none is infinite */
+		return (struct format){3, -6, 8, 0, 0x7e, 0x7f, true};
+	case 'r':
+		return (struct format){2, -14, 8, 0, 0x7b, 0x7f, true};
+	default:
+		return (struct format){10, -14, 16, 0, 0x7bff, 0x7fff, false};
+	}
 }
 
-static long double from_16(const struct type *type, uint64_t v)
+static long double from_small(const struct type *type, uint64_t v)
 {
 	const struct format f = format_of(type);
-	const int exponents = 1 << (15 - f.fraction),
+	const int exponents = 1 << (f.bits - 1 - f.fraction),
 		  exponent = (int)(v >> f.fraction) & (exponents - 1);
 	const long double part = (long double)(v & ((UINT64_C(1) << f.fraction) - 1));
+	const uint64_t size = v & ((UINT64_C(1) << (f.bits - 1)) - 1);
 	long double d;
 
-	if (exponent == exponents - 1)
-		d = part != 0 ? NAN : INFINITY;
+	if (size > f.most)
+		d = size > f.most + 1 || f.most + 1 == f.none ? NAN : INFINITY;
 	else if (exponent == 0)
 		d = ldexpl(part, f.least - f.fraction);
 	else
 		d = ldexpl(part + ldexpl(1, f.fraction), exponent - 1 + f.least - f.fraction);
-	return v >> 15 & 1 ? -d : d;
+	return v >> (f.bits - 1) & 1 ? -d : d;
 }
 
 static long double whole(long double d, int mode)
 {
 	switch (mode) {
+	case ROUND_AWAY:
+		return roundl(d);
 	case FE_TOWARDZERO:
 		return truncl(d);
 	case FE_DOWNWARD:
@@ -81,34 +103,36 @@ static long double whole(long double d, int mode)
 	}
 }
 
-static uint64_t to_16(const struct type *type, long double d, int mode)
+static uint64_t to_small(const struct type *type, long double d, int mode)
 {
 	const struct format f = format_of(type);
-	const uint64_t infinity = (UINT64_C(1) << 15) - (UINT64_C(1) << f.fraction);
-	const uint64_t sign = signbit(d) ? 0x8000 : 0;
-	const bool inwards = mode == FE_TOWARDZERO || mode == (sign ? FE_UPWARD : FE_DOWNWARD);
+	const uint64_t sign = signbit(d) ? UINT64_C(1) << (f.bits - 1) : 0;
+	const bool inwards =
+		f.finite || mode == FE_TOWARDZERO || mode == (sign ? FE_UPWARD : FE_DOWNWARD);
 	int exponent;
 	uint64_t units;
 
 	if (d != d)
-		return 0x7fff;
-	if (d == 0 || isinf(d))
-		return d == 0 ? sign : sign | infinity;
+		return f.none;
+	if (d == 0)
+		return sign;
+	if (isinf(d))
+		return sign | (f.finite ? f.most : f.most + 1);
 	frexpl(d, &exponent);
 	exponent = exponent - 1 < f.least ? f.least : exponent - 1;
 	/* in units of its last place, which may become one more binary place */
 	units = (uint64_t)fabsl(whole(ldexpl(d, f.fraction - exponent), mode));
 	/* above the subnormal ones, the first place counts in the exponent */
 	units += (uint64_t)(exponent - f.least) << f.fraction;
-	if (units >= infinity)
-		return sign | (inwards ? infinity - 1 : infinity);
+	if (units > f.most)
+		return sign | (inwards ? f.most : f.most + 1);
 	return sign | units;
 }
 
 long double ptx_to_float(const struct type *type, uint64_t v)
 {
-	if (type->bits == 16)
-		return from_16(type, v & 0xffff);
+	if (is_small(type))
+		return from_small(type, v);
 	return type->bits == 32 ? (long double)single(v) : (long double)wide(v);
 }
 
@@ -121,8 +145,10 @@ uint64_t ptx_from_float(const struct type *type, long double d, int mode)
 	uint32_t half;
 	uint64_t v;
 
-	if (type->bits == 16)
-		return to_16(type, d, mode);
+	if (type->kind == 't')
+		return d != d ? 0x7fffffff : to_small(type, d, mode) << format_of(type).below;
+	if (is_small(type))
+		return to_small(type, d, mode);
 	fesetround(mode);
 	f = (float)there;
 	e = (double)there;

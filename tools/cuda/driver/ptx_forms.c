@@ -55,7 +55,7 @@ static const struct row rows[] = {
 	/* integers */
 	{OP_ADD, "add " INTS, "Dtt"},
 	{OP_ADD, "add sat s32", "Dtt"},
-	{OP_REFUSED, "add u16x2|s16x2", "Dtt"},
+	{OP_ADD, "add u16x2|s16x2", "Dtt"},
 	{OP_SUB, "sub " INTS, "Dtt"},
 	{OP_SUB, "sub sat s32", "Dtt"},
 	{OP_CARRIES, "add cc " WORDS_32_64, "Dtt"},
@@ -81,8 +81,10 @@ static const struct row rows[] = {
 	{OP_MAX, "max " INTS, "Dtt"},
 	{OP_MIN, "min relu s32", "Dtt"},
 	{OP_MAX, "max relu s32", "Dtt"},
-	{OP_REFUSED, "min relu? u16x2|s16x2", "Dtt"},
-	{OP_REFUSED, "max relu? u16x2|s16x2", "Dtt"},
+	{OP_MIN, "min u16x2|s16x2", "Dtt"},
+	{OP_MIN, "min relu s16x2", "Dtt"},
+	{OP_MAX, "max u16x2|s16x2", "Dtt"},
+	{OP_MAX, "max relu s16x2", "Dtt"},
 	{OP_POPC, "popc b32|b64", "Wt"},
 	{OP_CLZ, "clz b32|b64", "Wt"},
 	{OP_BFIND, "bfind shiftamt? " WORDS_32_64, "Wt"},
@@ -288,9 +290,12 @@ static const struct row rows[] = {
 	{OP_REFUSED, "cvt rn|rz relu? satfinite f16|bf16|f16x2|bf16x2 f32", "Dtt?"},
 	{OP_REFUSED, "cvt rn|rm|rz|rp f64|f16 bf16", "Rr"},
 	{OP_REFUSED, "cvt rn|rm|rz|rp bf16 f16|f64", "Rr"},
-	{OP_REFUSED, "cvt rna|rn|rz relu? satfinite? tf32 f32", "Wt"},
-	{OP_REFUSED, "cvt rn satfinite relu? e4m3x2|e5m2x2 f32|f16x2", "Dtt?"},
-	{OP_REFUSED, "cvt rn relu? f16x2 e4m3x2|e5m2x2", "Dt"},
+	{OP_CVT, "cvt rna tf32 f32", "Wt"},
+	{OP_CVT, "cvt rn|rz relu? tf32 f32", "Wt"},
+	{OP_REFUSED, "cvt rna|rn|rz relu? satfinite tf32 f32", "Wt"},
+	{OP_CVT2, "cvt rn satfinite relu? e4m3x2|e5m2x2 f32", "Dtt"},
+	{OP_CVT, "cvt rn satfinite relu? e4m3x2|e5m2x2 f16x2", "Dt"},
+	{OP_CVT, "cvt rn relu? f16x2 e4m3x2|e5m2x2", "Dt"},
 	{OP_REFUSED, "cvt pack sat u16|s16|u8|s8|u4|s4|u2|s2 s32 b32?", "Dtt"},
 	{OP_COPY, "cp async ca|cg shared|shared::cta global L2::64B|L2::128B|L2::256B?", "mmiw?"},
 	{OP_NOTHING, "cp async commit_group", ""},
@@ -324,9 +329,12 @@ static const struct row rows[] = {
 	{OP_NOTHING, "nanosleep u32", "t"},
 	{OP_NOTHING, "pmevent mask?", "i"},
 	{OP_REFUSED, "setmaxnreg inc|dec sync aligned u32", "i"},
-	{OP_REFUSED, "alloca u32|u64", "Dti?"},
-	{OP_REFUSED, "stacksave u32|u64", "D"},
-	{OP_REFUSED, "stackrestore u32|u64", "t"},
+	{OP_ALLOCA, "alloca u64", "Dti?"},
+	{OP_STACKSAVE, "stacksave u64", "D"},
+	{OP_STACKRESTORE, "stackrestore u64", "t"},
+	{OP_REFUSED, "alloca u32", "Dti?"},
+	{OP_REFUSED, "stacksave u32", "D"},
+	{OP_REFUSED, "stackrestore u32", "t"},
 	{OP_REFUSED, "griddepcontrol launch_dependents|wait", ""},
 	/* together */
 	{OP_BAR, "bar cta? sync", "ww?"},
@@ -474,6 +482,7 @@ static const struct meaning {
 	{.word = "approx", .flags = FLAG_APPROX},
 	{.word = "cc", .flags = FLAG_SETS},
 	{.word = "rn", .flags = FLAG_ROUNDS, .rounding = FE_TONEAREST},
+	{.word = "rna", .flags = FLAG_ROUNDS, .rounding = ROUND_AWAY},
 	{.word = "rz", .flags = FLAG_ROUNDS, .rounding = FE_TOWARDZERO},
 	{.word = "rm", .flags = FLAG_ROUNDS, .rounding = FE_DOWNWARD},
 	{.word = "rp", .flags = FLAG_ROUNDS, .rounding = FE_UPWARD},
@@ -522,6 +531,16 @@ bool ptx_type(const char *word, size_t n, struct type *out)
 	}
 	if (n < 2)
 		return false;
+	if (n == 4 && memcmp(word, "tf32", 4) == 0) {
+		*out = ptx_type_of('t', 32);
+		return true;
+	}
+	if (n == 6 && (memcmp(word, "e4m3x2", 6) == 0 || memcmp(word, "e5m2x2", 6) == 0)) {
+		*out = ptx_type_of(word[1] == '4' ? 'q' : 'r', 8);
+		out->lanes = 2;
+		out->mask = UINT16_MAX;
+		return true;
+	}
 	if (memcmp(word, "bf", 2) == 0) {
 		kind = 'g';
 		word++;

@@ -337,6 +337,16 @@ static uint64_t selected(const struct instruction *i, const uint64_t *v)
 	return ptx_float_order(i, c, 0, &unordered) >= 0 && !unordered ? v[0] : v[1];
 }
 
+/* Of two integers of 16 bits each. */
+static uint64_t pair(struct ptx *p, const struct instruction *i, const uint64_t *v)
+{
+	const uint64_t upper[3] = {v[0] >> 16, v[1] >> 16, 0};
+	struct instruction one = *i;
+
+	one.type = ptx_type_of(i->type.kind, 16);
+	return (ptx_result(p, &one, v) & 0xffff) | (ptx_result(p, &one, upper) & 0xffff) << 16;
+}
+
 uint64_t ptx_result(struct ptx *p, const struct instruction *i, const uint64_t *v)
 {
 	uint64_t a, b;
@@ -359,6 +369,8 @@ uint64_t ptx_result(struct ptx *p, const struct instruction *i, const uint64_t *
 		return ptx_video(i, v);
 	if (i->type.kind == 'f' || i->type.kind == 'g')
 		return ptx_float_result(p, i, v);
+	if (i->type.lanes == 2)
+		return pair(p, i, v);
 	a = ptx_widen(&i->type, v[0]);
 	b = ptx_widen(&i->type, v[1]);
 	switch (i->op) {

@@ -85,6 +85,9 @@ enum op {
 	OP_REDUX,
 	OP_ELECT,
 	OP_ACTIVEMASK,
+	OP_ALLOCA,
+	OP_STACKSAVE,
+	OP_STACKRESTORE,
 	OP_EXIT,
 	OP_TRAP,
 	OP_BFE,
@@ -164,11 +167,13 @@ enum flag {
 	FLAG_TAKES = 1 << 14,  /* of addc, subc, madc */
 	FLAG_ROUNDS = 1 << 15, /* a rounding is named */
 };
+#define ALLOCA_MOST 4096u
+#define ROUND_AWAY (-1) /* to the nearest, half away from zero: no rounding of the CPU's */
 enum space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM, SPACE_CONST };
 
-/* The kind is 'u', 's', 'f', 'g' (bf16) or 'b'. A predicate has one bit. A type has one element, or
- * two of BITS each. MASK has all of its bits; SIGN is the sign bit of a signed integer, otherwise
- * 0. */
+/* The kind is 'u', 's', 'f', 'g' (bf16), 't' (tf32), 'q' (e4m3), 'r' (e5m2) or 'b'. A predicate has
+ * one bit. A type has one element, or two of BITS each. MASK has all of its bits; SIGN is the sign
+ * bit of a signed integer, otherwise 0. */
 struct type {
 	char kind;
 	uint8_t bits, lanes;
@@ -346,6 +351,7 @@ struct ptx {
 	bool declares;	     /* a name that was not defined yet */
 	bool part;	     /* what is missing may be in another text */
 	bool alone;	     /* calls are only read */
+	bool allocas;	     /* LOCAL has ALLOCA_MOST bytes for alloca at its end */
 	bool in_step;	     /* a warp's threads execute each instruction together */
 	jmp_buf given_up;
 };
@@ -353,6 +359,7 @@ struct ptx {
 struct thread {
 	uint64_t *registers;
 	uint8_t *local;
+	uint64_t stack; /* bytes that alloca has given */
 	uint32_t pc, id[3], lane;
 	enum { RUNS, AT_BARRIER, AT_WARP, OVER } state;
 	bool carry;

@@ -55,7 +55,8 @@ static enum does does_compute(const struct instruction *i)
 	const bool floats = i->type.kind == 'f' || i->type.kind == 'g';
 	uint32_t k;
 
-	if (i->flags & (FLAG_HIGH | FLAG_SATURATES) || i->paired || i->operands[0].kind != REGISTER)
+	if (i->flags & (FLAG_HIGH | FLAG_SATURATES) || i->paired || i->type.lanes == 2 ||
+	    i->operands[0].kind != REGISTER)
 		return DOES_MORE;
 	for (k = 0; k < sizeof(all) / sizeof(all[0]); k++)
 		if (all[k].op == i->op && all[k].sources == i->sources &&

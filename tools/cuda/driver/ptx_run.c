@@ -258,6 +258,23 @@ static void compare(struct ptx *p, struct thread *t, const struct instruction *i
 		t->registers[i->second] = other;
 }
 
+/* What alloca gives stays until stackrestore, or the thread's end. */
+static uint64_t allocate(struct ptx *p, struct thread *t, const struct instruction *i,
+			 uint64_t size, uint64_t align)
+{
+	const uint64_t base = (uint64_t)(uintptr_t)t->local + p->local - ALLOCA_MOST;
+	uint64_t at = base + t->stack;
+
+	align = align ? align : 8;
+	at = (at + align - 1) / align * align;
+	if (at - base > ALLOCA_MOST || size > ALLOCA_MOST - (at - base)) {
+		p->begin = i->at;
+		ptx_stop(p, "alloca of more than 4096 bytes");
+	}
+	t->stack = at - base + size;
+	return at;
+}
+
 static void compute(struct ptx *p, const struct block *b, struct thread *t,
 		    const struct instruction *i)
 {
@@ -277,6 +294,10 @@ static void compute(struct ptx *p, const struct block *b, struct thread *t,
 		r = is_of_space(p, b, t, i->space, (const void *)(uintptr_t)v[0]);
 	else if (i->op == OP_ACTIVEMASK)
 		r = t->together;
+	else if (i->op == OP_ALLOCA)
+		r = allocate(p, t, i, v[0], v[1]);
+	else if (i->op == OP_STACKSAVE)
+		r = t->stack;
 	else
 		r = ptx_result(p, i, v);
 	t->registers[o[0].value] = r & i->cut;
@@ -308,6 +329,9 @@ static void step(struct ptx *p, struct block *b, struct thread *t)
 	case OP_RET:
 	case OP_EXIT:
 		t->state = OVER;
+		return;
+	case OP_STACKRESTORE:
+		t->stack = get(b, t, &i->operands[0]);
 		return;
 	case OP_ST:
 		store_all(b, t, i);
