@@ -572,6 +572,42 @@ static void favour_taken_away(void)
 	}
 }
 
+/*
+ * deadline: where jobs run in pieces, the switches that more pieces cost are left out of what is
+ * reclaimed. These three budgets are admitted only in pieces, with a slack of 0.5 ms and a switch
+ * of 1 ms and a sixteenth. The second, alone, would be charged a ninth of what it runs; of the rest
+ * it is given 0.5 / (0.5 + 1.06).
+ */
+static void reclaimed_in_pieces(void)
+{
+	static const vgpu_nsec budgets[] = {5, 2, 2}, periods[] = {8, 47, 58};
+	struct vgpu_pick pick = {.vf = VGPU_NO_VF};
+	vgpu_nsec end, more;
+	uint32_t i;
+
+	take("deadline", 3);
+	facts.switch_ns = facts.switch_high_ns = VGPU_MSEC;
+	vhost_param(policy->params, params, "late_us", 0);
+	vhost_param(policy->params, params, "cap_pct", 100);
+	vhost_param(policy->params, params, "reclaim", 1);
+	policy->set_params(state, params, 0);
+	for (i = 0; i < 3; i++) {
+		set_vf(i, "budget_us", (int64_t)budgets[i] * 1000);
+		set_vf(i, "period_us", (int64_t)periods[i] * 1000);
+		CU_ASSERT(change(i, 0));
+	}
+	policy->wake(state, 1, VGPU_SEC);
+	policy->pick(state, &pick, VGPU_SEC);
+	CU_ASSERT_EQUAL_FATAL(pick.vf, 1);
+	policy->run(state, 1, VGPU_SEC);
+	end = VGPU_SEC + pick.slice;
+	for (i = 0; i < 40 && (more = policy->extend(state, 1, end)); i++)
+		end += more;
+	CU_ASSERT_DOUBLE_EQUAL((double)(end - VGPU_SEC) / 1e6, 2 / (1 - 0.889 * 0.5 / 1.5625),
+			       0.05);
+	free(state);
+}
+
 /* prio: the running VF is not prolonged once a VF of a class before its own has come, or another
  * starves. */
 static void not_prolonged(void)
@@ -952,6 +988,7 @@ static const struct test tests[] = {
 	{"equals do not preempt", equal_wakes},
 	{"grants that are not prolonged", not_prolonged},
 	{"favour that is taken away", favour_taken_away},
+	{"what is reclaimed in pieces", reclaimed_in_pieces},
 	{"lags are carried over", lags},
 	{"debts of guarantees are carried over", debts_of_guarantees},
 	{"late beyond a budget", late_beyond_a_budget},
