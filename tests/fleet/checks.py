@@ -47,7 +47,7 @@ def agree(stopped=(), moving=(), on=hosts):
 
 
 def keep(host, server, name):
-    """Writes the domain as Nova wrote it to the logs: unit-nova reads what was kept in tests/unit/nova."""
+    """Writes the domain as Nova wrote it to the logs: unit-nova reads what was kept in tests/unit/domain/nova."""
     pathlib.Path(f"/logs/{name}.xml").write_text(host.must("virsh", "-q", "dumpxml", server))
 
 

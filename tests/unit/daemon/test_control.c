@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The control thread, over its real sockets, with an engine on the quick GPU: tests/unit/control
- * has a file for each idea.
+ * The control thread, over its real sockets, with an engine on the quick GPU:
+ * tests/unit/daemon/control has a file for each idea.
  */
 #include <stdlib.h>
 #include <unistd.h>
