@@ -14,24 +14,22 @@ const struct config_key config_keys[] = {
 	{DAEMON, RESTART, "socket", TEXT, AT(config, socket), 0, 0, 0, "/run/vgpud/control.sock",
 	 NULL, "path of the control socket, which vgpuctl uses"},
 	{DAEMON, RESTART, "group", TEXT, AT(config, group), 0, 0, 0, CONFIG_DEFAULT_GROUP, NULL,
-	 "group whose members may look at everything; only root may change anything"},
+	 "group whose members may read everything; only root may change anything"},
 	{DAEMON, LIVE, "policy_dir", TEXT, AT(config, policy_dir), 0, 0, 0, "", NULL,
-	 "directory from which policies that are not built in are loaded, NAME.so; empty: none "
-	 "are"},
+	 "directory of policies that are not built in, NAME.so; empty: none"},
 	{DAEMON, RESTART, "hook_socket", TEXT, AT(config, hook_socket), 0, 0, 0, "", NULL,
 	 "path of the socket for libvirt's hook, root only; empty: hook.sock beside socket"},
 	{DAEMON, RESTART, "leases", TEXT, AT(config, leases), 0, 0, 0, "", NULL,
-	 "file that keeps over a restart of vgpud which VM has which VF; empty: leases.json beside "
+	 "file that records which VM holds which VF across restarts; empty: leases.json beside "
 	 "socket"},
 	{DAEMON, RESTART, "live", TEXT, AT(config, live), 0, 0, 0, "", NULL,
-	 "file that keeps changes that were made without --save over a crash of vgpud; empty: "
+	 "file that records changes made without --save, for the next vgpud after a crash; empty: "
 	 "live.json beside socket"},
 	{DAEMON, LIVE, "lease_s", INT, AT(config, lease_s), 1, 86400, 120, NULL, NULL,
 	 "how long a VF stays reserved for a VM that is starting, seconds"},
 	{DAEMON, LIVE, "incoming_s", INT, AT(config, incoming_s), 1, 86400, 600, NULL, NULL,
-	 "how long the VF of a VM that comes from another host, or from a file, waits for the VM "
-	 "to "
-	 "resume, seconds; then it gets turns all the same"},
+	 "how long the VF of a migrated or restored VM waits for the VM to resume, seconds; then "
+	 "it is scheduled anyway"},
 	{DAEMON, LIVE, "bookings", TEXT, AT(config, bookings), 0, 0, 0, "", NULL,
 	 "path of the socket that says which GPU OpenStack's placement has booked for a VM "
 	 "(vgpuctl booking): hosts with several GPUs; empty: vgpud chooses the GPU"},
@@ -40,8 +38,8 @@ const struct config_key config_keys[] = {
 	 "GPU"},
 	{DAEMON, RESTART, "metrics", TEXT, AT(config, metrics), 0, 0, 0, "", NULL,
 	 "address that serves metrics to Prometheus: ADDRESS:PORT, [IPV6-ADDRESS]:PORT or "
-	 "unix:PATH; an address other than 127.0.0.1 and [::1] serves all who reach it, without "
-	 "TLS; empty: none"},
+	 "unix:PATH; an address other than 127.0.0.1 and [::1] is open to everyone who can "
+	 "connect, without TLS; empty: none"},
 	{GPU, RESTART, "device", TEXT, AT(gpu_config, device), 0, 0, 0, "", NULL,
 	 "GPU to schedule, or its PF; required: "}, /* config_help() adds the forms */
 	{GPU, RESTART, "layout", TEXT, AT(gpu_config, layout), 0, 0, 0, "auto", NULL,
@@ -50,15 +48,16 @@ const struct config_key config_keys[] = {
 	 "number of virtual functions to enable; 31 at most of a GPU that vgpud switches, because "
 	 "GPU-IOV's registers have 32 bits, one for the PF and one for each VF"},
 	{GPU, RESTART, "vgpu_type", INT, AT(gpu_config, vgpu_type), 0, 1 << 20, 0, NULL, NULL,
-	 "nvidia:ADDRESS only: number of the vGPU type that VFs without one get at the start, of "
-	 "the VF's nvidia/creatable_vgpu_types; 0: VFs stay as they are"},
+	 "nvidia:ADDRESS only: number of the vGPU type, from the VF's nvidia/creatable_vgpu_types, "
+	 "that VFs without one get at the start; 0: VFs stay as they are"},
 	{GPU, LIVE, "policy", TEXT, AT(gpu_config, policy), 0, 0, 0, "fair", NULL,
 	 "policy that decides which VF runs when: a built-in one, or NAME of policy_dir"},
 	{GPU, LIVE, "pool", TEXT, AT(gpu_config, pool), 0, 0, 0, "", NULL,
-	 "name of a pool of like GPUs, which domains may claim instead of one GPU; empty: no pool"},
+	 "name of a pool of similar GPUs, which domains may claim instead of one GPU; empty: no "
+	 "pool"},
 	{GPU, RESTART, "door", TEXT, AT(gpu_config, door), 0, 0, 0, "", NULL,
-	 "vulkan:DEVICE only: path of the socket at which programs that \"vgpuctl run\" has "
-	 "started meet vgpud; empty: NAME.door beside socket"},
+	 "vulkan:DEVICE only: path of the socket at which programs started by \"vgpuctl run\" "
+	 "connect to vgpud; empty: NAME.door beside socket"},
 	{GPU, RESTART, "pf_reserve_mib", INT, AT(gpu_config, pf_reserve_mib), 0, 1 << 20, 16, NULL,
 	 NULL, "memory reserved for the PF, MiB"},
 	{GPU, RESTART, "partition", CHOICE, AT(gpu_config, on_demand), 0, 1, 0, NULL, partitions,
@@ -85,24 +84,23 @@ const struct config_key config_keys[] = {
 	{GPU, RESTART, "realtime", BOOL, AT(gpu_config, realtime), 0, 1, 1, NULL, NULL,
 	 "run the engine thread with real-time priority (SCHED_FIFO)"},
 	{GPU, RESTART, "spin_us", INT, AT(gpu_config, spin_us), 0, 200, 0, NULL, NULL,
-	 "how long the engine thread waits on the CPU, instead of asleep, for the end of each "
-	 "slice, microseconds: slices end more exactly, for CPU time in proportion to the number "
-	 "of switches"},
+	 "how long the engine thread busy-waits before each slice end, microseconds; slices end "
+	 "more exactly, at a cost of CPU time for each switch"},
 	{GPU, RESTART, "min_slice_us", INT, AT(gpu_config, min_slice_us), 100, 100000, 500, NULL,
 	 NULL, "shortest slice, microseconds"},
 	{GPU, RESTART, "switch_least_us", INT, AT(gpu_config, switch_least_us), 0, 100000, 100,
 	 NULL, NULL,
-	 "world switch that guarantees and the inventory leave room for, unless longer ones are "
+	 "world-switch time that guarantees and the inventory assume, unless a longer one is "
 	 "measured, microseconds"},
 	{GPU, RESTART, "grace_ms", INT, AT(gpu_config, grace_ms), 1, 10000, 50, NULL, NULL,
-	 "time in which a VF must stop; then vgpud resets it; milliseconds"},
+	 "time in which a VF must stop before vgpud resets it, milliseconds"},
 	{GPU, RESTART, "window_max_ms", INT, AT(gpu_config, window_max_ms), 10, 10000, 1000, NULL,
 	 NULL, "longest exclusive window of a guest driver, milliseconds"},
 	{GPU, RESTART, "lone_slice_ms", INT, AT(gpu_config, lone_slice_ms), 0, 10000, 0, NULL, NULL,
 	 "how often a VF is stopped while no other VF has work, to see that it responds, "
 	 "milliseconds; 0: each 500, or not at all on a GPU whose long work can only be killed"},
 	{GPU, RESTART, "debt_cap_ms", INT, AT(gpu_config, debt_cap_ms), 1, 10000, 100, NULL, NULL,
-	 "most overrun that is charged for one slice, milliseconds"},
+	 "largest overrun that is charged for one slice, milliseconds"},
 	{VF, RESTART, "memory_mib", INT, AT(gpu_config, memory_mib), 0, 1 << 20, 0, NULL, NULL,
 	 "size of the partition, MiB; 0: as the key partition of [gpu NAME] says"},
 	{VF, RESTART, "pinned", CHOICE, AT(gpu_config, pinned), 0, 2, 0, NULL, pins,
