@@ -106,7 +106,7 @@ static void report_priorities(const struct pci_info *pf, doctor_report *report, 
 	else
 		report(data, DOCTOR_OK, pf->address,
 		       vf == XE_NORMAL ? "turns of VFs without work pass unused"
-				       : "VFs without work are passed over",
+				       : "VFs without work are skipped",
 		       "");
 }
 
@@ -216,7 +216,7 @@ static void report_slices(const struct pci_info *pf, doctor_report *report, void
 	static const char *const modes[] = {
 		[GIM_MODE_UNKNOWN] = "whether VFs without work keep their turns is not known",
 		[GIM_MODE_SOLID] = "turns of VFs without work pass unused",
-		[GIM_MODE_LIQUID] = "VFs without work are passed over",
+		[GIM_MODE_LIQUID] = "VFs without work are skipped",
 		[GIM_MODE_SOFTWARE] = "one slice for all VFs",
 	};
 	uint32_t slices[VGPU_GPU_MAX_VFS] = {0}, least = UINT32_MAX, most = 0, i;

@@ -34,7 +34,7 @@ int nvidia_recognise(const char *address, struct pci_info *out, struct vgpu_erro
 		return vgpu_error_set(err, r,
 				      "%s: its VFs have no nvidia/current_vgpu_type: vgpud needs "
 				      "NVIDIA vGPU software 17 or later, on a kernel on which its "
-				      "vGPUs are no mediated devices",
+				      "vGPUs are not mediated devices",
 				      address);
 	return r < 0 ? vgpu_error_set(err, r,
 				      "%s: cannot read nvidia/current_vgpu_type of VF 0: %s",

@@ -166,7 +166,7 @@ static void on_found(struct call *call)
 {
 	if (call->request.result == 0 && call->snapshot.found.adopted)
 		log_about(about_gpu(call->gpu, LOG_GPU_ADOPTED), LOG_NOTICE,
-			  "adopted as it was found, with %" PRIu32 " VFs: what runs goes on",
+			  "adopted as it was found, with %" PRIu32 " VFs; their work continues",
 			  call->snapshot.n_vfs);
 	call_drop(call);
 }

@@ -20,8 +20,8 @@ static const struct {
 	const char *why;
 } refused[] = {
 	{"deadline", NULL, OF_POLICY, IS_ANYTHING, 0,
-	 "deadline: firmware gives VFs turns in a fixed order, and cannot run first who is due "
-	 "first; use qos with min, or fair"},
+	 "deadline: firmware gives VFs turns in a fixed order, and cannot run first the VF that is "
+	 "due first; use qos with min, or fair"},
 	{"strict", "idle", OF_POLICY, IS, 1,
 	 "idle = donate: firmware cannot lend the turn of a VF without work; use idle = compress, "
 	 "or hold"},
@@ -95,7 +95,7 @@ const char *refuse_params(const struct vgpu_governor *g, const struct vgpu_polic
 
 	refuse_mode(policy, params, &keep_turns);
 	if (keep_turns && !g->config.keeps_turns)
-		return "idle = hold: this GPU's firmware passes over VFs without work; use idle = "
+		return "idle = hold: this GPU's firmware skips VFs without work; use idle = "
 		       "compress";
 	return look_up(policy, OF_POLICY, policy->params, params);
 }

@@ -792,7 +792,7 @@ static void refusals(void)
 	} cases[] = {
 		{"deadline", NULL, NULL, 0, true, "in a fixed order"},
 		{"strict", "idle", "donate", VGPU_NO_VF, true, "cannot lend the turn"},
-		{"strict", "idle", "hold", VGPU_NO_VF, false, "passes over"},
+		{"strict", "idle", "hold", VGPU_NO_VF, false, "skips"},
 		{"strict", "idle", "hold", VGPU_NO_VF, true, NULL},
 		{"strict", "idle", "compress", VGPU_NO_VF, false, NULL},
 		{"fair", "latency_slice_us", "2000", 1, true, "latency_slice_us"},

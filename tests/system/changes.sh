@@ -41,7 +41,7 @@ does vf set 1 weight=50
 grep -q "until vgpud is restarted; --save keeps it" "$run/err.txt" || fail "vf set does not say how long it lasts: $(cat "$run/err.txt")"
 differs "[vf gpu0/1] weight: runs with 50, configured 300 (a reload changes it)"
 restart KILL
-logs "a live change was kept over the crash"
+logs "a live change survived the crash"
 weight_is 1 50
 does policy set wdrr
 does vf set 2 weight=70

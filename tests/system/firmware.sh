@@ -44,11 +44,11 @@ replays() {
 
 # What no firmware can do is refused before vgpud takes the GPU, and later.
 sed '/vf gpu0/,$d; s/policy = fair/policy = deadline/' "$run/vgpud.conf" >"$run/deadline.conf"
-start_lost "$run/deadline.conf" "cannot run first who is due" ||
+start_lost "$run/deadline.conf" "cannot run first the VF that is due" ||
 	fail "a policy that firmware cannot carry out was not refused: $(cat "$run/lost.txt")"
 start_vgpud
 ctl policy set deadline >"$run/said" 2>&1 && fail "policy deadline was taken"
-grep -q "cannot run first who is due" "$run/said" || fail "policy set: $(cat "$run/said")"
+grep -q "cannot run first the VF that is due" "$run/said" || fail "policy set: $(cat "$run/said")"
 ctl memory set 1 none >"$run/said" 2>&1 && fail "a partition was changed"
 grep -q "set the VFs' memory in the configuration" "$run/said" || fail "memory set: $(cat "$run/said")"
 

@@ -131,7 +131,7 @@ grep -q "without TLS" "$run/vgpud.log" && fail "vgpud warns of addresses that on
 kill $vgpud_pid; wait $vgpud_pid
 conf 0.0.0.0:$port
 start_vgpud
-grep -q "metrics = 0.0.0.0:$port: all who reach this address can read the metrics" "$run/vgpud.log" || fail "vgpud does not warn of metrics without TLS"
+grep -q "metrics = 0.0.0.0:$port: everyone who can connect can read the metrics" "$run/vgpud.log" || fail "vgpud does not warn of metrics without TLS"
 kill $vgpud_pid; wait $vgpud_pid
 conf unix:$run/metrics.sock
 start_vgpud

@@ -179,7 +179,7 @@ turned_away "no PCI device at 0000:99:00.2, or more than one" 3 migrate
 coming 3 99 2 "" >"$run/in.xml"
 move 3 restore || fail "$(cat "$run/said")"
 redirected 1
-grep -q "domain vm3 comes without a word of which GPU" "$run/vgpud.log" || fail "vgpud does not say that it knows nothing of vm3's state"
+grep -q "domain vm3 has no record of the GPU" "$run/vgpud.log" || fail "vgpud does not say that it knows nothing of vm3's state"
 "$hook_program" vm3 release end failed <"$run/in.xml"
 # VFs with a driver that moves no state.
 for n in 1 2 3 4; do ln -sfn /sys/bus/pci/drivers/vfio-pci $pci/0000:41:00.$n/driver; done

@@ -43,7 +43,7 @@ silent() {
 start_vgpud
 [ ! -e "$run/control.sock.note" ] || fail "a vgpud that is ready leaves a note: $(cat "$run/control.sock.note")"
 kill -STOP "$vgpud_pid"
-silent "'kill -CONT $vgpud_pid' lets it go on" "gpu list" "vm list" "config reload"
+silent "'kill -CONT $vgpud_pid' lets it continue" "gpu list" "vm list" "config reload"
 kill -CONT "$vgpud_pid"
 in_time "$vgpuctl" --socket "$run/control.sock" gpu list
 [ $code = 0 ] || fail "vgpud does not go on: $(cat "$run/said")"

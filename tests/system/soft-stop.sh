@@ -49,7 +49,7 @@ end
 
 # It is allowed, and its part is small.
 begin --soft-stop 20
-grep -q 'work that is stopped softly goes on, with [0-9.]* % of the GPU beside other work' "$run/softgpu.log" || fail "the part is not in softgpu's log"
+grep -q 'work that is stopped softly continues, with [0-9.]* % of the GPU beside other work' "$run/softgpu.log" || fail "the part is not in softgpu's log"
 [ "$(json gpu show | jq -r .preemption)" = soft ] || fail "$(ctl gpu show)"
 leak=$(json gpu show | jq .preempt_leak_ppm)
 [ "$leak" -gt 0 ] && [ "$leak" -le 200000 ] || fail "the part is $leak millionths"

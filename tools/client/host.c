@@ -34,8 +34,8 @@ int client_host(const char *uri, char out[CLIENT_HOST_SIZE], struct vgpu_error *
 	directory_of(uri, path, sizeof(path));
 	if (stat(path, &s) < 0)
 		return vgpu_error_set(err, -errno,
-				      "which libvirt this is cannot be told: %s: %s; make it a "
-				      "link to the directory with libvirt's sockets",
+				      "cannot identify this libvirt: %s: %s; make it a link to the "
+				      "directory with libvirt's sockets",
 				      path, strerror(errno));
 	snprintf(out, CLIENT_HOST_SIZE, "%llx:%llx", (unsigned long long)s.st_dev,
 		 (unsigned long long)s.st_ino);

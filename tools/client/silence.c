@@ -100,7 +100,7 @@ int silence_on(int fd, struct vgpu_error *err)
 	case SILENCE_FROZEN:
 		return vgpu_error_set(err, -EHOSTDOWN,
 				      "vgpud does not answer: a signal or a debugger has stopped "
-				      "its process %d; 'kill -CONT %d' lets it go on",
+				      "its process %d; 'kill -CONT %d' lets it continue",
 				      (int)pid, (int)pid);
 	case SILENCE_STARTING:
 		if (note_of(fd, note, sizeof(note)))

@@ -51,8 +51,7 @@ static const struct {
 		       "has VFs of other GPUs than those that placement has booked: start it again "
 		       "(openstack server reboot --hard)"},
 	[UNKNOWN] = {"unknown",
-		     "has no VF; whether it runs cannot be told, because vgpud-libvirt gives no "
-		     "list"},
+		     "has no VF; whether it runs is unknown, because vgpud-libvirt gives no list"},
 	[STOPPED] = {"stopped", "does not run"},
 	[AGREES] = {"agrees", "has what was booked"},
 };

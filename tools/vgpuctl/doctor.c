@@ -84,7 +84,7 @@ static void probe_hook(struct round *r)
 			"libvirt does not call it: VMs start without their VFs",
 			"systemctl reload libvirtd, or virtqemud");
 	else
-		finding(r, DOCTOR_NOTE, HOOK_NAME, "whether libvirt calls it cannot be told",
+		finding(r, DOCTOR_NOTE, HOOK_NAME, "cannot find out whether libvirt calls it",
 			text && *text ? text : "vgpud-libvirt cannot be run");
 	free(text);
 }

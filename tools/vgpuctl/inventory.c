@@ -337,8 +337,8 @@ static int keep_providers(struct session *s)
 	int code;
 
 	if (o->gpu || o->format || o->output || o->json) {
-		fprintf(stderr, "vgpuctl: inventory --placement: all GPUs are meant, and no file: "
-				"leave out --gpu, --format, --output and -o\n");
+		fprintf(stderr, "vgpuctl: inventory --placement covers all GPUs and writes no "
+				"file: leave out --gpu, --format, --output and -o\n");
 		return EXIT_USAGE;
 	}
 	code = session_open(s);

@@ -93,7 +93,7 @@ static int show_each(struct session *s, const struct command *c, struct json_obj
 
 	if (n > 1 && (o->svg || o->html)) {
 		fprintf(stderr,
-			"vgpuctl: a picture shows one of the %zu GPUs: choose it with "
+			"vgpuctl: --svg and --html show one of the %zu GPUs: choose it with "
 			"--gpu\n",
 			n);
 		return EXIT_USAGE;

@@ -99,8 +99,9 @@ static void print(const struct claim *claim)
 		}
 		if (s->on_hang != CLAIM_GO_ON)
 			printf(", on a hang: %s", claim_on_hang_names[s->on_hang]);
-		puts(claim->required ? ""
-				     : " (optional: the VM starts without it if it cannot be had)");
+		puts(claim->required
+			     ? ""
+			     : " (optional: the VM starts without it if it is not available)");
 	}
 }
 
@@ -125,8 +126,8 @@ int validate(const char *file, const char *host, bool as_json)
 	for (i = 0; i < claim.n_vfs; i++) {
 		if (claim_check_device(&claim, &claim.vfs[i], &err) == 0)
 			continue;
-		fprintf(stderr, "vgpuctl: %s: %s/%s: %s\n", file, claim.domain,
-			claim.vfs[i].name, err.text);
+		fprintf(stderr, "vgpuctl: %s: %s/%s: %s\n", file, claim.domain, claim.vfs[i].name,
+			err.text);
 		r = EXIT_FAILED;
 	}
 	if (r != EXIT_OK)

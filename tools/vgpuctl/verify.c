@@ -92,7 +92,7 @@ int verify(struct session *s)
 	int r;
 
 	if (count(s->gpus) != 1) {
-		fprintf(stderr, "vgpuctl: there are %zu GPUs: name one\n", count(s->gpus));
+		fprintf(stderr, "vgpuctl: there are %zu GPUs: choose one\n", count(s->gpus));
 		return EXIT_USAGE;
 	}
 	r = verify_claim(&v, path);

@@ -60,7 +60,7 @@ static int put_back(struct verify *v, const struct change *c)
 			(int)c->was);
 	else
 		fprintf(stderr,
-			"vgpuctl: the weight of VF %d could not be put back: run 'vgpuctl vf set "
+			"vgpuctl: the weight of VF %d could not be restored: run 'vgpuctl vf set "
 			"%d weight=%d --gpu %s'\n",
 			(int)c->vf, (int)c->vf, (int)c->was, get_text(v->gpu, "gpu"));
 	return r;

@@ -49,7 +49,7 @@ static void preemption(struct json_object *o)
 		{"tile", "cooperative, at the end of each short work item"},
 		{"block", "between the thread blocks of a GPU kernel"},
 		{"hard", "at any instruction; the work resumes there"},
-		{"soft", "soft: stopped work goes on with the shortest time slice"},
+		{"soft", "soft: stopped work continues with the shortest time slice"},
 		{"submission",
 		 "between submissions; a program whose submission does not end within "
 		 "grace_ms is ended"},
@@ -210,7 +210,7 @@ void view_stats(struct json_object *o)
 	printf("\nwall %.3f s, switching %.3f s, idle %.3f s\n", get_ms(o, "wall_ns") / 1e3,
 	       get_ms(o, "switch_ns") / 1e3, get_ms(o, "idle_ns") / 1e3);
 	if (get_int(o, "spun_ns"))
-		printf("waited on the CPU for ends of slices %.3f s\n", get_ms(o, "spun_ns") / 1e3);
+		printf("busy-waited for slice ends %.3f s\n", get_ms(o, "spun_ns") / 1e3);
 	for (i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
 		printf("%-16s %" PRId64 "\n", counters[i], get_int(o, counters[i]));
 }

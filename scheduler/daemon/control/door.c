@@ -52,7 +52,7 @@ static void complain(struct door *door, const char *why)
 		return;
 	}
 	log_line(LOG_WARNING,
-		 "%s: %s: connections wait, or end for others; raise LimitNOFILE (%" PRIu64
+		 "%s: %s: connections are delayed or dropped; raise LimitNOFILE (%" PRIu64
 		 " more times since the last message)",
 		 door->name, why, door->unlogged);
 	door->log_after = now + DOOR_LOG_EVERY;

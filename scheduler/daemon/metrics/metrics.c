@@ -170,9 +170,9 @@ static int listen_tcp(const char *where, struct vgpu_error *err)
 		return vgpu_error_set(err, -errno, "metrics = %s: %s", where, strerror(errno));
 	if (!metrics_address_is_local(&address))
 		log_line(LOG_WARNING,
-			 "metrics = %s: all who reach this address can read the metrics, names of "
-			 "VMs included, without TLS and password; better let a reverse proxy serve "
-			 "127.0.0.1 or a unix socket (docs/protocol.md)",
+			 "metrics = %s: everyone who can connect can read the metrics, names of "
+			 "VMs included, without TLS and password; use 127.0.0.1 or a unix socket "
+			 "behind a reverse proxy (docs/protocol.md)",
 			 where);
 	return vgpu_take(&fd);
 }

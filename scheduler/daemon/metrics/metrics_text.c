@@ -106,11 +106,10 @@ static const struct family {
 #define GOVERNOR_AT(f) offsetof(struct engine_snapshot, governor.f), NULL, true
 #define VF_AT(f) offsetof(struct vgpu_vf_view, ledger.f), NULL, false
 	{"vgpud_build", "the version of vgpud that runs", OF_VGPUD, INFO, 0, NULL, false},
-	{"vgpud_grants", "VMs that got all VFs that they asked for", OF_VGPUD, GRANTED, 0, NULL,
-	 false},
-	{"vgpud_refusals", "VMs that were refused a VF, by what the refusal's sentence says",
-	 OF_VGPUD, REFUSED, 0, NULL, false},
-	{"vgpud_bookings", "questions which GPU is booked for a VM, by what came of them", OF_VGPUD,
+	{"vgpud_grants", "requests for VFs that were granted", OF_VGPUD, GRANTED, 0, NULL, false},
+	{"vgpud_refusals", "requests for VFs that were refused, by reason", OF_VGPUD, REFUSED, 0,
+	 NULL, false},
+	{"vgpud_bookings", "lookups of the GPU that is booked for a VM, by outcome", OF_VGPUD,
 	 BOOKED, 0, NULL, false},
 	{"vgpud_gpu", "the GPU's device and pool, and the policy in force", OF_GPU, INFO, 0, NULL,
 	 false},

@@ -11,8 +11,8 @@ static void on_told(struct call *call)
 {
 	if (call->request.result < 0)
 		log_about(about_vf(call->gpu, call->request.event.vf, LOG_PLAIN), LOG_WARNING,
-			  "the VF of a VM that comes from elsewhere cannot be %s: %s",
-			  call->request.event.code ? "held back" : "let go",
+			  "the VF of an incoming VM cannot be %s: %s",
+			  call->request.event.code ? "held back" : "released",
 			  call->request.why[0] ? call->request.why
 					       : strerror(-call->request.result));
 	call_drop(call);

@@ -70,11 +70,10 @@ int incoming_begin(struct control *control, struct call *call, const char *xml, 
 	if (r < 0)
 		return vgpu_error_prefix(err, r, "<metadata> of the domain");
 	if (job->travel.n_vfs == 0)
-		log_about(
-			about_vm(job->claim.domain, LOG_PLAIN), LOG_NOTICE,
-			"domain %s comes without a word of which GPU its VF's state fits, and what "
-			"it owes: vgpud-libvirt did not run where it comes from",
-			job->claim.domain);
+		log_about(about_vm(job->claim.domain, LOG_PLAIN), LOG_NOTICE,
+			  "domain %s has no record of the GPU that its VF's state fits, and of "
+			  "what it owes: vgpud-libvirt did not run on its source host",
+			  job->claim.domain);
 	reserve_give_up(control, call);
 	vm_end_leases(control, &job->claim);
 	reserve_begin(call);

@@ -161,10 +161,10 @@ static void on_kept(struct call *call)
 		return;
 	}
 	if (call->request.result < 0) {
-		log_about(what, LOG_WARNING, "a live change was not kept over the crash: %s",
+		log_about(what, LOG_WARNING, "a live change was lost in the crash: %s",
 			  call->request.why);
 	} else {
-		log_about(what, LOG_NOTICE, "a live change was kept over the crash: %s",
+		log_about(what, LOG_NOTICE, "a live change survived the crash: %s",
 			  json_object_to_json_string_ext(call->args, JSON_C_TO_STRING_PLAIN));
 		gpu->live_policy |= !of_vf;
 		if (of_vf) {
@@ -235,7 +235,7 @@ void live_load(struct control *control)
 		json *o = json_object_array_get_idx(list, i);
 
 		if (begin_kept(control, o, &err) < 0)
-			log_line(LOG_WARNING, "a live change was not kept over the crash: %s: %s",
+			log_line(LOG_WARNING, "a live change was lost in the crash: %s: %s",
 				 json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN),
 				 err.text);
 	}

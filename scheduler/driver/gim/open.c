@@ -42,8 +42,8 @@ static int check_config(const struct pci_info *pf, const struct vgpu_driver_conf
 				      c->n_vfs, pf->vfs, pf->address, pf->vfs, c->n_vfs);
 	if (c->n_vfs == 1)
 		return vgpu_error_set(err, -EINVAL,
-				      "vfs = 1: the only VF of %s shares it with nobody, and GIM "
-				      "sets no slice for it; load gim with vf_num=2 or more",
+				      "vfs = 1: %s needs at least two VFs, because GIM sets no "
+				      "slice for a single one; load gim with vf_num=2 or more",
 				      pf->address);
 	for (i = 0; i < c->n_vfs; i++)
 		if (c->sizes[i])
@@ -109,7 +109,7 @@ static void describe(const struct pci_info *pf, struct vgpu_driver_caps *caps,
 			UNUSABLE "whether turns of VFs without work pass unused is not known: load "
 				 "gim with sch_policy=1 (they do) or 2",
 		[GIM_MODE_SOLID] = UNUSABLE "turns of VFs without work pass unused (sch_policy=1)",
-		[GIM_MODE_LIQUID] = UNUSABLE "VFs without work are passed over (sch_policy=2)",
+		[GIM_MODE_LIQUID] = UNUSABLE "VFs without work are skipped (sch_policy=2)",
 	};
 	enum gim_mode mode = gim_mode();
 

@@ -93,9 +93,8 @@ static int read_preemption(struct vgpu_driver *d, struct vgpu_driver_caps *caps)
 	caps->preempt_longest = longest;
 	caps->preempt_leak = leak;
 	if (level == SOFTGPU_PREEMPT_SOFT)
-		caps->note =
-			"the GPU stops VFs softly: their work goes on with a small part of the "
-			"GPU beside other VFs, which nobody is charged for (vgpuctl gpu show)";
+		caps->note = "the GPU stops VFs softly: their work continues with a small part of "
+			     "the GPU beside other VFs, which is not charged (vgpuctl gpu show)";
 	return 0;
 }
 

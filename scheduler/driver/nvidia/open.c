@@ -73,12 +73,12 @@ static int check_types(const struct setup *s, struct vgpu_error *err)
 					      "%s: cannot read the vGPU type of VF %" PRIu32 ": %s",
 					      pf, i, strerror(-r));
 		if (type && type != want)
-			return vgpu_error_set(err, -EBUSY,
-					      "vgpu_type = %" PRIu32 ": VF %" PRIu32
-					      " of %s has type %" PRIu32 ", which vgpud leaves to "
-					      "whoever set it: when no VM uses it, write 0 to its "
-					      "nvidia/current_vgpu_type",
-					      want, i, pf, type);
+			return vgpu_error_set(
+				err, -EBUSY,
+				"vgpu_type = %" PRIu32 ": VF %" PRIu32 " of %s has type %" PRIu32
+				", which vgpud did not set and leaves as it is: when no VM uses "
+				"the VF, write 0 to its nvidia/current_vgpu_type",
+				want, i, pf, type);
 		if (!type && i == 0 && !nvidia_can_have(pf, i, want, could, sizeof(could)))
 			return vgpu_error_set(err, -EINVAL,
 					      "vgpu_type = %" PRIu32 ": VF %" PRIu32

@@ -94,13 +94,13 @@ static int undo(const char *pf, uint32_t n, const uint64_t *before, int r, uint3
 		return vgpu_error_set(err, r,
 				      "%s: cannot change the memory of VF %" PRIu32
 				      ": %s; and VF %" PRIu32
-				      " does not get back what it had: %s; write it to "
+				      " cannot be set back to its previous size: %s; write it to "
 				      "sriov_admin/vf%" PRIu32 "/profile/vram_quota",
 				      pf, failed, strerror(-r), stuck, strerror(-undone),
 				      stuck + 1);
 	return vgpu_error_set(err, r,
 			      "%s: cannot change the memory of VF %" PRIu32
-			      ": %s; all VFs have what they had. Give them less (memory_mib)",
+			      ": %s; all VFs keep their memory. Give them less (memory_mib)",
 			      pf, failed, strerror(-r));
 }
 

@@ -373,7 +373,7 @@ static void engine_changes(void)
 
 	CU_ASSERT_EQUAL_FATAL(start_engine("null-firmware:", "deadline", &err), 1); /* lost */
 	engine_stop(engine);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "cannot run first who is due"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "cannot run first the VF that is due"));
 	CU_ASSERT_EQUAL_FATAL(start_engine("null-firmware:program_us=2000", "fair", &err), 0);
 	CU_ASSERT(look()->governed && look()->vfs[1].state == VGPU_VF_ACTIVE);
 
@@ -382,7 +382,7 @@ static void engine_changes(void)
 					    .params = rows,
 					    .vf_params = rows};
 	CU_ASSERT_EQUAL(ask(&request), -EOPNOTSUPP);
-	CU_ASSERT_PTR_NOT_NULL(strstr(request.why, "cannot run first who is due"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(request.why, "cannot run first the VF that is due"));
 	CU_ASSERT_PTR_EQUAL(look()->core.policy, fair);
 	CU_ASSERT_PTR_EQUAL(engine_policy(engine)->in_force.policy, fair);
 

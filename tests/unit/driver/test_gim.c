@@ -209,7 +209,7 @@ static void modes(void)
 		const char *note;
 	} cases[] = {
 		{"1\n", true, "turns of VFs without work pass unused (sch_policy=1)"},
-		{"2,2\n", false, "VFs without work are passed over (sch_policy=2)"},
+		{"2,2\n", false, "VFs without work are skipped (sch_policy=2)"},
 		{"1,2\n", false, "load gim with sch_policy=1 (they do) or 2"},
 		{"0,1\n", false, "load gim with sch_policy=1 (they do) or 2"},
 		{"\n", false, "is not known"},
@@ -429,7 +429,7 @@ static void refused(void)
 	put_file("VF0 Active timeslice = 500000 us\n",
 		 "/sys/kernel/debug/gim/%s/asymmetric_timeslice", PF);
 	CU_ASSERT_EQUAL(try_open(&config), -EINVAL);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "shares it with nobody"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "needs at least two VFs"));
 	remove_machine();
 }
 

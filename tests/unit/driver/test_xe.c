@@ -513,7 +513,7 @@ static void memory(void)
 	/* What they got back is cleared as well. */
 	CU_ASSERT(xe_functions[1].resets == 3 && xe_functions[2].resets == 3 &&
 		  xe_functions[3].resets == 2);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "all VFs have what they had"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "all VFs keep their memory"));
 	xe_running = 1;
 	CU_ASSERT_EQUAL(open_sized(9000, 2000, 5000), -EIO);
 	CU_ASSERT(has_memory(8000, 3000, 5000));
@@ -544,7 +544,7 @@ static void memory(void)
 	xe_use_none();
 	xe_fault = (struct xe_fault){"vf1/profile/vram_quota", -EIO, 0, true, 0};
 	CU_ASSERT_EQUAL(open_sized(9000, 2000, 5000), -EIO);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "VF 0 does not get back what it had"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "VF 0 cannot be set back to its previous size"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "sriov_admin/vf1/profile/vram_quota"));
 	remove_xe_machine();
 }

@@ -60,7 +60,7 @@ static void intel_xe(void)
 	CU_ASSERT_EQUAL_FATAL(pci_set_vfs(PF, 2, &err), 0);
 	xe_trace[0] = '\0';
 	CU_ASSERT(doctor_says("quantum: PF 16 ms, VFs 16 to 16 ms; preemption time-out: PF 16000"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(text, "VFs without work are passed over"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "VFs without work are skipped"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "memory of VFs: 5460 to 5460 MiB"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "unsaved: these settings are lost"));
 	CU_ASSERT_EQUAL(bad, 0);
@@ -125,7 +125,7 @@ static void others(void)
 	put_file("VF0\t Active\t timeslice = 4000 us\n",
 		 "/sys/kernel/debug/gim/%s/asymmetric_timeslice", PF);
 	put_file("2\n", "/sys/module/gim/parameters/%s", "sch_policy");
-	CU_ASSERT(doctor_says("slices: VFs 4000 to 4000 us; VFs without work are passed over"));
+	CU_ASSERT(doctor_says("slices: VFs 4000 to 4000 us; VFs without work are skipped"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "endless: GIM has no preemption time-out"));
 	put_file("Asics not support asymmetric time slice setting!\n",
 		 "/sys/kernel/debug/gim/%s/asymmetric_timeslice", PF);

@@ -36,7 +36,7 @@ static bool put(virConnectPtr libvirt, const char *uuid, const char *text)
 	}
 	if (virDomainSetMetadata(d, VIR_DOMAIN_METADATA_ELEMENT, text, text ? KEY : NULL, URI,
 				 VIR_DOMAIN_AFFECT_LIVE) < 0) {
-		snprintf(said, sizeof(said), "%s: cannot note what its VF takes to another host",
+		snprintf(said, sizeof(said), "%s: cannot record what its VF needs for a migration",
 			 name);
 		log_line(4, said, virGetLastErrorMessage());
 	}

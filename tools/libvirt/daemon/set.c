@@ -126,8 +126,7 @@ static bool write_all(virDomainPtr d, struct side *const *sides, int n)
 		if (put(d, sides[i], sides[i]->old))
 			continue;
 		snprintf(why, sizeof(why), "%s", virGetLastErrorMessage());
-		say(d,
-		    "%s is changed nevertheless, because its old claim could not be put back: %s",
+		say(d, "%s is still changed, because its old claim could not be restored: %s",
 		    sides[i]->name, why);
 	}
 	return false;
@@ -248,7 +247,8 @@ int set(const char *uri, const char *socket, int argc, char **argv)
 	}
 	vgpud = client_connect(socket, &err);
 	if (vgpud < 0) {
-		say(NULL, "vgpud must be asked first: %s; nothing was changed", err.text);
+		say(NULL, "cannot reach vgpud to validate the change: %s; nothing was changed",
+		    err.text);
 		return vgpud == -EACCES ? EXIT_DENIED : EXIT_NO_DAEMON;
 	}
 	c = virConnectOpen(uri);

@@ -57,8 +57,8 @@ static void tell(uint32_t used, bool draining)
 		   draining ? "; ends when they are free, or at once with SIGTERM" : "");
 	if (draining && used)
 		fprintf(stderr,
-			"<5>softgpu: goes on, because VFs are in use: %s. It ends when they are "
-			"free, or at once with SIGTERM, which ends their VMs\n",
+			"<5>softgpu: still running, because VFs are in use: %s. It ends when they "
+			"are free, or at once with SIGTERM, which ends their VMs\n",
 			vfs);
 }
 

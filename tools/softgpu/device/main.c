@@ -230,8 +230,8 @@ static int choose_users(const char *name, struct softgpu_config *config, struct 
 				      "%u to %u: see /proc/self/uid_map and gid_map",
 				      (unsigned)config->worker_uid,
 				      (unsigned)config->worker_uid + config->n_users - 1);
-	fprintf(stderr, "<5>softgpu: all VF processes are user nobody: this user namespace does "
-			"not have the users for them; give others with --worker-uids\n");
+	fprintf(stderr, "<5>softgpu: all VF processes run as nobody: this user namespace does not "
+			"have the users for them; name others with --worker-uids\n");
 	return find_user("nobody", config, err);
 }
 

@@ -505,7 +505,7 @@ static const char *judge_share(const struct softgpu_config *config, const struct
 		return "it ends before its part of the GPU can be measured";
 	out->leak = (uint32_t)(rounds->own * 1000000 / all);
 	fprintf(stderr,
-		"<4>softgpu: %s: work that is stopped softly goes on, with %.1f %% of the GPU "
+		"<4>softgpu: %s: work that is stopped softly continues, with %.1f %% of the GPU "
 		"beside other work\n",
 		out->device, (double)out->leak / 1e4);
 	return out->leak <= config->soft_stop * 10000 ? NULL : "--soft-stop allows it less";
