@@ -26,7 +26,7 @@
 
 /* Limits against abuse. The numbers are AMD's (libgv amdgv_guard.h), except for hangs and faults,
  * which are our choice: a third hang in a minute ends in quarantine, because others have waited for
- * it; a fault costs nobody but the VF, and ends in a back-off of a few seconds at most. */
+ * it; a fault costs only the VF itself, and ends in a back-off of a few seconds at most. */
 #define RESETS_PER_MINUTE 3u
 #define WINDOW_TIMEOUTS 2u
 #define WINDOW_TIMEOUT_SPAN (500 * VGPU_SEC)

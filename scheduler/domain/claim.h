@@ -92,7 +92,7 @@ int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_er
  * that of vgpud-libvirt, or the one that CLAIMED->hostdev names; NULL: none. */
 const struct claim_hostdev *claim_device_of(const struct claim *claim,
 					    const struct claim_vf *claimed);
-/* Checks that device, as far as the domain tells: whoever reads claims goes by this. Returns 0,
+/* Checks that device, as far as the domain's XML allows. All readers of claims use this. Returns 0,
  * also if there is none and none is needed; -EINVAL with the reason in ERR. */
 int claim_check_device(const struct claim *claim, const struct claim_vf *claimed,
 		       struct vgpu_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * XML that somebody else has written, parsed by libxml2 without network, external entities and
- * document type definitions, and within bounds of size and shape. Any thread.
+ * Untrusted XML, parsed by libxml2 without network, external entities and document type
+ * definitions, and within bounds of size and shape. Any thread.
  */
 #ifndef DOMAIN_DOCUMENT_H
 #define DOMAIN_DOCUMENT_H

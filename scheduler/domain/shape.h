@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bounds on the shape of XML that somebody else has written, looked at before it is parsed.
- * libxml2 compares the attributes of an element, and the namespaces in scope, pair by pair: within
- * 1 MiB, an element with 100 000 attributes keeps it busy for 18 s. It looks every name up among
- * all others, and goes on behind each mistake: 1 MiB of "<a" keeps it busy for half a second.
+ * Bounds on the shape of untrusted XML, checked before it is parsed. libxml2 compares the
+ * attributes of an element, and the namespaces in scope, pair by pair: within 1 MiB, an element
+ * with 100 000 attributes keeps it busy for 18 s. It looks every name up among all others, and
+ * continues after each mistake: 1 MiB of "<a" keeps it busy for half a second.
  */
 #ifndef DOMAIN_SHAPE_H
 #define DOMAIN_SHAPE_H

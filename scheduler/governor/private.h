@@ -169,8 +169,8 @@ void schedule_due(struct vgpu_governor *g);
 void schedule_nominal(struct vgpu_governor *g);
 
 /* dues.c */
-/* Adds to T who competes, and for what. TO_HALF: what VFs are owed is paid down to half of the
- * slack. Returns how many VFs have work. */
+/* Adds to T the VFs that compete, and for what. TO_HALF: what VFs are owed is paid down to half of
+ * the slack. Returns how many VFs have work. */
 uint32_t dues_compete(const struct vgpu_governor *g, struct target *t, bool to_half);
 
 /* promise.c */

@@ -2,10 +2,10 @@
 /*
  * A client of the control socket or the hook socket: reads its lines and sends it answers.
  *
- * Root's lines are handled as they come. A reader's wait for the readers' share (share.h), and the
- * next one is not read before the answer to the one before has been taken: one call is in progress
- * for each connection. Readers hold so many connections, and so many bytes of answers that they
- * have not read, that root and other readers have theirs left. docs/protocol.md states the limits.
+ * Root's lines are handled as they come. A reader's line waits for the readers' share (share.h),
+ * and its next line is read only after the client has received the previous answer: one call is in
+ * progress for each connection. The connections and the unread bytes of readers are limited, so
+ * that enough are left for root and for other readers. docs/protocol.md states the limits.
  *
  * Owned by the control thread.
  */
@@ -54,10 +54,10 @@ struct client_ops {
  * and closes the connection. */
 void client_add(struct control *control, int fd, const struct ucred *peer, bool is_hook,
 		bool may_change, const struct client_ops *ops);
-/* Disconnects it; calls under way go on without it. */
+/* Disconnects it; calls in progress continue without it. */
 void client_drop(struct client *client);
-/* Disconnects a client whose peer has closed the connection, and returns whether that is so: a
- * reader's requests and answers wait, and there may be nobody left to make them for. */
+/* Disconnects a client whose peer has closed the connection, and returns whether that is so:
+ * requests and answers of readers wait, and need not be made for a client that has gone. */
 bool client_drop_if_gone(struct client *client);
 /* Disconnects the reader that has been connected for the longest time. False: there is none. */
 bool client_shed(struct control *control);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A door: accepts connections at a listening socket, one in a turn of the event loop. While too few
- * descriptors are left, it ends a connection that can be done without, or closes for a second: a
- * listening socket stays readable, and would keep the control thread busy otherwise.
+ * descriptors are left, it ends a dispensable connection, or closes for a second, because a
+ * listening socket stays readable and would keep the control thread busy.
  *
  * Control thread.
  */
@@ -17,12 +17,13 @@
 /* Descriptors that no connection takes: vgpud needs them for leases, plug-ins, and a GPU that comes
  * back. */
 #define DOOR_RESERVE 16u
-/* How long a door stays closed behind a peer that is not root: they cannot keep the control thread
- * busy by connecting again and again, and root, behind a full backlog, waits for some 20 ms. */
+/* How long a door stays closed after a peer that is not root, so that such peers cannot keep the
+ * control thread busy by connecting repeatedly. Root, behind a full backlog, waits for some 20 ms.
+ */
 #define DOOR_BREATH VGPU_MSEC
-/* How long a door stays closed that can let nobody in. */
+/* How long a door stays closed when no connection can be accepted. */
 #define DOOR_PAUSE VGPU_SEC
-/* It logs that at most so often. */
+/* Shortest time between two log lines about that. */
 #define DOOR_LOG_EVERY (60 * VGPU_SEC)
 
 struct door;

@@ -20,7 +20,7 @@ int listen_peer(int fd, struct ucred *out);
  * to connect to. */
 bool listen_is_free(const char *name, const char *path);
 /* Closes FD, if it is not -1, and unlinks the socket, unless it is kept for the next vgpud, with
- * who waits there. */
+ * the clients that wait there. */
 void listen_close(const char *path, int fd);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The service manager: systemd or vgpud-keeper. It hears when vgpud is ready, and holds descriptors
- * over a restart (sd_notify(3), sd_pid_notify_with_fds(3)). Without one, all but service_start and
- * service_holds do nothing.
+ * The service manager: systemd or vgpud-keeper. vgpud tells it when it is ready, and it holds
+ * descriptors across a restart (sd_notify(3), sd_pid_notify_with_fds(3)). Without one, all but
+ * service_start and service_holds do nothing.
  */
 #ifndef DAEMON_SERVICE_H
 #define DAEMON_SERVICE_H
@@ -16,7 +16,7 @@ void service_start(void);
  * Clients that connect to it while vgpud restarts wait. */
 int service_socket(const char *name);
 /* Has a socket held by that name over a restart; FD stays the caller's. The manager closes it when
- * vgpud is stopped or fails for good, so that clients do not wait for nobody. */
+ * vgpud is stopped or fails for good, so that clients do not wait in vain. */
 void service_keep(const char *name, int fd);
 void service_forget(const char *name);
 /* Whether a service manager holds descriptors for us. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The readers' share of the control thread: whoever may only read, the clients of the metrics
- * included, gets a fifth of its time. What is done for them is done in pieces, one piece in a turn
- * of the event loop, in the order in which they were added. Root's calls, the engines' answers and
- * the watchdog wait for at most one piece.
+ * The readers' share of the control thread: clients that may only read, including those of the
+ * metrics, get a fifth of its time. The work for them is done in pieces, one in each iteration of
+ * the event loop, in the order in which they were added. Root's calls, the engines' answers and the
+ * watchdog wait for at most one piece.
  *
  * Control thread.
  */
@@ -17,10 +17,11 @@
 
 /* One in so many nanoseconds is the readers'. */
 #define SHARE_OF 5u
-/* What they may take at once after a rest: a few calls need not wait for each other. */
+/* Time that they may use at once after a pause, so that a few calls need not wait for each other.
+ */
 #define SHARE_BURST (20 * VGPU_MSEC)
 
-/* Something to be done for a reader. It is embedded in what it is about. */
+/* A piece of work for a reader, embedded in the object that it belongs to. */
 struct piece {
 	struct piece *next;
 	void (*run)(struct piece *piece);

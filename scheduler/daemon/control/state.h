@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the control thread knows: GPUs, leases, and who is connected. Owned by the control thread.
- */
+/* The control thread's state: GPUs, leases, and connected clients. Owned by the control thread. */
 #ifndef DAEMON_STATE_H
 #define DAEMON_STATE_H
 

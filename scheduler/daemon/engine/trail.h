@@ -51,7 +51,7 @@ static inline void trail_add(struct trail *t, const struct vgpu_record *record)
 	size_t i;
 
 	memcpy(words, record, sizeof(words));
-	/* Whoever sees a word of this record sees N, too, and with it that the slot is used again.
+	/* A reader that sees a word of this record also sees N, and thus that the slot was reused.
 	 */
 #pragma GCC unroll 4
 	for (i = 0; i < TRAIL_WORDS; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a GPU has to offer to VMs, for those who place VMs on hosts: which guaranteed shares the
+ * A GPU's capacity for VMs, for programs that place VMs on hosts: which guaranteed shares the
  * policy would really admit. Sums of rates do not say that: switches take time, and a guarantee has
  * a least size. So the policy is asked (trial.h). Control thread.
  */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What VMs that have VFs claim of their policies, and what of it is not in force: a policy may lack
- * a parameter, or take other values of it. Who changes a policy is told first; what is lost all the
- * same is shown with the VM until a policy has it again. Control thread.
+ * a parameter, or take other values of it. A change of policy that drops claimed parameters is
+ * refused unless it is forced; what is then not in force is shown with the VM until a policy has it
+ * again. Control thread.
  */
 #ifndef DAEMON_CLAIMED_H
 #define DAEMON_CLAIMED_H

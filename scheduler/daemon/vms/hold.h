@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * VFs of VMs that have not resumed yet: they come from another host or from a file. Until a VM
- * resumes, its VF gets no turn: the guest does not run, and what the VF would do is not the guest's
- * yet. Where firmware schedules, the kernel's driver keeps the VF stopped. vgpud-libvirt sees the
- * VM resume. If it does not within incoming_s, the VF gets turns all the same: a VF without a guest
- * has no work, and one whose guest waits for it is dead. Control thread.
+ * VFs of VMs that are being migrated or restored and have not resumed yet. Until a VM resumes, its
+ * VF gets no turn, because the guest does not run yet. Where firmware schedules, the kernel's
+ * driver keeps the VF stopped. vgpud-libvirt sees the VM resume. If it does not within incoming_s,
+ * the VF is scheduled anyway: without a guest it has no work, and a guest that waits for it would
+ * be dead. Control thread.
  */
 #ifndef DAEMON_HOLD_H
 #define DAEMON_HOLD_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The libvirts that report what they run: which of them still does. One that was made anew, as in a
- * container that was restarted, has another name, and nobody reports for the old one any more.
- * Control thread.
+ * Which libvirts still report the VMs that they run. A recreated libvirt, as in a restarted
+ * container, has another name, and the old name never reports again. Control thread.
  */
 #ifndef DAEMON_LIBVIRTS_H
 #define DAEMON_LIBVIRTS_H

@@ -10,7 +10,7 @@
  * workers.c knows the processes; driver.c has the faces.
  *
  * The engine thread reads what workers write, as numbers that may be false, and waits for none of
- * them. The door's thread may wait for a while: nobody waits for it.
+ * them. The door's thread may block, because no other thread waits for it.
  */
 #ifndef GATED_DRIVER_H
 #define GATED_DRIVER_H

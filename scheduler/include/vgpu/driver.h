@@ -4,7 +4,7 @@
  * The engine thread of the GPU makes all calls except probe(). All calls except open() and close()
  * return at once; what takes time is answered later, by an event from dispatch().
  *
- * When a driver goes away, its GPU goes on as it is: the VF that runs keeps running. open() reads
+ * When a driver goes away, its GPU continues as it is: the VF that runs keeps running. open() reads
  * the state of the GPU and adopts it; it resets nothing.
  */
 #ifndef VGPU_DRIVER_H
@@ -52,12 +52,13 @@ struct vgpu_driver_caps {
 	struct vgpu_setting quantum, timeout;
 	bool keeps_turns; /* the firmware can let the turn of a VF without work pass unused */
 	bool always_keeps_turns; /* and does so whatever is programmed */
-	/* Nothing tells what VFs use: usage() is always 0, and the policy's shares are not
+	/* No counter says what VFs use: usage() is always 0, and the policy's shares are not
 	 * corrected. */
 	bool no_usage;
-	/* Nobody tells whose guest's driver is up: VFs look available while VMs use them. */
+	/* The GPU does not report whose guest driver is up: VFs look available while VMs use them.
+	 */
 	bool hides_guests;
-	const char *note; /* what the operator should know of how it schedules; static, or NULL */
+	const char *note; /* a note for the operator about how it schedules; static, or NULL */
 };
 
 /* What a GPU with policies of its own is to do. */
@@ -118,7 +119,7 @@ struct vgpu_device_face {
 	int (*open)(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 		    struct vgpu_driver_caps *caps, struct vgpu_driver_found *found,
 		    vgpu_event_sink *sink, void *data, struct vgpu_error *err);
-	/* Closes the GPU, which goes on as it is. If the GPU is LOST, its descriptors are dropped
+	/* Closes the GPU, which continues as it is. If the GPU is LOST, its descriptors are dropped
 	 * too; else the service manager keeps them for the next vgpud. Blocks. */
 	void (*close)(struct vgpu_driver *driver, bool lost);
 
@@ -133,7 +134,8 @@ struct vgpu_device_face {
 	 * has happened as events. Accesses the GPU only: it does not wait, and makes no system
 	 * call, except to drain its own descriptor. Returns 0, or a negative error if the GPU is
 	 * lost: -ESTALE: Linux wants the GPU back; -EREMOTEIO: the bus has reported an error;
-	 * -ECONNRESET: somebody else has reset it; -ENODEV: it is gone, or has lost its driver. */
+	 * -ECONNRESET: another program has reset it; -ENODEV: it is gone, or has lost its driver.
+	 */
 	int (*dispatch)(struct vgpu_driver *driver, vgpu_nsec now);
 
 	/* Begins a reset; VGPU_EV_RESET_DONE follows when it has ended. Here and below, a negative
@@ -247,7 +249,7 @@ struct vgpu_memory_face {
 struct vgpu_seats_face {
 	/* Gives the VF to the process with that number, which STARTED then (vgpu/process.h), and to
 	 * its descendants, with that many bytes of memory (0: as much as was configured); process
-	 * 0: to nobody. Those who had it before end with the VF's next reset. */
+	 * 0: to none. Its former processes end with the VF's next reset. */
 	int (*give)(struct vgpu_driver *driver, uint32_t vf, uint32_t process, uint64_t started,
 		    uint64_t memory);
 };

@@ -14,9 +14,9 @@ int vgpu_read_all(int fd, size_t max, char **out, size_t *size);
 /* The same for a file. */
 int vgpu_file_read(const char *path, size_t max, char **out, size_t *size);
 /*
- * Writes a file whole, to the disk and under another name (PATH.new) first: whoever reads PATH, or
- * comes back after a crash, finds the old or the new. A new file has MODE. 0 or -errno; then the
- * old one stands.
+ * Writes a file whole, to the disk and under another name (PATH.new) first: a reader of PATH, also
+ * after a crash, finds the old file or the new one. A new file has MODE. 0 or -errno; then the old
+ * file remains.
  */
 int vgpu_file_replace(const char *path, mode_t mode, const void *data, size_t size);
 /* The two halves of that, for what must be looked at in between. Staging writes PATH with this

@@ -112,8 +112,8 @@ struct vgpu_governed_bound {
 	vgpu_nsec max_wait; /* by the firmware alone, for any plan; VGPU_NEVER: no time-outs */
 	/* The firmware alone gives the VF this part of the time, if it always has work. */
 	uint32_t least_ppm;
-	/* Of a policy that serves VFs in an order: VFs that should wait get this part all the same,
-	 * because the firmware cannot leave a VF out. */
+	/* Of a policy that serves VFs in an order: VFs that should wait get this part anyway,
+	 * because the firmware cannot skip a VF that has work. */
 	uint32_t leak_ppm;
 };
 

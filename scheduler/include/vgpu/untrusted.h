@@ -2,11 +2,12 @@
 /*
  * A unix stream socket whose peer is less trusted than this process.
  *
- * Along with bytes the peer can send descriptors (SCM_RIGHTS). Receiving them is not the danger:
- * closing them is, and the kernel closes what nobody takes. The last close of a descriptor takes as
- * long as its file likes: a TCP socket with SO_LINGER for hours, a file of a FUSE server for ever.
- * Whoever reads such a message without taking the descriptors, or closes a socket in which one is
- * waiting, waits for that in its own thread. So no thread that others wait for does either:
+ * Along with bytes the peer can send descriptors (SCM_RIGHTS). The danger is not to receive them
+ * but to close them, and the kernel closes descriptors that are not received. The last close of a
+ * descriptor takes as long as its file likes: a TCP socket with SO_LINGER for hours, a file of a
+ * FUSE server for ever. A thread that reads such a message without taking the descriptors, or
+ * closes a socket in which one is waiting, waits for that. So no thread that others wait for does
+ * either:
  *
  * - Linux 6.16 and newer refuse descriptors for the socket (SO_PASSRIGHTS): the peer's sendmsg()
  *   fails with EPERM.
@@ -48,8 +49,8 @@ void vgpu_untrusted_close(int *fd);
 /* Closes a listener, and each connection that waits there. */
 void vgpu_untrusted_close_listener(int *fd);
 
-/* Frees what such processes leave when they have ended; the next close does so, too. Whether some
- * go on. */
+/* Frees what such processes leave when they have ended; the next close does so, too. Returns
+ * whether some still run. */
 bool vgpu_untrusted_reap(void);
 
 /* From now on no core dump has this process's memory, and other processes of its user cannot look

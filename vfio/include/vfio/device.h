@@ -152,10 +152,10 @@ int vfio_lock(struct vfio_device *d, uint32_t n, bool on);
  * whichever process, or on its way between two; it is closed by exec. Or -errno; -ENOTSUP: the
  * function is not shared. Never waits. */
 int vfio_mark(struct vfio_device *d, uint32_t n);
-/* The mark that FD holds, whoever has made it. 0; -EINVAL: FD is no such descriptor, or one of
- * another function; or -ENOTSUP. */
+/* Gets the mark that FD holds, from whichever process. 0; -EINVAL: FD is no such descriptor, or one
+ * of another function; or -ENOTSUP. */
 int vfio_mark_of(struct vfio_device *d, int fd, uint32_t *n);
-/* Whether a descriptor holds mark N, or it cannot be told. */
+/* Whether a descriptor holds mark N, or that is unknown. */
 bool vfio_is_marked(struct vfio_device *d, uint32_t n);
 
 static inline int vfio_reset(struct vfio_device *d)
