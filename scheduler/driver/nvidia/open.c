@@ -76,8 +76,8 @@ static int check_types(const struct setup *s, struct vgpu_error *err)
 			return vgpu_error_set(
 				err, -EBUSY,
 				"vgpu_type = %" PRIu32 ": VF %" PRIu32 " of %s has type %" PRIu32
-				", which vgpud did not set and leaves as it is: when no VM uses "
-				"the VF, write 0 to its nvidia/current_vgpu_type",
+				", which vgpud leaves as it is, because another program set it: "
+				"when no VM uses the VF, write 0 to its nvidia/current_vgpu_type",
 				want, i, pf, type);
 		if (!type && i == 0 && !nvidia_can_have(pf, i, want, could, sizeof(could)))
 			return vgpu_error_set(err, -EINVAL,

@@ -688,7 +688,7 @@ static const struct {
 	{"is not an NVIDIA GPU, and stays as it is", -ENODEV, stranger},
 	{"has driver nouveau, not nvidia, and stays as it is", -ENODEV, other_driver},
 	{"is a VF; give its PF, 0000:02:00.0", -EINVAL, is_a_vf},
-	{"vGPUs are no mediated devices", -ENOENT, mediated},
+	{"vGPUs are not mediated devices", -ENOENT, mediated},
 	{"vfs = 5: " PF " has 4 VFs", -EINVAL, too_many},
 	{"set vgpu_type instead", -EINVAL, sized},
 	{"host_memory_mib", -EINVAL, host_memory},
