@@ -42,7 +42,7 @@ end
 
 # On some GPUs a time slice has no effect: stopped work has about half of the GPU, which is more than was allowed.
 SOFT_CUDA_INERT=1 begin --soft-stop 20
-grep -Eq 'goes on, with (3|4|5|6)[0-9]\.[0-9] % of the GPU beside other work' "$run/softgpu.log" || fail "the part is not in softgpu's log"
+grep -Eq 'continues, with (3|4|5|6)[0-9]\.[0-9] % of the GPU beside other work' "$run/softgpu.log" || fail "the part is not in softgpu's log"
 grep -q 'cannot be stopped by the shortest time slice: --soft-stop allows it less' "$run/softgpu.log" || fail "softgpu's log does not say why"
 [ "$(json gpu show | jq -r '"\(.preemption) \(.preempt_leak_ppm)"')" = 'kill 0' ] || fail "$(ctl gpu show)"
 end
@@ -53,7 +53,7 @@ grep -q 'work that is stopped softly continues, with [0-9.]* % of the GPU beside
 [ "$(json gpu show | jq -r .preemption)" = soft ] || fail "$(ctl gpu show)"
 leak=$(json gpu show | jq .preempt_leak_ppm)
 [ "$leak" -gt 0 ] && [ "$leak" -le 200000 ] || fail "the part is $leak millionths"
-ctl gpu show | grep -q 'preemption .*soft: stopped work goes on.* % of the GPU beside another VF' || fail "$(ctl gpu show)"
+ctl gpu show | grep -q 'preemption .*soft: stopped work continues.* % of the GPU beside another VF' || fail "$(ctl gpu show)"
 grep -q 'the GPU stops VFs softly' "$run/vgpud.log" || fail "vgpud's log does not say so"
 # A GPU kernel that never ends is not killed, and the other tenant has its turns.
 start_guest a 0 saxpy --device-memory --seconds 300; a=$guest_pid
