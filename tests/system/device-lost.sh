@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The GPU dies while vgpud runs and comes back: vgpud reports the loss, finds the GPU again and schedules it with the settings
-# that were changed before the loss.
+# device-lost.sh [driver|firmware]: the GPU dies while vgpud runs and comes back: vgpud reports the loss, finds the GPU again and schedules it with the settings
+# that were changed before the loss. On a GPU that vgpud switches, and on one that schedules itself.
+kind=${1:-driver}
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/hooks.sh"
-start_softgpu --vfs 3
+start_softgpu --vfs 3 --scheduler "$kind"
 config <<-CONF
 	vfs = 3
-	policy = strict
+	policy = wdrr
 CONF
 start_vgpud
 start_guest a 0 sha256 --seconds 60
@@ -29,14 +30,14 @@ for view in "top --count 2 --interval 0.05" "vf list" "policy explain" stats tim
 	ctl $view >>"$run/views" || fail "$view fails for a lost GPU"
 done
 ! grep -iE '(^|[^a-z])-?(nan|inf)([^a-z]|$)' "$run/views" "$run/t.svg" "$run/t.html" || fail "a figure is not a number"
-start_softgpu --vfs 3
+start_softgpu --vfs 3 --scheduler "$kind"
 await 30 state_is running
 [ "$(vf 1 params.weight)" = 250 ] || fail "VF 1 lost its weight of 250 with the GPU"
 start_guest b 1 gemm --jobs 5; b=$guest_pid
 wait_guest $b b
 # The GPU fails so that all reads return ones: vgpud reports it as lost, too.
 kill $vgpud_pid; wait $vgpud_pid; kill $softgpu_pid; wait $softgpu_pid
-start_softgpu --vfs 3 --fault die,us=3000000
+start_softgpu --vfs 3 --scheduler "$kind" --fault die,us=3000000
 start_vgpud
 start_guest c 0 sha256 --seconds 60
 await 60 state_is lost

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# A VF that does not stop is reset and put in back-off; its guest starts again. After the third hang the VF is quarantined
-# until an operator resets it. The other VF loses time, but nothing else.
+# hang.sh [driver|firmware]: a VF that does not stop is reset and put in back-off; its guest starts again. After the third hang the
+# VF is quarantined until an operator resets it. The other VF loses time, but nothing else. A GPU that schedules itself resets the VF
+# itself, after the time-out that vgpud has set, and knows no quarantine.
+kind=${1:-driver}
 . "$(dirname "$0")/lib.sh"
-start_softgpu --vfs 2 --latency flr=2000 --fault hang,cmd=idle,vf=1,skip=10,count=3
+start_softgpu --vfs 2 --latency flr=2000 --scheduler "$kind" --fault hang,cmd=idle,vf=1,skip=10,count=3
 config <<-CONF
 	vfs = 2
 	policy = equal
@@ -12,6 +14,15 @@ CONF
 start_vgpud
 start_guest a 0 sha256 --seconds 100; a=$guest_pid
 start_guest b 1 spin --seconds 100; b=$guest_pid
+if [ "$kind" = firmware ]; then
+	await 60 is 1 hangs 3
+	await 30 at_least 1 run_ns 1
+	kill -INT $a $b
+	wait_guest $a a; wait_guest $b b
+	[ "$(field a resets) $(field b resets)" = "0 3" ] || fail "guest b hung three times: a was reset $(field a resets) times, b $(field b resets)"
+	[ "$(grep -c 'VF 1 did not answer' "$run/vgpud.log")" = 3 ] || fail "vgpud's log has not three hangs of VF 1"
+	exit 0
+fi
 await 60 is 1 state quarantined
 [ "$(vf 1 hangs)" = 3 ] || fail "want three hangs: $(ctl vf show 1)"
 wait $b

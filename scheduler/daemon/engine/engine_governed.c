@@ -30,6 +30,7 @@ struct governed {
 	bool programming;
 	vgpu_nsec base[VGPU_GPU_MAX_VFS]; /* the counters when the governor began */
 	uint64_t guest_resets[VGPU_GPU_MAX_VFS], hangs[VGPU_GPU_MAX_VFS];
+	uint64_t violations[VGPU_GPU_MAX_VFS];
 	struct reading readings[READINGS];
 	uint64_t n_readings; /* since the policy and its values have changed */
 };
@@ -299,6 +300,7 @@ static int on_event(struct engine *e, struct vgpu_event *event)
 		unswitched_reset_done(e, &g->common, event);
 		break;
 	case VGPU_EV_VIOLATION:
+		g->violations[vf]++;
 		engine_record(e, VGPU_REC_VIOLATION, vf, event->code, 0, 0);
 		break;
 	default: /* the firmware sees to it */
@@ -445,6 +447,7 @@ static void view_vf(const struct governed *g, uint32_t i, struct engine_snapshot
 	to->ledger.brought_ns = from->ledger.brought;
 	to->ledger.guest_resets = g->guest_resets[i];
 	to->ledger.hangs = g->hangs[i];
+	to->ledger.violations = g->violations[i];
 	g->common.values.policy->share(g->memory, i, &to->share_numerator, &to->share_denominator);
 }
 

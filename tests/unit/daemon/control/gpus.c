@@ -141,6 +141,8 @@ static void guests_hidden(void)
 	CU_ASSERT_EQUAL(n_leases(), 1);
 	CU_ASSERT_EQUAL(control.gpus[0].leases[1].state, LEASE_RESERVED);
 	CU_ASSERT(slices_come_to(1, 3));
+	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"equal\"}}\n");
+	CU_ASSERT(refused(&one, "EBUSY", "vm1/a: weight 300"));
 	hook(&one, "release", CLAIM(HEAVY) "</domain>");
 	CU_ASSERT(done(&one));
 	CU_ASSERT_EQUAL(n_leases(), 0);
@@ -270,6 +272,24 @@ static void policies_of_its_own(void)
 	hook(&one, "release", CLAIM("<v:vf name='a'/>") "</domain>");
 	CU_ASSERT(done(&one));
 	CU_ASSERT(n_leases() == 0 && nvidia_types[0] == NVIDIA_TYPE);
+	/* A policy that a VM claims is not dropped in silence, and comes back. */
+	hook(&one, "prepare",
+	     CLAIM("<v:vf name='a'><v:sched policy='strict'/></v:vf>") "</domain>");
+	CU_ASSERT(done(&one));
+	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"equal\"}}\n");
+	CU_ASSERT(refused(&one, "EBUSY", "vm1/a: policy strict"));
+	CU_ASSERT(lacks(""));
+	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"equal\",\"force\":true}}\n");
+	CU_ASSERT(done(&one));
+	CU_ASSERT(comes_to_say(&one, "{\"method\":\"gpu.show\"}\n", "policy", "equal"));
+	CU_ASSERT(lacks("policy strict"));
+	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"strict\"}}\n");
+	CU_ASSERT(done(&one));
+	CU_ASSERT(comes_to_say(&one, "{\"method\":\"gpu.show\"}\n", "policy", "strict"));
+	CU_ASSERT(lacks(""));
+	hook(&one, "release",
+	     CLAIM("<v:vf name='a'><v:sched policy='strict'/></v:vf>") "</domain>");
+	CU_ASSERT(done(&one));
 	/* Its driver ends vGPUs, not vgpud; no VM gets the VF before that. */
 	CU_ASSERT(vgpu_begins(fake));
 	keep_log();

@@ -394,22 +394,6 @@ static void starts_again(void)
 	bench_end();
 }
 
-/* What vm.list says that is not in force of the first VM's claim; "": nothing. */
-static bool lacks(const char *what)
-{
-	struct json_object *o, *vm;
-	bool is;
-
-	say(&one, "{\"method\":\"vm.list\"}\n");
-	o = hear(&one);
-	vm = json_object_array_get_idx(get(get(o, "result"), "vms"), 0);
-	is = get(vm, "not_in_force")
-		     ? strcmp(json_object_get_string(get(vm, "not_in_force")), what) == 0
-		     : !what[0];
-	json_object_put(o);
-	return is;
-}
-
 /* Another policy that does not have what VMs claim is refused, and names it, unless it is forced.
  * The way back restores what was claimed, set and configured. */
 static void claims_dropped(void)

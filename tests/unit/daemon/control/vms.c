@@ -89,3 +89,18 @@ void be_silent(const char *host)
 		if (strcmp(control.libvirts[i].host, host) == 0)
 			control.libvirts[i].heard -= 181 * VGPU_SEC;
 }
+
+bool lacks(const char *what)
+{
+	struct json_object *o, *vm;
+	bool is;
+
+	say(&one, "{\"method\":\"vm.list\"}\n");
+	o = hear(&one);
+	vm = json_object_array_get_idx(get(get(o, "result"), "vms"), 0);
+	is = get(vm, "not_in_force")
+		     ? strcmp(json_object_get_string(get(vm, "not_in_force")), what) == 0
+		     : !what[0];
+	json_object_put(o);
+	return is;
+}
