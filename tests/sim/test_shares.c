@@ -552,8 +552,8 @@ static const struct asked {
 	const char *offer, *unit;
 	double scale; /* of the offer's unit to the parameter's */
 } asked[] = {
-	{"deadline", "budget_us", 6000, 25000, "the largest budget_us that fits into this period is ",
-	 " us", 1},
+	{"deadline", "budget_us", 6000, 25000,
+	 "the largest budget_us that fits into this period is ", " us", 1},
 	{"qos", "min_ppm", 180000, 800000, "the largest min that fits into this period is ", " %",
 	 1e4},
 	{"qos", "frame_us", 3000, 16000, "the largest frame_us that fits into this period is ",

@@ -7,7 +7,7 @@ kind=${1:-driver}
 . "$(dirname "$0")/lib.sh"
 start_softgpu --vfs 2 --latency flr=400000 --scheduler "$kind"
 # Nothing here hangs, on a busy machine either.
-printf 'vfs = 2\ngrace_ms = %s\n' $([ "$kind" = driver ] && echo 1000 || echo 5000) | config
+printf 'vfs = 2\ngrace_ms = %s\n' "$([ "$kind" = driver ] && echo 1000 || echo 5000)" | config
 start_vgpud
 start_guest a 0 sha256 --seconds 1000; a=$guest_pid
 start_guest b 1 sha256 --seconds 1000; b=$guest_pid
