@@ -12,7 +12,7 @@ struct host_driver {
 	/* What vgpud can do with such a GPU, whose VFs the driver makes and has firmware schedule:
 	 * vgpud never takes it from the driver. NULL: the driver makes no VFs. */
 	const char *could;
-	/* Reports what is set, and what of it is a trap. Changes nothing. */
+	/* Reports the settings, and which of them are dangerous. Changes nothing. */
 	void (*report)(const struct pci_info *pf, doctor_report *report, void *data);
 };
 

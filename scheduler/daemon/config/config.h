@@ -20,8 +20,8 @@ enum { PINNED_AUTO = 0, PINNED_YES, PINNED_NO };
 #define CONFIG_DEFAULT_GROUP "vgpu"
 #define CONFIG_DEFAULT_FILE "/etc/vgpud/vgpud.conf"
 
-/* Where something stands: the file, by its number in config.files (0: the main file), and its line
- * (0: in no one line). */
+/* A place in the configuration: the file, by its number in config.files (0: the main file), and the
+ * line (0: no single line). */
 struct config_place {
 	uint16_t file;
 	uint16_t line;
@@ -52,7 +52,7 @@ struct gpu_config {
 	int64_t placement; /* enum vgpu_placement */
 	int64_t host_memory_mib, huge_pages, host_node, epoch_ms;
 	int64_t pinned[VGPU_GPU_MAX_VFS]; /* PINNED_ */
-	bool mistaken; /* a line of its sections is wrong: what follows from it is not judged */
+	bool mistaken; /* a line of its sections is wrong, so dependent checks are skipped */
 	/* Of the last lines about the policy or its parameters, and about each VF's; else of the
 	 * section. */
 	struct config_place policy_at, vf_at[VGPU_GPU_MAX_VFS];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Another vgpud, which runs on this host: it knows the GPUs that it has opened. */
+/* Another vgpud that runs on this host and has opened GPUs. */
 #ifndef DAEMON_RUNNING_H
 #define DAEMON_RUNNING_H
 
 #include "config.h"
 
-/* Asks the vgpud that serves CONFIG's control socket whether it takes the files that CONFIG was
- * read from, and prints to ERRORS what it finds wrong, line by line. Blocks for at most some
- * seconds. Returns 0: it takes them; 1: it does not; -errno: it was not asked, as there is none, or
- * it has another configuration. */
+/* Asks the vgpud that serves CONFIG's control socket whether it accepts the files that CONFIG was
+ * read from, and prints its complaints to ERRORS, line by line. Blocks for at most some seconds.
+ * Returns 0: it accepts them; 1: it does not; -errno: it was not asked, because none runs or it has
+ * another configuration. */
 int running_takes(const struct config *config, FILE *errors);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Asks a core or a governor of its own, beside the GPUs, whether a policy takes parameters, and
- * what it would promise with them. Any thread. */
+/* Tries a policy with parameters on a separate core or governor: whether the policy accepts them,
+ * and what it would promise. Any thread. */
 #ifndef DAEMON_TRIAL_H
 #define DAEMON_TRIAL_H
 

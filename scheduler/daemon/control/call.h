@@ -31,12 +31,12 @@ struct call {
 	struct call *next;
 	struct control *control;
 	struct client *client; /* NULL: none, or disconnected */
-	bool of_reader;	       /* it takes of the readers' share (share.h) */
+	bool of_reader;	       /* its work counts against the readers' share (share.h) */
 	struct piece piece;    /* to handle the engine's answer then */
 	struct json_object *id, *args;
 	const struct method *method;
 	struct gpu *gpu;
-	/* Takes the engine's answer; NULL: the client gets it. */
+	/* Handles the engine's answer; NULL: the client gets the answer. */
 	void (*then)(struct call *call);
 	struct call *next_out; /* the next one in the GPU's outbox */
 	/* Of a change (change.h): what prepares it, how often it did, and until when it may

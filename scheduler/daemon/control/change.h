@@ -22,7 +22,7 @@ int change_request(struct call *call, change_make *make, struct vgpu_error *err)
 /*
  * From now on the changes that RELOAD begins come before all others, which wait until
  * change_reloaded(), for two seconds at most: a reload gives all GPUs their values or puts all
- * former ones back, and nothing that is answered meanwhile may be overwritten by that.
+ * former ones back, and must not overwrite a change that is answered meanwhile.
  */
 void change_reload(struct call *reload);
 /* The reload is over, and adopted. */

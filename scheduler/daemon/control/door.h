@@ -31,7 +31,7 @@ struct door;
 struct door_ops {
 	/* Takes over a connection, non-blocking. Returns whether its peer is root. */
 	bool (*admit)(int fd, void *data);
-	/* Ends a connection that can be done without. Returns false if there is none. */
+	/* Ends a dispensable connection. Returns false if there is none. */
 	bool (*shed)(void *data);
 };
 

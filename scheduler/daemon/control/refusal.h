@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why a VM is refused a VF: as a sentence for people, and as a reason that the metrics count. Who
- * refuses says both. Control thread.
+ * Why a VM is refused a VF: a text for people, and a reason that the metrics count. Each refusal
+ * states both. Control thread.
  */
 #ifndef DAEMON_REFUSAL_H
 #define DAEMON_REFUSAL_H
@@ -14,10 +14,10 @@
 enum refusal_reason {
 	REFUSAL_NO_GPU = 0, /* there is no such GPU, pool, VF number or device */
 	REFUSAL_GPU_LOST,   /* the GPU does not answer */
-	REFUSAL_CLAIM,	    /* the claim cannot be read, or lacks something */
+	REFUSAL_CLAIM,	    /* the claim cannot be read, or is incomplete */
 	REFUSAL_POLICY,	    /* the policy in force is another, or does not take what is claimed */
 	REFUSAL_NO_VF,	    /* the VF, or each of them, is in use or out of service */
-	REFUSAL_MEMORY,	    /* there is too little memory in one piece */
+	REFUSAL_MEMORY,	    /* no free block of memory is large enough */
 	REFUSAL_TIME,	/* the policy does not admit the share or the budget beside the others */
 	REFUSAL_DEVICE, /* the domain lacks the device, or its VF cannot be attached */
 	REFUSAL_TOKEN,	/* the domain gives no token of the GPU's VFs, or a wrong one */
@@ -34,7 +34,7 @@ enum refusal_request {
 	REFUSAL_REQUESTS
 };
 
-/* What came of asking which GPU is booked for a VM: booking.h. */
+/* Outcomes of looking up the GPU that is booked for a VM: booking.h. */
 enum refusal_booking {
 	REFUSAL_BOOKING_GPU = 0, /* it gets its VFs from the GPUs that are booked */
 	REFUSAL_BOOKING_NONE,	 /* no GPU of this host is booked by its own provider */

@@ -15,7 +15,7 @@
 
 #include "vgpu/types.h"
 
-/* One in so many nanoseconds is the readers'. */
+/* The readers get one nanosecond of so many. */
 #define SHARE_OF 5u
 /* Time that they may use at once after a pause, so that a few calls need not wait for each other.
  */
@@ -35,7 +35,7 @@ struct share {
 	int64_t credit;	   /* nanoseconds; below 0: they took more than their share */
 };
 
-/* Begins with a whole burst. Returns 0 or -ENOMEM. */
+/* Starts with a full burst of credit. Returns 0 or -ENOMEM. */
 int share_start(struct share *share, struct event_base *base);
 /* Forgets all pieces that wait. */
 void share_stop(struct share *share);

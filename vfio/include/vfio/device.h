@@ -142,15 +142,15 @@ static inline int vfio_dma_unmap(struct vfio_device *d, uint64_t iova, uint64_t 
 	return d->ops->dma_unmap(d, iova, size);
 }
 
-/* A function that was opened as shared has locks, with numbers. Takes lock N, or lets go of it. 0;
- * -EAGAIN: another process has it; or another -errno; -ENOTSUP: the function is not shared. The end
- * of a process, however it comes, lets go of its locks. Never waits. */
+/* A function that was opened as shared has numbered locks. Takes lock N, or releases it. Returns 0;
+ * -EAGAIN: another process has it; -ENOTSUP: the function is not shared; or another -errno. The end
+ * of a process, for any reason, releases its locks. Never waits. */
 int vfio_lock(struct vfio_device *d, uint32_t n, bool on);
 
-/* It also has marks, with numbers of their own, each of which any number of descriptors may hold.
- * Returns a new descriptor, the caller's, that holds mark N until its last copy is closed, in
- * whichever process, or on its way between two; it is closed by exec. Or -errno; -ENOTSUP: the
- * function is not shared. Never waits. */
+/* A shared function also has numbered marks, each of which any number of descriptors may hold.
+ * Returns a new descriptor, the caller's, that holds mark N until its last copy is closed, in any
+ * process or in transit between two; it is closed by exec. Or -errno; -ENOTSUP: the function is not
+ * shared. Never waits. */
 int vfio_mark(struct vfio_device *d, uint32_t n);
 /* Gets the mark that FD holds, from whichever process. 0; -EINVAL: FD is no such descriptor, or one
  * of another function; or -ENOTSUP. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AMD GPUs that AMD's driver GIM has (amd/MxGPU-Virtualization). GIM makes the VFs when it is
- * loaded. A Radeon PRO V710's VFs have turns, whose lengths are in a file of debugfs; GPUs of the
- * MI300 kind are divided in space: each VF has its own part, and there is nothing to slice. Calls
- * may block. Any thread, one at a time for each GPU.
+ * AMD GPUs that are bound to AMD's driver GIM (amd/MxGPU-Virtualization). GIM creates the VFs when
+ * it is loaded. A Radeon PRO V710's VFs have turns, whose lengths are in a file of debugfs; GPUs of
+ * the MI300 kind are divided in space: each VF has its own part, and there is nothing to slice.
+ * Calls may block. Any thread, one at a time for each GPU.
  */
 #ifndef VFIO_GIM_ADMIN_H
 #define VFIO_GIM_ADMIN_H
@@ -11,7 +11,7 @@
 #include "vfio/pci.h"
 
 #define GIM_DRIVER "gim"
-/* What asymmetric_timeslice takes, microseconds. */
+/* The range that asymmetric_timeslice accepts, microseconds. */
 #define GIM_SLICE_MIN 100u
 #define GIM_SLICE_MAX 1000000u
 #define GIM_SLICE_STEP 100u
@@ -20,11 +20,11 @@
 enum gim_mode {
 	GIM_MODE_UNKNOWN = 0, /* the parameter is not set, or differs between GPUs */
 	GIM_MODE_SOLID,	      /* 1: turns of VFs without work pass unused */
-	GIM_MODE_LIQUID,      /* 2: VFs without work are passed over */
+	GIM_MODE_LIQUID,      /* 2: VFs without work are skipped */
 	GIM_MODE_SOFTWARE,    /* 3 and more: GIM itself switches, with one slice for all VFs */
 };
 
-/* How a GPU is divided in space, as GIM says it. */
+/* How a GPU is divided in space, by GIM's report. */
 struct gim_partitions {
 	char profile[16]; /* "CPX" */
 	char memory[16];  /* "NPS4" */
@@ -39,7 +39,7 @@ int gim_recognise(const char *address, struct pci_info *out, struct vgpu_error *
  * none; -EINVAL: the file has another form, or fewer VFs. */
 int gim_read_slices(const char *pf, uint32_t n, uint32_t *slices);
 /* Writes the slice of a VF. GIM stops the GPU's scheduler for that, and starts it again. Returns 0
- * or -errno; 0 does not say that the GPU has taken it. */
+ * or -errno; 0 does not mean that the GPU has accepted it. */
 int gim_write_slice(const char *pf, uint32_t vf, uint32_t slice);
 
 enum gim_mode gim_mode(void);

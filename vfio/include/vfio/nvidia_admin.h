@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NVIDIA GPUs with vGPUs that NVIDIA's licensed host driver has, of the kind whose VFs keep the
- * driver nvidia (vGPU 17 and later, on kernels without mediated devices). A VF becomes a vGPU when
- * it gets a type: NVIDIA's documentation of vGPU software, "Creating an NVIDIA vGPU on Linux with
- * a vendor-specific VFIO framework". Types are lost when the host restarts. Calls may block. Any
+ * NVIDIA GPUs with vGPUs under NVIDIA's licensed host driver, of the kind whose VFs keep the driver
+ * nvidia (vGPU 17 and later, on kernels without mediated devices). A VF becomes a vGPU when it gets
+ * a type: NVIDIA's documentation of vGPU software, "Creating an NVIDIA vGPU on Linux with a
+ * vendor-specific VFIO framework". Types are lost when the host restarts. Calls may block. Any
  * thread, one at a time for each GPU.
  */
 #ifndef VFIO_NVIDIA_ADMIN_H
@@ -19,15 +19,14 @@ int nvidia_recognise(const char *address, struct pci_info *out, struct vgpu_erro
 
 /* Reads the number of a VF's type; 0: none. Returns 0 or -errno. */
 int nvidia_read_type(const char *pf, uint32_t vf, uint32_t *type);
-/* Gives a VF a type; 0: takes it away. Returns 0, or -errno; -EIO also if it reads back otherwise.
- */
+/* Sets a VF's type; 0: removes it. Returns 0, or -errno; -EIO also if it reads back otherwise. */
 int nvidia_write_type(const char *pf, uint32_t vf, uint32_t type);
 /* Whether a VF without a type can have this one now. If not, OUT, of SIZE bytes, lists those that
  * it can have: "1428 (NVIDIA H200X-141C)". */
 bool nvidia_can_have(const char *pf, uint32_t vf, uint32_t type, char *out, size_t size);
 
-/* Reads the UUID of the VM that has a VF open, as QEMU was told it. Searches /proc. Returns whether
- * there is one. */
+/* Reads the UUID of the VM that has a VF open, from QEMU's arguments. Searches /proc. Returns
+ * whether there is one. */
 bool nvidia_vm_of(const char *pf, uint32_t vf, char *uuid, size_t size);
 
 #endif

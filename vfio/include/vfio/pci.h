@@ -61,12 +61,12 @@ bool pci_user(const char *address, char *out, size_t size);
  * -errno with the reason in ERR; the function may then have no driver. */
 int pci_bind(const char *address, const char *driver, struct vgpu_error *err);
 
-/* Takes a function's driver away, and the override. Returns 0 or -errno. */
+/* Unbinds a function from its driver, and clears the override. Returns 0 or -errno. */
 int pci_unbind(const char *address);
 
-/* Refuses a PF that a driver of the host does not have as a driver of vgpud needs it: another
- * VENDOR's, which is called NAME ("an Intel GPU"); a VF; or one that has not DRIVER, which CURE is
- * for. Returns 0, or -errno with the reason in ERR. */
+/* Refuses a PF that is not as a driver of vgpud needs it: one that is not VENDOR's (NAME is the
+ * text for it: "an Intel GPU"), a VF, or one without DRIVER (CURE is the remedy). Returns 0, or
+ * -errno with the reason in ERR. */
 int pci_check_owner(const struct pci_info *pf, uint16_t vendor, const char *name,
 		    const char *driver, const char *cure, struct vgpu_error *err);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The settings by which the kernel's driver xe lets a host steer the firmware of an Intel GPU:
- * /sys/bus/pci/devices/PF/sriov_admin. Which of them there are is found by looking at the files,
- * not at the kernel's version, because vendors carry them to older kernels.
+ * The settings by which the kernel's driver xe lets a host control the firmware of an Intel GPU:
+ * /sys/bus/pci/devices/PF/sriov_admin. Callers check which files exist, not the kernel's version,
+ * because vendors backport them to older kernels.
  *
  * Functions are numbered as the kernel does: 0 is the PF, N is VF N - 1 of vgpud. Settings are
  * whole numbers, in the kernel's units. Calls may block for as long as a VF is being reset, 5 s and
- * more: never call them from a thread that must go on. Any thread, one at a time for each GPU.
+ * more: never call them from a thread that must not block. Any thread, one at a time for each GPU.
  */
 #ifndef VFIO_XE_ADMIN_H
 #define VFIO_XE_ADMIN_H
@@ -27,7 +27,7 @@ enum xe_setting {
 };
 
 enum xe_priority {
-	XE_LOW = 0, /* the function is passed over while it has no work */
+	XE_LOW = 0, /* the function is skipped while it has no work */
 	XE_NORMAL,  /* it keeps its turn */
 	XE_HIGH,    /* the PF only: its turn comes next */
 };
@@ -41,9 +41,9 @@ int xe_recognise(const char *address, struct pci_info *out, struct vgpu_error *e
  * it must be written again. */
 int xe_read(const char *pf, uint32_t function, enum xe_setting setting, uint32_t *value);
 
-/* Writes a setting of a function; of XE_PRIORITY, the PF's only. The kernel clamps in silence, and
+/* Writes a setting of a function; of XE_PRIORITY, the PF's only. The kernel clamps silently, and
  * may have applied a part if it fails. Returns 0, or -errno; -EBUSY: the GPU is being reset, write
- * it later; -ECANCELED: the kernel has given the GPU up. */
+ * it later; -ECANCELED: the kernel has declared the GPU dead. */
 int xe_write(const char *pf, uint32_t function, enum xe_setting setting, uint32_t value);
 
 /* Writes the priority of all functions, which the firmware has as one setting. */
@@ -53,8 +53,8 @@ bool xe_has_priorities(const char *pf);
 
 /* Whether the GPU has memory of its own that this kernel lets the host divide. */
 bool xe_has_memory(const char *pf);
-/* Read and write a VF's memory, bytes; 0: none. Before it gives a VF another size, the kernel takes
- * away what it has, and does not give that back if it then fails. */
+/* Read and write a VF's memory, bytes; 0: none. To change a VF's size, the kernel first frees the
+ * VF's memory, and does not restore it if it then fails. */
 int xe_read_memory(const char *pf, uint32_t function, uint64_t *bytes);
 int xe_write_memory(const char *pf, uint32_t function, uint64_t bytes);
 
