@@ -56,7 +56,7 @@ wait_guest $guest_pid alone
 
 start_guest a 0 saxpy --device-memory --seconds 300; a=$guest_pid
 await 60 at_least 0 run_ns 30000000
-saxpy=$(dirname "$0")/saxpy.ptx own=$(dirname "$0")/../unit/own.ptx
+saxpy=$(dirname "$0")/saxpy.ptx own=$(dirname "$0")/../cuda/driver/own.ptx
 python3 - "$run/x" "$run/y" <<'PY'
 import struct, sys
 n = 1 << 13

@@ -58,7 +58,7 @@ grep -q 'the GPU stops VFs softly' "$run/vgpud.log" || fail "vgpud's log does no
 # A GPU kernel that never ends is not killed, and the other tenant has its turns.
 start_guest a 0 saxpy --device-memory --seconds 300; a=$guest_pid
 await 60 at_least 0 dispatches 3
-"$guest" launch "$(dirname "$0")/../unit/own.ptx" --function forever --arg out:8:"$run/counted" --socket "$run/gpu/vf1.sock" >"$run/launch.txt" 2>&1 &
+"$guest" launch "$(dirname "$0")/../cuda/driver/own.ptx" --function forever --arg out:8:"$run/counted" --socket "$run/gpu/vf1.sock" >"$run/launch.txt" 2>&1 &
 endless=$!
 pids+=($!)
 await 60 at_least 1 dispatches 5
