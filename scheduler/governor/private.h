@@ -32,10 +32,10 @@
 /* The estimate of a VF's lateness is a mean over so many epochs. */
 #define LATE_GAIN 16
 
-/* In so many epochs all VFs must have had a turn, as late as they may stop. By simulation with
- * epochs of 500 ms: below that, 2 to 31 VFs, of which any number stop as late as they may, keep
- * their bounds with room (0.92 of them at most); 8 VFs with time-outs of 600 ms (10 epochs) do not.
- */
+/* Number of epochs in which all VFs must have had a turn even if all stop as late as they may. By
+ * simulation with epochs of 500 ms: below that, 2 to 31 VFs, of which any number stop as late as
+ * they may, keep their bounds with room (0.92 of them at most); 8 VFs with time-outs of 600 ms (10
+ * epochs) do not. */
 #define LONGEST_ROTATION 5u
 
 /* Fractions are Q32; lengths inside the search are quantum steps in Q16. */
@@ -104,7 +104,8 @@ struct target {
 	struct {
 		uint64_t part;	/* of all the time, Q32; those of all VFs add up to WHOLE */
 		uint64_t share; /* of the time of the VFs that compete, Q32; 0: does not compete */
-		bool aside; /* its share is of the time of all, and none of theirs is of its time */
+		bool aside; /* its share is part of the time of all VFs; those that compete have no
+			     * share of its time */
 		uint64_t floor;	 /* the least part of the time that the firmware must ensure, Q32 */
 		uint64_t others; /* time-outs and switches of the other VFs, Q16 */
 		uint64_t late;	 /* Q16 */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * On which GPU each VF of a claim is booked. OpenStack's placement says how much a server has
- * booked of each GPU, and not which of its VFs that is for: the amounts tell. Control thread.
+ * booked of each GPU, but not for which of its VFs; this is inferred from the amounts. Control
+ * thread.
  */
 #ifndef DAEMON_BOOKED_H
 #define DAEMON_BOOKED_H

@@ -14,12 +14,12 @@
 void claimed_note(struct gpu *gpu, uint32_t vf, const struct claim_vf *claimed);
 /* Whether that is what was noted. */
 bool claimed_is_same(const struct gpu *gpu, uint32_t vf, const struct claim_vf *claimed);
-/* Writes what of a lease's claim POLICY does not have, "weight 300, policy fair", to TEXT. Returns
- * whether there is anything. */
+/* Writes the parts of a lease's claim that POLICY lacks, "weight 300, policy fair", to TEXT.
+ * Returns whether there is anything. */
 bool claimed_lost(const struct lease *l, const struct vgpu_policy_ops *policy, char *text,
 		  size_t size);
-/* Returns NULL if the GPU keeps with POLICY what its VMs claim and have now; else a text, the
- * caller's, with each of them and what it would lose. */
+/* Returns NULL if no VM of the GPU would lose a claimed parameter that it has now under POLICY;
+ * else a text, the caller's, with each VM and what it would lose. */
 char *claimed_refusal(const struct gpu *gpu, const struct vgpu_policy_ops *policy);
 /* Compares the claims of one VM, or of all that have VFs of the GPU, with the policy in force; logs
  * what is not in force any more, or again, and makes events of it. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * VFs whose tenant is gone and that no other tenant may get before they are reset. The engine
- * resets them, as often as it takes, once it has heard of it; until then, and over a restart of
- * vgpud or the loss of a GPU, the control thread knows: the file of leases says which VFs these are
- * (lease.h). Control thread.
+ * resets them, and retries until it succeeds, once it has received the request; until then, and
+ * across a restart of vgpud or the loss of a GPU, the control thread keeps them in the file of
+ * leases (lease.h). Control thread.
  */
 #ifndef DAEMON_CLEARING_H
 #define DAEMON_CLEARING_H
@@ -18,7 +18,7 @@ void clearing_begin(struct gpu *gpu, uint32_t vf);
 bool clearing_waits(const struct gpu *gpu, uint32_t vf);
 /* The GPU was lost and is back, with an engine that knows of no reset. */
 void clearing_forgotten(struct gpu *gpu);
-/* Every second: tells the engine again what it could not be told. */
+/* Every second: sends the requests again that the engine could not receive. */
 void clearing_second(struct gpu *gpu);
 /* To be called for each of the engine's rare records: one may end it. Saves the leases then. */
 void clearing_note(struct gpu *gpu, const struct vgpu_record *r);

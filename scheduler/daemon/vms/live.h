@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Live changes: policy and parameters that an operator has set and not saved. They last until vgpud
- * is restarted: what ends with SIGTERM has said what is lost. A vgpud that crashes, or that the
- * watchdog ends, loses none of them: they are kept in a file beside the leases, which a clean end
- * removes. VFs that VMs have are none of this: their parameters are in their claims and leases.
- * Control thread.
+ * shuts down cleanly, which logs those that are lost. They survive a crash or the watchdog, in a
+ * file beside the leases, which a clean shutdown removes. VFs of VMs are not concerned: their
+ * parameters are in claims and leases. Control thread.
  */
 #ifndef DAEMON_LIVE_H
 #define DAEMON_LIVE_H

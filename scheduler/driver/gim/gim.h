@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The driver for AMD GPUs whose PF AMD's driver GIM has, and whose VFs have turns (Radeon PRO
- * V710). GIM makes the VFs when it is loaded; vgpud sets the length of each VF's turns, through
- * debugfs (vfio/gim_admin.h). There are no preemption time-outs, and nothing that tells what a VF
- * has used: GIM's perf_log adds up turns, and what of them a VF used is not published.
+ * The driver for AMD GPUs whose PF is bound to AMD's driver GIM, and whose VFs have turns (Radeon
+ * PRO V710). GIM creates the VFs when it is loaded; vgpud sets the length of each VF's turns,
+ * through debugfs (vfio/gim_admin.h). There are no preemption time-outs, and no counter of what a
+ * VF has used: GIM's perf_log adds up turns, and how much of them a VF used is not published.
  */
 #ifndef GIM_H
 #define GIM_H

@@ -37,7 +37,7 @@ enum nvml_result {
 enum nvml_policy { NVML_BEST_EFFORT = 1, NVML_EQUAL_SHARE = 2, NVML_FIXED_SHARE = 3 };
 #define NVML_POLICIES 3u
 
-/* Adaptive round robin: what a vGPU took too much is taken from its next turns. */
+/* Adaptive round robin: the overrun of a vGPU is subtracted from its next turns. */
 enum nvml_arr { NVML_ARR_DEFAULT = 0, NVML_ARR_OFF = 1, NVML_ARR_ON = 2 };
 
 struct nvml_caps {

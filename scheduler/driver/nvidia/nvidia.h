@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The driver for NVIDIA GPUs with vGPUs, whose PF NVIDIA's licensed host driver has. The driver
- * schedules vGPUs, by one of three policies for the whole GPU, which can be chosen only while no
- * vGPU exists. VFs get their types through sysfs (vfio/nvidia_admin.h), the policy and what vGPUs
- * did come through NVIDIA's library (library.h).
+ * The driver for NVIDIA GPUs with vGPUs, whose PF is bound to NVIDIA's licensed host driver. The
+ * driver schedules vGPUs, by one of three policies for the whole GPU, which can be chosen only
+ * while no vGPU exists. VFs get their types through sysfs (vfio/nvidia_admin.h), the policy and
+ * what vGPUs did come through NVIDIA's library (library.h).
  *
- * Both may wait. After open(), a thread of the driver's own makes all these calls, the watcher, and
- * the engine thread never waits for it.
+ * Both may block. After open(), a separate thread, the watcher, makes all these calls, and the
+ * engine thread never waits for it.
  */
 #ifndef NVIDIA_H
 #define NVIDIA_H

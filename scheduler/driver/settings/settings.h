@@ -23,8 +23,8 @@ struct settings_ops {
 		     struct vgpu_program *have, const _Atomic bool *end);
 	/* Stops a VF until it is reset. Returns 0 or -errno. NULL: the GPU cannot. */
 	int (*stop)(const char *pf, uint32_t vf);
-	/* Looks whether the settings are still there, each time that the writer is woken and asked
-	 * for nothing. Returns 0 or -errno. NULL: what else is read tells. */
+	/* Checks whether the settings still exist, whenever the writer wakes without a request.
+	 * Returns 0 or -errno. NULL: other readings show that. */
 	int (*look)(const char *pf, uint32_t n_vfs);
 };
 
@@ -52,7 +52,7 @@ struct settings_writer {
 /* Starts the thread; HAVE: what the GPU has. Returns 0 or -errno. */
 int settings_writer_start(struct settings_writer *w, const struct settings_ops *ops, const char *pf,
 			  uint32_t n_vfs, const struct vgpu_program *have);
-/* Ends it when it has done what was asked for, which may take seconds. */
+/* Ends the thread after its pending request, which may take seconds. */
 void settings_writer_end(struct settings_writer *w);
 /* Has the thread look at what was asked for. Does not block. */
 void settings_writer_wake(struct settings_writer *w);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The driver for Intel GPUs whose PF the kernel's driver xe has. The GPU's firmware gives turns to
- * its functions, and vgpud sets how long they are, through files of sysfs (vfio/xe_admin.h).
+ * The driver for Intel GPUs whose PF is bound to the kernel's driver xe. The GPU's firmware gives
+ * turns to its functions, and vgpud sets how long they are, through files of sysfs
+ * (vfio/xe_admin.h).
  */
 #ifndef XE_H
 #define XE_H
@@ -31,9 +32,9 @@ struct xe_schedule {
 int xe_read_schedule(const char *pf, struct xe_schedule *out);
 /*
  * Writes the settings in which the GPU differs from WANT (but not to XE_UNKNOWN), each write being
- * a line in the kernel's log, and reads all back into HAVE. What cannot be written does not keep
- * the rest from being written. While the GPU is being reset it waits, for 5 s, or until END (NULL:
- * never). Returns 0, or the first error; HAVE is what the GPU has, all the same.
+ * a line in the kernel's log, and reads all back into HAVE. A setting that cannot be written does
+ * not prevent the others. While the GPU is being reset it waits, for 5 s, or until END (NULL:
+ * never). Returns 0, or the first error; HAVE is valid in both cases.
  */
 int xe_write_schedule(const char *pf, const struct xe_schedule *want, struct xe_schedule *have,
 		      const _Atomic bool *end);
