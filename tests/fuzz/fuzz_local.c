@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
-#include "../../tools/softgpu/device/local.c"
+#include "../../tools/softgpu/device/processes/local.c"
 #include "fuzz.h"
 
 #define CLIENT (UINT64_C(32) << 10)
