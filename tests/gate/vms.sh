@@ -9,9 +9,10 @@ dir=$(realpath "${1:?usage: vms.sh DIR}")
 keeper=$VGPU_BUILD/tools/keeper/vgpud-keeper
 load=$VGPU_BUILD/tools/render/load/vgpu-vulkan
 mkdir -p "$run/layers"
-cp "$VGPU_BUILD"/tools/render/qemu/libvgpud-venus-only.so "$VGPU_BUILD"/tools/render/layer/{libVkLayer_vgpud_gate.so,VkLayer_vgpud_gate.json} "$run/layers"
-cp "$VGPU_BUILD/tools/render/qemu/vgpud-qemu" "$run"
-cp "$dir"/kernel/boot/vmlinuz-* "$run/vmlinuz"
+{
+	cp "$VGPU_BUILD"/tools/render/qemu/libvgpud-venus-only.so "$VGPU_BUILD"/tools/render/layer/{libVkLayer_vgpud_gate.so,VkLayer_vgpud_gate.json} "$run/layers" &&
+		cp "$VGPU_BUILD/tools/render/qemu/vgpud-qemu" "$run" && cp "$dir"/kernel/boot/vmlinuz-* "$run/vmlinuz"
+} || fail "this build has no Vulkan layer, or $dir no kernel"
 cc -O1 -o "$run/capset" "$here/capset.c" || fail "tests/gate/capset.c does not compile"
 "$here/guest" "$dir" "$run/guest" "$load" "$run/capset" || fail "the guest cannot be packed"
 export VGPUD_SOCKET=$run/control.sock VGPUD_LAYERS=$run/layers VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json
