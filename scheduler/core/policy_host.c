@@ -383,9 +383,10 @@ void policy_host_had_turn(struct vgpu_core *core, uint32_t index)
 	core->round_stalls_at = core->now + ROUND_STALLS;
 }
 
-bool policy_host_change_may_begin(const struct vgpu_core *core)
+bool policy_host_change_is_due(const struct vgpu_core *core)
 {
-	return core->n_owed_turns == 0 || core->now - core->policy_since >= POLICY_STAYS;
+	return core->next_policy &&
+	       (core->n_owed_turns == 0 || core->now - core->policy_since >= POLICY_STAYS);
 }
 
 void policy_host_finish_change(struct vgpu_core *core)

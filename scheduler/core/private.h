@@ -242,8 +242,8 @@ int policy_host_add(struct vgpu_core *core, const struct vgpu_event *event);
 int policy_host_set_vf(struct vgpu_core *core, const struct vgpu_event *event);
 int policy_host_set_policy(struct vgpu_core *core, const struct vgpu_event *event);
 int policy_host_begin_change(struct vgpu_core *core, const struct vgpu_event *event);
-/* Whether a new policy, which waits, may take over. */
-bool policy_host_change_may_begin(const struct vgpu_core *core);
+/* Whether a new policy waits and may take over. */
+bool policy_host_change_is_due(const struct vgpu_core *core);
 void policy_host_finish_change(struct vgpu_core *core);
 /* The VF has run, or has no more work. */
 void policy_host_had_turn(struct vgpu_core *core, uint32_t vf);
@@ -392,12 +392,6 @@ static inline bool vf_is_runnable(const struct vf *vf)
 static inline vgpu_nsec ledger_waits(const struct vgpu_core *core, const struct vf *vf)
 {
 	return nsec_past(core->now, vf->waiting_since);
-}
-
-/* Whether a new policy waits and may take over. */
-static inline bool policy_host_change_is_due(const struct vgpu_core *core)
-{
-	return core->next_policy && policy_host_change_may_begin(core);
 }
 
 static inline vgpu_nsec nsec_add(vgpu_nsec a, vgpu_nsec b)

@@ -57,11 +57,9 @@ void settings_writer_end(struct settings_writer *w);
 /* Has the thread look at what was asked for. Does not block. */
 void settings_writer_wake(struct settings_writer *w);
 
-struct xe_counters;
-
 struct vgpu_driver {
 	struct settings_writer writer;
-	struct xe_counters *counters; /* NULL: the GPU has none */
+	void *own; /* what else the driver has of the GPU, which frees it; or NULL */
 	vgpu_event_sink *sink;
 	void *data;
 	uint32_t gpu_reset_vf; /* for which a reset of the GPU was refused, to be told; or none */

@@ -24,7 +24,7 @@ const struct settings_ops xe_settings = {.write = write_program, .stop = stop_vf
 
 static int xe_usage(struct vgpu_driver *d, vgpu_nsec *active, vgpu_nsec now)
 {
-	return xe_counters_read(d->counters, active, now);
+	return xe_counters_read(d->own, active, now);
 }
 
 static const struct vgpu_device_face device_face = {

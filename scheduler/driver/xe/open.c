@@ -222,6 +222,7 @@ static void describe(const struct setup *s, struct vgpu_driver_caps *caps,
 
 static int set_up(struct vgpu_driver *d, struct setup *s, struct vgpu_error *err)
 {
+	struct xe_counters *counters = NULL;
 	const char *pf = s->pf.address;
 	struct vgpu_program have;
 	int r = make_vfs(s, err);
@@ -236,7 +237,8 @@ static int set_up(struct vgpu_driver *d, struct setup *s, struct vgpu_error *err
 				       strerror(-r));
 	}
 	if (r == 0)
-		r = xe_counters_open(&d->counters, pf, s->config->n_vfs, err);
+		r = xe_counters_open(&counters, pf, s->config->n_vfs, err);
+	d->own = counters;
 	if (r == 0) {
 		xe_program_of(&s->have, &have);
 		r = settings_writer_start(&d->writer, &xe_settings, pf, s->config->n_vfs, &have);
@@ -244,7 +246,7 @@ static int set_up(struct vgpu_driver *d, struct setup *s, struct vgpu_error *err
 			vgpu_error_set(err, r, "%s: cannot start a thread: %s", pf, strerror(-r));
 	}
 	if (r < 0) {
-		xe_counters_close(d->counters);
+		xe_counters_close(counters);
 		put_back(s);
 	}
 	return r;
@@ -305,6 +307,6 @@ void xe_close(struct vgpu_driver *d, bool lost)
 {
 	(void)lost; /* nobody keeps anything of it */
 	settings_writer_end(&d->writer);
-	xe_counters_close(d->counters);
+	xe_counters_close(d->own);
 	settings_free(d);
 }

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of this device share: cuda.c, which executes pieces, and those named below. */
+/*
+ * What the files of this device share. Each calls only those after it (tests/circles):
+ *
+ *   cuda.c           executes pieces
+ *   cuda_question.c  what a guest may ask of its modules
+ *   cuda_module.c    guests' modules
+ *   cuda_link.c      makes binaries for the GPU
+ *   cuda_memory.c    the VF's device memory
+ *   cuda_arena.c     the arena
+ *   cuda_granules.c  granules at addresses
+ *   cuda_error.c     what errors mean
+ */
 #ifndef WORKER_CUDA_PRIVATE_H
 #define WORKER_CUDA_PRIVATE_H
 
@@ -68,10 +79,16 @@ static inline uint64_t cuda_pages(uint64_t bytes)
 	return (bytes + CUDA_PAGE - 1) / CUDA_PAGE * CUDA_PAGE;
 }
 
+/* cuda_error.c */
 const char *cuda_error_name(struct device *d, CUresult e);
 /* Sets *ERR to a sentence that names WHAT and the error, and what to do if that is known. Returns
  * -errno. */
 int cuda_failed(struct device *d, CUresult e, const char *what, struct vgpu_error *err);
+
+/* cuda_granules.c: makes N granules of the device memory from FROM on accessible at AT, which is
+ * reserved. CUDA_SUCCESS, or the error of the driver, after which none is mapped. *LOST: that
+ * failed, too. */
+CUresult cuda_map_granules(struct device *d, CUdeviceptr at, uint64_t from, uint64_t n, bool *lost);
 
 /* cuda_arena.c: reserves the arena, if the driver has addresses for it, once the granule is known;
  * and frees what keeps it. */
@@ -89,9 +106,6 @@ int cuda_unmap(struct device *d, uint64_t at, uint64_t n);
 /* cuda_memory.c: reserves the addresses of the VF's device memory, allocates it, maps it there, and
  * clears it. The context must be current. 0 or -errno with one sentence. */
 int cuda_take_memory(struct device *d, struct vgpu_error *err);
-/* Makes N granules of the device memory from FROM on accessible at AT, which is reserved.
- * CUDA_SUCCESS, or the error of the driver, after which none is mapped. *LOST: that failed, too. */
-CUresult cuda_map_granules(struct device *d, CUdeviceptr at, uint64_t from, uint64_t n, bool *lost);
 /* As in struct device_ops. */
 int cuda_copy(struct device *d, uint64_t at, uint64_t bytes, bool out);
 int cuda_leave(struct device *d);

@@ -59,12 +59,6 @@ static void on_signal(int n)
 	ended = 1;
 }
 
-void log_line(int level, const char *what, const char *why)
-{
-	fprintf(stderr, "<%d>vgpud-libvirt: %s%s%s\n", level, what, why ? ": " : "",
-		why ? why : "");
-}
-
 static const char *libvirts_words(void)
 {
 	const virError *e = virGetLastError();
