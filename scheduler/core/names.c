@@ -19,9 +19,10 @@ const char *const vgpu_end_names[VGPU_END_COUNT] = {
 };
 
 const char *const vgpu_record_names[VGPU_REC_COUNT] = {
-	"run",	    "stop",   "preempt",    "command",	 "park",   "wake",	 "sleep",
-	"state",    "window", "window-end", "hang",	 "reset",  "reset-done", "refused",
-	"forgiven", "policy", "evicted",    "violation", "served", "plan",	 "claim",
+	"run",	      "stop",	 "preempt",  "command",	   "park",    "wake",
+	"sleep",      "state",	 "window",   "window-end", "hang",    "reset",
+	"reset-done", "refused", "forgiven", "policy",	   "evicted", "violation",
+	"served",     "plan",	 "claim",    "cpu",
 };
 
 const char *const vgpu_phase_names[VGPU_PHASE_COUNT] = {

@@ -33,6 +33,7 @@ static bool is_event(const struct vgpu_record *r)
 	case VGPU_REC_POLICY:
 	case VGPU_REC_EVICTED:
 	case VGPU_REC_VIOLATION:
+	case VGPU_REC_CPU:
 		return true;
 	default:
 		return false;

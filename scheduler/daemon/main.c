@@ -66,6 +66,7 @@
  *   engine/engine_unswitched.c  what the last two have in common
  *   engine/engine_serve.c       answers the control thread's requests
  *   engine/engine_step.c        steps the core and carries out its actions
+ *   engine/engine_spent.c       what VFs take of the host's CPUs
  *   engine/engine_private.h     an engine
  *   engine/gpu_memory.c         steps the memory reducer and carries out its actions
  *   engine/engine_request.h     what crosses between the control thread and an engine

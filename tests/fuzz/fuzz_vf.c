@@ -39,7 +39,6 @@ static void unmap_guarded(void *p, size_t size);
 static int device_hears(void);
 static enum tile next_tile(const struct vf *vf, struct job *job, uint64_t *error);
 static void must_not_end(int code);
-static void end_watcher(pthread_t thread);
 
 #define VF_CONTROL_FD control_fd
 #define VF_NOTICE_FD notice_fd
@@ -51,14 +50,12 @@ int process_main(int argc, char **argv);
 #define vf_futex_wait(word, value, timeout) ((void)(value), (void)(timeout), device_hears())
 #define kernel_tile next_tile
 #define _exit must_not_end
-#define pthread_detach end_watcher
 #include "../../tools/softgpu/vf/engine.c"
 #include "../../tools/softgpu/vf/main.c"
 #include "../../tools/softgpu/vf/registers.c"
 #define follow_run follow_worker
 #include "../../tools/softgpu/vf/compute.c"
 #undef follow_run
-#undef pthread_detach
 #undef main
 #undef mmap
 #undef munmap
@@ -72,21 +69,12 @@ static struct {
 	uint32_t runs; /* that the process has begun */
 	uint32_t ends; /* the run that it has said the end of */
 } worker;
-static pthread_t watchers[MAX_OPS + 1];
-static uint32_t n_watchers;
 static int device_fd; /* the other end of the control socket */
 static uint8_t client[CLIENT], client_before[CLIENT];
 static uint8_t before[WINDOW], after[WINDOW];
 static struct input *input; /* what happens while packets are executed */
 static uint32_t tiles, stop_after;
 static bool stop_kills, is_pure;
-
-/* The thread is waited for when the input is over. */
-static void end_watcher(pthread_t thread)
-{
-	HOLDS(n_watchers < sizeof(watchers) / sizeof(watchers[0]));
-	watchers[n_watchers++] = thread;
-}
 
 static void must_not_end(int code)
 {
@@ -308,7 +296,9 @@ static void act_as_worker(struct input *in, uint32_t op)
 	atomic_store(&worker.shared->state,
 		     op % 4 == 3 ? (uint32_t)input_number(in, 1) : WORKER_READY);
 	memset(worker.shared->text, 'x', sizeof(worker.shared->text)); /* and no end */
-	vgpu_eventfd_signal(worker.wake);
+	pthread_mutex_lock(&vf.lock);
+	look_at_worker(&vf);
+	pthread_mutex_unlock(&vf.lock);
 	for (i = 0; i < (op >> 2) % 4; i++) {
 		m.type = (uint32_t)input_number(in, 1) % (WORKER_ENDED + 2);
 		m.serial = worker.runs + (uint32_t)input_number(in, 1) % 3;
@@ -663,7 +653,7 @@ static void begin(uint64_t shape)
 	stop_after = MAX_TILES;
 	is_pure = false;
 	vf.has_worker = (shape & 12) == 8;
-	n_watchers = 0;
+	vf.worker_changed = -1; /* nobody waits for workers: they are ready */
 	give_memory(WINDOW);
 	if (vf.has_worker)
 		give_worker();
@@ -673,11 +663,7 @@ static void begin(uint64_t shape)
 
 static void end(void)
 {
-	uint32_t i;
-
 	compute_destroy(vf.compute);
-	for (i = 0; i < n_watchers; i++)
-		pthread_join(watchers[i], NULL);
 	end_worker();
 	if (vf.memory)
 		unmap_guarded(vf.memory, vf.window);

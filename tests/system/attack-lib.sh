@@ -6,6 +6,7 @@ room_us=200 # strict leaves this between slices, however long a switch takes
 # A client can end its own VF's process by SIGBUS: that is no finding of a sanitizer's.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}handle_sigbus=0"
 attack=$VGPU_BUILD/tests/system/attack
+[ "$(id -u)" != 0 ] || . "$(dirname "$0")/hooks.sh"
 pages=/proc/sys/vm/nr_hugepages
 tenants=()
 start_tenants() { # options of softgpu
@@ -44,9 +45,21 @@ was_fit() {
 		'($a[0].stolen - $b[0].stolen) <= ($a[0].wall_ns - $b[0].wall_ns) / 1e9 * $ticks * $most / 100' >/dev/null
 }
 nothing_owed() { json vf list | jq -e '[.vfs[0:3][] | .debt_ns == 0] | all'; }
-# have_run NAME: every neighbour has had 40 slices since NAME.
+# timed NAME COMMAND...: notes how long the command takes, us.
+timed() {
+	local name=$1 at=${EPOCHREALTIME/./} r
+	shift
+	"$@"; r=$?
+	echo "$name $((${EPOCHREALTIME/./} - at))" >>"$run/answers"
+	return $r
+}
+ask_hook() { domain 9 "$(claim "<v:device gpu='none'/>")" | "$hook_program" vm9 prepare begin - 2>/dev/null; }
+# The answer that 99 of 100 came sooner than, ms, of those with that NAME; null: none did.
+slowest() { awk -v name="$1" '$1 == name {print $2}' "$run/answers" | sort -n | awk '{t[NR] = $1} END {if (NR) print t[int((NR * 99 + 99) / 100)] / 1000; else print "null"}'; }
+# have_run NAME: every neighbour has had 40 slices since NAME. Meanwhile root asks vgpud, and so does the hook.
 have_run() {
-	json vf list | jq -e --slurpfile was "$run/$1.json" --argjson least $((40 * slice_ms * 1000000)) \
+	[ "$(id -u)" != 0 ] || timed hook ask_hook
+	timed list json vf list | jq -e --slurpfile was "$run/$1.json" --argjson least $((40 * slice_ms * 1000000)) \
 		'[range(3) as $i | .vfs[$i].run_ns - $was[0].vfs[$i].run_ns >= $least] | all'
 }
 # judge WHAT: fails unless since `before` the neighbours had their shares of the time that could be had, waited no longer than
@@ -67,7 +80,7 @@ judge() {
 	was_fit before after || { echo "skipped: $1 is not judged: the host of this machine took more than $max_stolen % of its CPU time"; return; }
 	figures=$(jq -cn --arg attack "$1" --slurpfile b "$run/before.json" --slurpfile a "$run/after.json" --slurpfile r "$run/shares.json" \
 		--argjson quiet "$quiet" --argjson bound "$bound" --argjson slice $((slice_ms * 1000)) --argjson room $room_us \
-		--argjson grace $grace_ms '
+		--argjson grace $grace_ms --argjson list "$(slowest list)" --argjson hook "$(slowest hook)" '
 		$b[0] as $b | $a[0] as $a | $r[0].vfs as $r | def ms: . / 1e5 | round / 10;
 		def taken: [.vfs[] | .exclusive_ns + .reset_ns] | add; def own: .vfs[3] | .run_ns + .exclusive_ns + .reset_ns - .debt_ns;
 		($a.wall_ns - $b.wall_ns) as $wall | ($a.vfs[3].forgiven_ns - $b.vfs[3].forgiven_ns) as $forgiven |
@@ -81,7 +94,8 @@ judge() {
 		 attacker_ms: (($a | own) - ($b | own) | ms), attacker_bound_ms: ($wall / 4 + $bound + $forgiven | ms),
 		 forgiven_ms: ($forgiven | ms), windows: ($a.vfs[3].windows - $b.vfs[3].windows), windows_ms: ($a.vfs[3].exclusive_ns - $b.vfs[3].exclusive_ns | ms),
 		 reset_ms: ($a.vfs[3].reset_ns - $b.vfs[3].reset_ns | ms), owed_ms: ([$a.vfs[0:3][].debt_ns] | max | ms),
-		 innocents_reset: ([$a.vfs[0:3][] | .resets + .guest_resets + .hangs] | add)}')
+		 list_p99_ms: $list, hook_p99_ms: $hook, innocents_reset: ([$a.vfs[0:3][] | .resets + .guest_resets + .hangs] | add)}')
+	: >"$run/answers"
 	echo "$figures" | tee -a "${ATTACK_FIGURES:-/dev/null}"
 	jq -e '.missing_ms <= .bound_ms' <<<"$figures" >/dev/null || fail "$1: a neighbour did not get its share"
 	jq -e '.extra_wait_ms <= .wait_bound_ms' <<<"$figures" >/dev/null || fail "$1: a neighbour waited too long: $(ctl events | tail -20)"

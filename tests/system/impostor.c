@@ -12,6 +12,7 @@
  *   lingers   sends the device descriptors whose close takes a minute, and ends
  *   keeps     leaves a process behind that accepts clients
  *   borrows   makes threads while it must stop, and says if one has a real-time priority
+ *   burns     computes in 16 threads
  *   late      says that it has stopped, and fails, and has work, all at once, without an end
  *
  * As a worker, from when it has its first run:
@@ -33,6 +34,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -173,6 +175,22 @@ static void keep_all(void)
 	}
 }
 
+static void *compute(void *arg)
+{
+	for (volatile uint64_t n = 0;; n++)
+		;
+	return arg;
+}
+
+static void burn(void)
+{
+	pthread_t thread;
+	int i;
+
+	for (i = 0; i < 16; i++)
+		pthread_create(&thread, NULL, compute, NULL);
+}
+
 static bool is_real_time(void)
 {
 	return (sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) == SCHED_FIFO;
@@ -229,12 +247,26 @@ static void borrow(struct vf_page *page)
 	}
 }
 
+/* It computes no more than softgpu lets it, so that it goes on for as long as the test takes. */
+static void rest(void)
+{
+	static uint64_t last;
+	struct timespec t;
+	uint64_t used;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	used = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+	if (used - last > 10000)
+		usleep(30000);
+	last = used - last > 10000 ? used : last;
+}
+
 static void be_vf(const char *kind)
 {
 	struct vf_page *page =
 		mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, VF_PAGE_FD, 0);
 	bool quiet = strcmp(kind, "deaf") == 0 || strcmp(kind, "hold") == 0 ||
-		     strcmp(kind, "keeps") == 0;
+		     strcmp(kind, "keeps") == 0 || strcmp(kind, "burns") == 0;
 
 	if (page == MAP_FAILED)
 		_exit(1);
@@ -246,6 +278,8 @@ static void be_vf(const char *kind)
 		send_lingering(VF_CONTROL_FD);
 	if (strcmp(kind, "keeps") == 0)
 		keep_all();
+	if (strcmp(kind, "burns") == 0)
+		burn();
 	if (strcmp(kind, "borrows") == 0)
 		borrow(page);
 	while (!quiet) {
@@ -257,6 +291,7 @@ static void be_vf(const char *kind)
 			truncate_all(VF_PAGE_FD, VF_NOTICE_FD, VF_CONTROL_FD);
 		atomic_fetch_add(&page->notices, 1);
 		notify(VF_NOTICE_FD);
+		rest();
 	}
 	for (;;)
 		pause();

@@ -377,6 +377,7 @@ static void read_record(struct audit *a, const struct vgpu_record *r, bool *chan
 	case VGPU_REC_SERVED:
 	case VGPU_REC_PLAN:
 	case VGPU_REC_CLAIM:
+	case VGPU_REC_CPU:
 	case VGPU_REC_COUNT:
 		break;
 	}

@@ -48,6 +48,15 @@ struct engine_time {
 };
 extern const struct engine_time engine_switched, engine_governed, engine_declared;
 
+/* How much CPU time the processes of VFs may take, beside the time that they have the engine. */
+struct engine_spent {
+	struct vgpu_spent now;
+	vgpu_nsec read_at;		 /* 0: never */
+	int64_t left[VGPU_GPU_MAX_VFS];	 /* what they could have taken beyond what they have */
+	vgpu_nsec had[VGPU_GPU_MAX_VFS]; /* time on the engine then */
+	vgpu_vf_set above;		 /* VFs that took more than their shares lately */
+};
+
 struct engine {
 	struct engine_config config;
 	const struct vgpu_driver_ops *ops; /* NULL: no driver was found for the device yet */
@@ -92,6 +101,7 @@ struct engine {
 	struct spsc requests, replies;
 	struct trail records;
 
+	struct engine_spent spent;
 	struct histogram lateness, switches, preemption, decisions;
 	vgpu_nsec slow_since; /* when the first of n_slow slow decisions was made */
 	uint32_t n_slow;
@@ -122,6 +132,9 @@ void *engine_take_slot(struct engine *e, const struct vgpu_policy_ops *policy);
 bool engine_is_planned(const struct engine *e, vgpu_nsec at);
 /* Dispatches the device's events, and steps with them. Negative: the device is gone. */
 int engine_look(struct engine *e);
+/* Takes over what the driver has read of what VFs have spent, and records which of them take more
+ * than their share. */
+void engine_look_at_spent(struct engine *e);
 /* Publishes the policy to the control thread, if it has changed. */
 void engine_publish(struct engine *e);
 

@@ -73,8 +73,9 @@ struct engine_snapshot {
 	struct histogram decisions;  /* time of one event in core and policy */
 	char warning[256];	     /* the policy's; "": none */
 	uint64_t steps;
-	vgpu_nsec spun; /* time that the engine thread has waited on the CPU */
-	bool realtime;	/* SCHED_FIFO was granted */
+	struct vgpu_spent spent; /* of GPUs that count */
+	vgpu_nsec spun;		 /* time that the engine thread has waited on the CPU */
+	bool realtime;		 /* SCHED_FIFO was granted */
 };
 
 /* SEAT: the VF of EVENT is given to process `code`, which started at `value`, with memory.size

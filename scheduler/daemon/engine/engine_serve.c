@@ -53,6 +53,7 @@ static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 		.waited = memory.waited,
 		.n_vfs = e->config.core.max_vfs,
 		.steps = e->steps,
+		.spent = e->spent.now,
 		.spun = e->spun,
 		.realtime = e->realtime,
 	};

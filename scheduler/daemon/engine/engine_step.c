@@ -65,6 +65,7 @@ void engine_let_go(struct engine *e, bool lost)
 	e->driver = NULL;
 	e->driver_fd = -1;
 	e->local_head = e->local_tail;
+	memset(&e->spent, 0, sizeof(e->spent)); /* the next GPU counts anew */
 	engine_try_later(e);
 }
 
@@ -295,6 +296,8 @@ int engine_look(struct engine *e)
 	e->device_speaks = false;
 	if (r == 0)
 		engine_drain(e);
+	if (r == 0 && e->driver)
+		engine_look_at_spent(e);
 	return r;
 }
 

@@ -44,6 +44,8 @@ static const char *code_name(const struct vgpu_record *r)
 						     : "reset";
 	case VGPU_REC_CLAIM:
 		return r->code ? "not in force" : "in force";
+	case VGPU_REC_CPU:
+		return r->code ? "above its share" : "its share";
 	case VGPU_REC_SERVED:
 		return work[r->code];
 	default:

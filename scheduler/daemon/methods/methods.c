@@ -128,6 +128,10 @@ static json *vf_json(const struct call *call, uint32_t i)
 	put_int(o, "refused", l->refused);
 	put_int(o, "clamped", l->clamped);
 	put_int(o, "violations", l->violations);
+	if (s->caps.counts) {
+		put_int(o, "cpu_ns", s->spent.cpu[i]);
+		put_int(o, "jobs", s->spent.jobs[i]);
+	}
 	if (s->governed)
 		put_governed_vf(o, s, i);
 	return o;

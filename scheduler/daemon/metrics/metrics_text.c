@@ -2,6 +2,7 @@
 #include "metrics_text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -58,6 +59,16 @@ static double swapped(const struct place *p)
 	return vm_is_swapped((uint32_t)(p->vf - p->s->vfs), p->s);
 }
 
+static double spent_cpu(const struct place *p)
+{
+	return p->s->caps.counts ? (double)p->s->spent.cpu[p->vf - p->s->vfs] / 1e9 : NAN;
+}
+
+static double spent_jobs(const struct place *p)
+{
+	return p->s->caps.counts ? (double)p->s->spent.jobs[p->vf - p->s->vfs] : NAN;
+}
+
 static double quantum(const struct place *p)
 {
 	return (double)p->s->governed_vfs[p->vf - p->s->vfs].quantum / 1e9;
@@ -96,9 +107,10 @@ static const struct family {
 	const char *name, *help;
 	enum of of;
 	enum kind kind;
-	size_t at;				/* of a counter or a histogram */
-	double (*value)(const struct place *p); /* of a gauge */
-	bool governed;				/* only GPUs whose firmware schedules have it */
+	size_t at; /* of a counter or a histogram */
+	/* of a gauge, or of a counter that is not in the table; NAN: there is no sample */
+	double (*value)(const struct place *p);
+	bool governed; /* only GPUs whose firmware schedules have it */
 } families[] = {
 #define GPU_AT(f) offsetof(struct engine_snapshot, core.engine.f), NULL, false
 #define MEMORY_AT(f) offsetof(struct engine_snapshot, memory.f), NULL, false
@@ -190,6 +202,12 @@ static const struct family {
 	{"vgpud_vf_violations",
 	 "number of accesses outside the VF's partition, which the GPU stopped", OF_VF, COUNT,
 	 VF_AT(violations)},
+	{"vgpud_vf_cpu_seconds",
+	 "CPU time of the host that the VF's processes have used, of GPUs that count it", OF_VF,
+	 SECONDS, 0, spent_cpu, false},
+	{"vgpud_vf_jobs",
+	 "work that the VF has completed, as its processes count it, of GPUs that do", OF_VF, COUNT,
+	 0, spent_jobs, false},
 	{"vgpud_vf_share_ratio", "promised share of the GPU, 0 to 1", OF_VF, GAUGE, 0, share,
 	 false},
 	{"vgpud_vf_lag_over_bound_ratio",
@@ -345,14 +363,17 @@ static void put_booked(struct evbuffer *out, const struct family *f, const struc
 static void put_number(struct evbuffer *out, const struct family *f, const struct place *p)
 {
 	const void *base = f->of == OF_VF ? (const void *)p->vf : p->s;
+	double value = f->value ? f->value(p) : 0;
 	uint64_t n = 0;
 
+	if (isnan(value))
+		return;
 	put_name(out, f, f->kind == GAUGE ? "" : "_total", p);
 	evbuffer_add_printf(out, "} ");
-	if (f->kind != GAUGE)
+	if (!f->value)
 		memcpy(&n, (const char *)base + f->at, sizeof(n));
-	if (f->kind == GAUGE)
-		evbuffer_add_printf(out, "%.9g", f->value(p));
+	if (f->value)
+		evbuffer_add_printf(out, "%.*g", f->kind == GAUGE ? 9 : 15, value);
 	else if (f->kind == COUNT)
 		evbuffer_add_printf(out, "%" PRIu64, n);
 	else

@@ -15,6 +15,8 @@
 
 /* Pause between looks at everything: with interrupts for all of it, or without. */
 #define LOOK_RARELY (50 * VGPU_MSEC)
+/* How often it reads what VFs have spent. */
+#define COUNT_EVERY VGPU_SEC
 #define LOOK_OFTEN (500 * VGPU_USEC)
 #define LOOK_SLOWLY VGPU_MSEC /* for resets in progress */
 
@@ -284,6 +286,34 @@ static uint32_t news_of(struct vgpu_driver *d)
 	return news;
 }
 
+static int read_spent(struct vgpu_driver *d, vgpu_nsec now)
+{
+	uint64_t counts[2 * VGPU_GPU_MAX_VFS];
+	uint32_t i;
+	int r;
+
+	if (!d->counts || now < d->spent_at)
+		return 0;
+	d->spent_at = now + COUNT_EVERY;
+	r = vfio_read(d->device, VFIO_REGION_BAR5, SOFTGPU_SPENT, counts, 16 * d->config.n_vfs);
+	for (i = 0; i < d->config.n_vfs && r == 0; i++) {
+		d->spent.cpu[i] = counts[2 * i];
+		d->spent.jobs[i] = counts[2 * i + 1];
+	}
+	d->has_counted = r == 0;
+	return r;
+}
+
+bool gpuiov_spent(struct vgpu_driver *d, struct vgpu_spent *out)
+{
+	bool is_news = d->has_counted;
+
+	if (is_news)
+		*out = d->spent;
+	d->has_counted = false;
+	return is_news;
+}
+
 int gpuiov_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 {
 	uint32_t raised = news_of(d);
@@ -308,6 +338,8 @@ int gpuiov_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 		r = look_at_device(d);
 		if (r == 0)
 			r = gpuiov_look_for_violations(d, now);
+		if (r == 0)
+			r = read_spent(d, now);
 	}
 	if (r < 0)
 		return r;

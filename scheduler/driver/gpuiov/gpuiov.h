@@ -64,6 +64,9 @@ struct vgpu_driver {
 	uint32_t late[VGPU_GPU_MAX_VFS]; /* how often VFs were late, as last reported */
 	uint32_t up;			 /* guests' drivers, of GPUs that schedule */
 	uint32_t overlaps;		 /* VFs whose partitions overlap, as last reported */
+	bool counts, has_counted;	 /* the GPU counts what VFs spend; SPENT is news */
+	struct vgpu_spent spent;
+	vgpu_nsec spent_at; /* when it is read next */
 	bool gpu_resetting;
 	uint32_t gpu_reset_vf;
 	vgpu_nsec look_at; /* the next look at everything */
@@ -142,6 +145,7 @@ int gpuiov_programmed(struct vgpu_driver *d, struct vgpu_program *applied);
 int gpuiov_usage(struct vgpu_driver *d, vgpu_nsec *active, vgpu_nsec now);
 int gpuiov_stop(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now);
 
+bool gpuiov_spent(struct vgpu_driver *d, struct vgpu_spent *out);
 int gpuiov_fd(const struct vgpu_driver *d);
 void gpuiov_expect(struct vgpu_driver *d, vgpu_nsec planned);
 vgpu_nsec gpuiov_deadline(const struct vgpu_driver *d);

@@ -134,6 +134,7 @@ static int read_caps(struct vgpu_driver *d, struct vgpu_driver_caps *caps, struc
 	};
 	snprintf(caps->model, sizeof(caps->model), "%s", d->model);
 	d->schedules = features & SOFTGPU_SCHEDULES;
+	d->counts = caps->counts = features & SOFTGPU_COUNTS;
 	snprintf(caps->layout, sizeof(caps->layout), "%s", d->layout->name);
 	snprintf(caps->transport, sizeof(caps->transport), "%s", d->device->ops->name);
 	if (id != SOFTGPU_ID_VALUE)
@@ -597,6 +598,7 @@ static const struct vgpu_device_face device_face = {
 	.deadline = gpuiov_deadline,
 	.expect = gpuiov_expect,
 	.dispatch = gpuiov_dispatch,
+	.spent = gpuiov_spent,
 	.reset = gpuiov_reset,
 };
 

@@ -193,6 +193,8 @@ enum vgpu_record_type {
 	VGPU_REC_PLAN,	 /* the VF's settings from now on; a: quantum, b: time-out, ns */
 	/* vgpud's own. */
 	VGPU_REC_CLAIM, /* code: 1 a part of what the VM claims is not in force, 0 all of it is */
+	VGPU_REC_CPU,	/* code: 1 the VF's processes took more CPU time than belongs to its time on
+			   the   engine, 0 no longer; a: CPU time, b: the span, ns */
 	VGPU_REC_COUNT,
 };
 

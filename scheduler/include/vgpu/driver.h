@@ -58,6 +58,7 @@ struct vgpu_driver_caps {
 	/* The GPU does not report whose guest driver is up: VFs look available while VMs use them.
 	 */
 	bool hides_guests;
+	bool counts;	  /* it tells what VFs have spent */
 	const char *note; /* a note for the operator about how it schedules; static, or NULL */
 };
 
@@ -65,6 +66,13 @@ struct vgpu_driver_caps {
 struct vgpu_declaration {
 	const char *policy; /* "strict", "equal" or "best-effort", static */
 	vgpu_nsec slice;    /* 0: the GPU's own default */
+};
+
+/* What each VF has used of the host's CPUs, in its processes, and the pieces of work that it has
+ * completed, as it counts them itself; since some instant before open(). */
+struct vgpu_spent {
+	vgpu_nsec cpu[VGPU_GPU_MAX_VFS];
+	uint64_t jobs[VGPU_GPU_MAX_VFS];
 };
 
 struct vgpu_driver_config {
@@ -137,6 +145,10 @@ struct vgpu_device_face {
 	 * -ECONNRESET: another program has reset it; -ENODEV: it is gone, or has lost its driver.
 	 */
 	int (*dispatch)(struct vgpu_driver *driver, vgpu_nsec now);
+
+	/* Only of GPUs that count. Writes what VFs had spent when dispatch() read it last, about
+	 * once a second. Returns whether that is news since the last call. */
+	bool (*spent)(struct vgpu_driver *driver, struct vgpu_spent *out);
 
 	/* Begins a reset; VGPU_EV_RESET_DONE follows when it has ended. Here and below, a negative
 	 * return says that the GPU is lost. */

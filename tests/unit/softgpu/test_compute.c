@@ -118,6 +118,7 @@ static uint64_t stops(vgpu_nsec quiet_since, void (*meanwhile_is)(void))
 	CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	setup.socket = ends[0];
 	vf->page = page;
+	vf->worker_changed = -1;
 	atomic_store(&page->run, VF_RUN_WORD(1, VF_WATCHED));
 	atomic_store(&page->quiet_since, quiet_since);
 	vf->compute = compute_create(vf, &setup);

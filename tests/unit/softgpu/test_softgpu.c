@@ -699,6 +699,36 @@ static void aperture_of_a_worker(void)
 	host_memory = NULL;
 }
 
+/* What VFs have used of the host's CPUs, and completed, is counted beyond the ends of processes. */
+static void spending(void)
+{
+	uint64_t spent[4], before;
+	uint32_t workers;
+
+	for (workers = 0; workers <= 1; workers++) {
+		if (workers)
+			begin_with(&with_workers, "navi");
+		else
+			begin("navi");
+		bring_up(0);
+		CU_ASSERT_EQUAL(command(GPUIOV_CMD_RUN, 0), 0);
+		carry_out(0, NULL, 0);
+		carry_out(0, NULL, 0);
+		softgpu_read(gpu, SOFTGPU_PF, 5, SOFTGPU_SPENT, spent, sizeof(spent));
+		before = spent[0];
+		CU_ASSERT(before > 0);
+		CU_ASSERT_EQUAL(spent[1], 2);
+		CU_ASSERT_EQUAL(spent[3], 0);
+		softgpu_lock(gpu);
+		link_kill(gpu->vfs[0].link);
+		softgpu_unlock(gpu);
+		softgpu_read(gpu, SOFTGPU_PF, 5, SOFTGPU_SPENT, spent, sizeof(spent));
+		CU_ASSERT(spent[0] >= before);
+		CU_ASSERT_EQUAL(spent[1], 2);
+		end();
+	}
+}
+
 #define HOME (512 * MIB)
 #define OLD (64 * MIB)
 #define SIZE (VF_MIB * MIB)
@@ -1577,6 +1607,7 @@ static const struct test tests[] = {
 	{"memory: each partition is a file of its own", memory},
 	{"memory: a VF's memory is swapped out and in", aperture},
 	{"memory: a worker's memory is swapped out and in", aperture_of_a_worker},
+	{"what VFs spend and complete is counted", spending},
 	{"memory: what the host lacks costs no VF its memory", shortage},
 	{"memory: who stays after it has left loses its worker", refuses_to_leave},
 	{"memory: what a worker has copied counts for that worker", copied_by_another},

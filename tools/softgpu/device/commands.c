@@ -524,6 +524,8 @@ static vgpu_nsec next_instant(const struct softgpu *gpu)
 	}
 	if (gpu->enabled && gpu->ask_at < t)
 		t = gpu->ask_at;
+	if (gpu->enabled && gpu->spent_at < t)
+		t = gpu->spent_at;
 	t = gpu->die_at < t ? gpu->die_at : t;
 	due = firmware_deadline(gpu);
 	return due < t ? due : t;
@@ -555,6 +557,10 @@ static void do_due(struct softgpu *gpu, vgpu_nsec now)
 	if (gpu->ask_at <= now) {
 		links_ask(gpu);
 		gpu->ask_at = now + LINKS_ASK;
+	}
+	if (gpu->spent_at <= now) {
+		links_look_at_spent(gpu);
+		gpu->spent_at = now + SPENT_LOOK;
 	}
 	for (i = 0; i < gpu->enabled; i++) {
 		if (link_deadline(gpu->vfs[i].link) <= now)

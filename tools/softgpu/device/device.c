@@ -166,6 +166,7 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 	gpu->status_fd = -1;
 	gpu->active = -1;
 	gpu->running = -1;
+	spent_begin(gpu);
 	gpu->giving_back = -1;
 	gpu->busy_irq_at = VGPU_NEVER;
 	gpu->gpu_reset_at = VGPU_NEVER;

@@ -14,6 +14,7 @@
 #include "page.h"
 #include "pci.h"
 #include "softgpu.h"
+#include "spent.h"
 
 #define CONFIG_SIZE PCI_CONFIG_SIZE
 
@@ -150,7 +151,10 @@ struct softgpu {
 	uint32_t vfs_changing;		      /* calls of the carrier's vfs_changed under way */
 	vgpu_nsec busy_irq_at, busy_irq_last; /* moderation */
 	vgpu_nsec gpu_reset_at;
-	vgpu_nsec ask_at; /* when to ask VF processes for an answer next */
+	vgpu_nsec ask_at;   /* when to ask VF processes for an answer next */
+	vgpu_nsec spent_at; /* when to look at what they have spent next */
+	struct spent spent[SOFTGPU_MAX_VFS];
+	uint64_t shown_spent[SOFTGPU_MAX_VFS][2];
 
 	struct leaving *leaving; /* processes that have been asked to exit */
 	struct doors *doors;

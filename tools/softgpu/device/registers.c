@@ -169,8 +169,9 @@ static uint32_t reg_read(struct softgpu *gpu, enum gpuiov_register reg, uint32_t
 	case GPUIOV_VF_RESET_REQ:
 		return vm_bitmap(gpu, reg);
 	case GPUIOV_FEATURES:
-		return gpu->firmware.scheduler ? SOFTGPU_SCHEDULES
-					       : SOFTGPU_TAKES_CHAINS | SOFTGPU_SHOWS;
+		return SOFTGPU_COUNTS |
+		       (gpu->firmware.scheduler ? SOFTGPU_SCHEDULES
+						: SOFTGPU_TAKES_CHAINS | SOFTGPU_SHOWS);
 	case GPUIOV_ACTIVE_FCN:
 		return (gpu->active < 0 ? GPUIOV_FCN_PF : GPUIOV_FCN_VF((uint32_t)gpu->active)) |
 		       gpu->active_status << 8;
@@ -484,7 +485,8 @@ uint32_t registers_mmio_read(struct softgpu *gpu, uint32_t offset)
 	case SOFTGPU_PREEMPT_LEAK:
 		return gpu->workers ? workers_tested(gpu)->leak : 0;
 	default:
-		return firmware_read(gpu, offset);
+		return offset >= SOFTGPU_SPENT ? spent_read(gpu, offset)
+					       : firmware_read(gpu, offset);
 	}
 }
 

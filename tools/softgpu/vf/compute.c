@@ -6,7 +6,9 @@
  * failed, and softgpu kills the worker.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +27,6 @@ struct compute {
 	struct vf *vf;
 	struct compute_setup setup;
 	struct worker_shared *shared;
-	pthread_t watcher;
-	int quit_fd; /* eventfd that ends the watcher */
 	uint32_t serial;
 };
 
@@ -52,42 +52,58 @@ static bool send_message(struct compute *c, const struct worker_message *m, uint
 	return true;
 }
 
-static void release(struct compute *c)
+/* The worker is ready, has refused to start, or has compiled a module. Called with the lock. */
+static void look_at_worker(struct vf *vf)
 {
-	munmap(c->shared, sizeof(*c->shared));
-	vgpu_close(&c->setup.wake);
-	vgpu_close(&c->quit_fd);
-	free(c);
+	const struct compute *c = vf->compute;
+
+	if (!c)
+		return;
+	if (atomic_load(&c->shared->state) == WORKER_REFUSED)
+		fprintf(stderr, "<3>softgpu: VF %u: %.255s\n", vf->number, c->shared->text);
+	if (!vf->executing && engine_has_work(vf)) {
+		vf->busy = true;
+		vf_publish(vf);
+		engine_kick(vf);
+		vf_notify(vf);
+	}
 }
 
-/* Waits for the worker's eventfd: it is ready, has refused to start, or has compiled a module. C is
- * released here, because this thread may be waiting for the lock when another worker comes. */
+/* Waits for the eventfd of the worker that the VF has: one thread for all that it will have, so
+ * that the process needs no other one after its start. */
 static void *watch(void *arg)
 {
-	struct compute *c = arg;
-	struct pollfd fds[] = {{c->setup.wake, POLLIN, 0}, {c->quit_fd, POLLIN, 0}};
-	struct vf *vf = c->vf;
+	struct vf *vf = arg;
+	int wake = -1;
 
 	for (;;) {
+		struct pollfd fds[] = {{wake, POLLIN, 0}, {vf->worker_changed, POLLIN, 0}};
+
 		if (poll(fds, 2, -1) < 0)
 			continue;
-		if (fds[1].revents) {
-			vgpu_eventfd_drain(c->quit_fd); /* compute_destroy() has ended with it */
-			release(c);
-			return NULL;
-		}
-		vgpu_eventfd_drain(c->setup.wake);
-		if (atomic_load(&c->shared->state) == WORKER_REFUSED)
-			fprintf(stderr, "<3>softgpu: VF %u: %.255s\n", vf->number, c->shared->text);
 		pthread_mutex_lock(&vf->lock);
-		if (vf->compute == c && !vf->executing && engine_has_work(vf)) {
-			vf->busy = true;
-			vf_publish(vf);
-			engine_kick(vf);
-			vf_notify(vf);
+		if (vgpu_eventfd_drain(vf->worker_changed)) {
+			vgpu_close(&wake);
+			if (vf->compute)
+				wake = fcntl(vf->compute->setup.wake, F_DUPFD_CLOEXEC, 0);
+			if (vf->compute && wake < 0)
+				_exit(1);
 		}
+		if (wake >= 0 && vgpu_eventfd_drain(wake))
+			look_at_worker(vf);
 		pthread_mutex_unlock(&vf->lock);
 	}
+	return NULL;
+}
+
+int compute_watch(struct vf *vf)
+{
+	pthread_t watcher;
+
+	vf->worker_changed = vgpu_eventfd();
+	if (vf->worker_changed < 0)
+		return -errno;
+	return -vfio_thread_create(&watcher, "sv-watcher", SCHED_OTHER, 0, watch, vf);
 }
 
 struct compute *compute_create(struct vf *vf, const struct compute_setup *setup)
@@ -97,13 +113,12 @@ struct compute *compute_create(struct vf *vf, const struct compute_setup *setup)
 	if (!c)
 		return NULL;
 	*c = (struct compute){.vf = vf, .setup = *setup};
-	c->quit_fd = vgpu_eventfd();
 	c->shared = mmap(NULL, sizeof(*c->shared), PROT_READ | PROT_WRITE, MAP_SHARED,
 			 setup->shared, 0);
 	close(setup->shared);
-	if (c->quit_fd < 0 || c->shared == MAP_FAILED ||
-	    vfio_thread_create(&c->watcher, "sv-watcher", SCHED_OTHER, 0, watch, c) != 0)
+	if (c->shared == MAP_FAILED)
 		return NULL;
+	vgpu_eventfd_signal(vf->worker_changed);
 	return c;
 }
 
@@ -114,8 +129,10 @@ void compute_destroy(struct compute *c)
 		return;
 	shutdown(c->setup.socket, SHUT_RDWR);
 	close(c->setup.socket);
-	pthread_detach(c->watcher);
-	vgpu_eventfd_signal(c->quit_fd); /* from now on the watcher owns C */
+	vgpu_eventfd_signal(c->vf->worker_changed);
+	munmap(c->shared, sizeof(*c->shared));
+	vgpu_close(&c->setup.wake);
+	free(c);
 }
 
 bool compute_has_started(const struct compute *c)

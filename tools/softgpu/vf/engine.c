@@ -83,6 +83,7 @@ static uint64_t retire(struct vf *vf)
 	if (!packet_fence_is_valid(&limits, at))
 		return SOFTGPU_OUT_OF_RANGE;
 	__atomic_store_n((uint64_t *)(vf->memory + at), p->arg[0], __ATOMIC_RELEASE);
+	atomic_fetch_add(&vf->page->fences, 1);
 	if (p->flags & SOFTGPU_FENCE_INTERRUPT)
 		vfio_endpoint_irq(vf->endpoint, SOFTGPU_VECTOR_FENCE);
 	return SOFTGPU_OK;

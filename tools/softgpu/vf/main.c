@@ -338,7 +338,10 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, pid_t device, struct vgpu_
 	r = vfio_thread_create(&bell, "sv-bell", SCHED_OTHER, 0, bell_thread, vf);
 	if (r != 0)
 		return vgpu_error_set(err, -r, "a thread cannot be started: %s", strerror(r));
-	return confine_calls(vf->has_worker, err);
+	r = vf->has_worker ? compute_watch(vf) : 0;
+	if (r < 0)
+		return vgpu_error_set(err, r, "a thread cannot be started: %s", strerror(-r));
+	return confine_calls(false, err);
 }
 
 /* Empties a file that a VF had. If a client holds the file's lock, only this process waits for it.

@@ -11,8 +11,10 @@
 #include "vfio/user_proto.h"
 #include "vgpu/clock.h"
 
-/* How long a client's reset waits until the device has taken note of it, milliseconds. */
-#define RESET_TAKEN_MS 1000
+/* How long a client's reset waits until the device has taken note of it, milliseconds: longer than
+ * a VF can have to wait because it has caused too much (device/allowance.c), of 31 VFs too; shorter
+ * than a process may take to answer after a reset (ANSWER_MS in device/link.c). */
+#define RESET_TAKEN_MS 1900
 
 /* Whether a gate is open; counts a dropped access if it is not. */
 static bool check_gate(struct vf *vf, enum vf_gate gate)
@@ -339,11 +341,10 @@ static uint32_t on_irqs(void *device, uint32_t index)
  */
 static void on_reset(void *device)
 {
-	struct timespec rest = {0, RESET_TAKEN_MS * 1000000L % 1000000000L};
+	struct timespec rest = {RESET_TAKEN_MS / 1000, RESET_TAKEN_MS % 1000 * 1000000L};
 	struct vf *vf = device;
 	uint32_t wanted = atomic_fetch_add(&vf->page->resets, 1) + 1, bell;
 
-	rest.tv_sec = RESET_TAKEN_MS / 1000;
 	vf_notify(vf);
 	do {
 		bell = atomic_load(&vf->page->bell);

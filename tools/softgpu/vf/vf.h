@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The inside of a VF process, which serves one VF's client and executes its packets. It has three
- * threads:
+ * threads, and with workers a fourth:
  *
  *   the first   executes packets and nothing else, because the device raises its priority between a
  *               stop and the answer
@@ -47,6 +47,7 @@ struct vf {
 	uint64_t window, size;	 /* bytes of the file; of the partition */
 	struct compute *compute; /* the connection to the worker; NULL: there is none */
 	bool has_worker;	 /* a worker executes packets, never this process */
+	int worker_changed;	 /* eventfd: COMPUTE is another one */
 	uint32_t modules;
 
 	struct context live;
@@ -116,7 +117,9 @@ struct compute_setup {
 	/* How long a stop may take; and if a worker, of any VF, starts or ends meanwhile. */
 	vgpu_nsec kill_after, kill_disturbed;
 };
-/* Connects to a worker. NULL: memory, a descriptor or a thread is lacking. */
+/* Starts the thread that waits for workers. 0 or -errno. */
+int compute_watch(struct vf *vf);
+/* Connects to a worker, with the lock. NULL: memory, a descriptor or a thread is lacking. */
 struct compute *compute_create(struct vf *vf, const struct compute_setup *setup);
 /* Disconnects from the worker, which then exits. C may be NULL. */
 void compute_destroy(struct compute *c);

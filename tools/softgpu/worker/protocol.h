@@ -132,6 +132,7 @@ struct worker_shared {
 	_Atomic uint64_t wptr;	     /* the doorbell, written by softgpu */
 	_Atomic uint32_t bell;	     /* doorbells of slots, counted by softgpu */
 	_Atomic uint64_t rptr_begun; /* packets that have begun */
+	_Atomic uint64_t fences;     /* that packets have reached */
 	struct device_about about;
 	int32_t code;	/* -errno, of REFUSED */
 	char text[256]; /* why it is REFUSED */

@@ -160,6 +160,7 @@ static void write_fence(struct ring *r, const struct entry *e)
 	__atomic_store_n(slot ? &slot->fence : (uint64_t *)(r->setup.window + r->fence_at),
 			 p->value, __ATOMIC_RELEASE);
 	e->source->fence = p->value;
+	atomic_fetch_add(&r->setup.shared->fences, 1);
 	if (p->flags & SOFTGPU_FENCE_INTERRUPT)
 		r->setup.send(&m);
 }

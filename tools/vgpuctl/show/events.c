@@ -112,6 +112,9 @@ static void describe(struct json_object *r, char *out, size_t size)
 	    strcmp(type, "reset-done") == 0)
 		snprintf(length, sizeof(length), " after %.2f ms%s", get_ms(r, "a"),
 			 get_int(r, "b") ? ", failed" : "");
+	if (strcmp(type, "cpu") == 0 && get_int(r, "b") > 0)
+		snprintf(length, sizeof(length), ": %.0f %% of a CPU",
+			 100 * get_ms(r, "a") / get_ms(r, "b"));
 	n = (size_t)snprintf(out, size, "%-5s  %-10s  %s%s", vf, type, what, length);
 	while (n < size && n > 0 && out[n - 1] == ' ')
 		out[--n] = '\0';

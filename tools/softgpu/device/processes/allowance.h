@@ -20,10 +20,10 @@
 /* Prices, nanoseconds of CPU time: an interrupt of the PF, with what its driver does then; a word
  * that its driver reads; a reset, after which its driver clears what the VF had; a process that
  * ends, with the reset that follows. */
-#define ALLOWANCE_INTERRUPT (200 * VGPU_USEC)
+#define ALLOWANCE_INTERRUPT (250 * VGPU_USEC)
 #define ALLOWANCE_WORD (10 * VGPU_USEC)
-#define ALLOWANCE_RESET (1200 * VGPU_USEC)
-#define ALLOWANCE_PROCESS (2 * VGPU_MSEC)
+#define ALLOWANCE_RESET (2400 * VGPU_USEC)
+#define ALLOWANCE_PROCESS (3500 * VGPU_USEC)
 
 struct allowance {
 	int64_t left; /* below 0: owed */

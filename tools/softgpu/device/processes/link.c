@@ -76,6 +76,7 @@ struct link {
 	bool leaves;  /* the client had gone when the process was asked last */
 	bool ready;   /* PAGE is the process's */
 	bool kill;
+	bool greedy; /* the process is killed because it took too much CPU time */
 
 	uint32_t run, context, to_vf, asked; /* serials */
 	bool stopping, boosted;
@@ -454,6 +455,14 @@ static void read_run(struct link *l)
 		engine_stopped(l->gpu);
 }
 
+pid_t link_process(const struct link *l, uint64_t *fences)
+{
+	if (!l->started)
+		return 0;
+	*fences = l->ready ? atomic_load(&l->page->fences) : 0;
+	return l->pid;
+}
+
 bool link_lost(struct link *l)
 {
 	struct softgpu *gpu = l->gpu;
@@ -600,6 +609,20 @@ void links_ask(struct softgpu *gpu)
 		l->leaves = gone;
 		link_set(l, &l->page->asked, ++l->asked);
 		look_for_worker(l);
+	}
+}
+
+void links_look_at_spent(struct softgpu *gpu)
+{
+	uint32_t i;
+
+	for (i = 0; i < gpu->enabled; i++) {
+		struct link *l = gpu->vfs[i].link;
+
+		if (!spent_too_much(gpu, (int)i) || !l->started || l->kill)
+			continue;
+		l->greedy = true;
+		end_for(l, "takes more CPU time than a client can cause");
 	}
 }
 
@@ -918,6 +941,7 @@ static void finish(struct link *l)
 	if (l->started)
 		waitid(P_PIDFD, (id_t)l->pidfd, &info, WEXITED | WNOHANG | WNOWAIT);
 	read_page(l); /* for the last time */
+	spent_ends(gpu, l->vf, SPENT_PROCESS);
 	gpu->used &= ~(1u << l->vf);
 	l->page = &l->unused;
 	l->ready = l->kill = l->has_process = l->started = l->stopping = l->muted = false;
@@ -947,8 +971,10 @@ static void finish(struct link *l)
 	allowance_charge(&l->allowance, ALLOWANCE_PROCESS);
 	/* The kernel's VFIO also resets a VF on the last close. */
 	runs = gpu->running == l->vf;
-	if (runs)
+	if (runs) {
+		spent_turn(gpu, -1);
 		gpu->running = -1;
+	}
 	vf_of(l)->renew = true;
 	command_vf_reset(gpu, l->vf);
 	if (runs)
@@ -1062,8 +1088,9 @@ static void *link_thread(void *arg)
 		wait_for_exit(l);
 		set_real_time(l, true);
 		softgpu_lock(gpu);
-		if (!started)
-			wait_again(l, AGAIN_MS * VGPU_MSEC);
+		if (!started || l->greedy)
+			wait_again(l, l->greedy ? SPENT_REST : AGAIN_MS * VGPU_MSEC);
+		l->greedy = false;
 	}
 	close_listener(l);
 	softgpu_unlock(gpu);

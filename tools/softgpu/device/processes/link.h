@@ -69,6 +69,11 @@ void link_overdue(struct link *l);
  * workers that have died while their VFs had no work: a VF with a context has lost it. */
 #define LINKS_ASK (5 * VGPU_SEC)
 void links_ask(struct softgpu *gpu);
+/* Kills VF processes that have taken too much CPU time: see spent.h. */
+void links_look_at_spent(struct softgpu *gpu);
+/* The VF's process, which is not reaped while the lock is held, and the fences that it has counted;
+ * 0: there is none. */
+pid_t link_process(const struct link *l, uint64_t *fences);
 /* The PF has reset the VF: a process that does not answer within 2 s is killed. */
 void link_check(struct link *l);
 /* Accepts the next connection of a client. -EBUSY: there is no process to serve it yet, which then

@@ -158,6 +158,7 @@ void workers_end(struct softgpu *gpu, int index)
 	struct workers *w = gpu->workers;
 	int sockets[WORKER_SOCKETS] = {-1, -1}, pidfd, i;
 
+	spent_ends(gpu, index, SPENT_WORKER);
 	if (w->of[index])
 		worker_take_sockets(w->of[index], sockets);
 	for (i = 0; i < (int)WORKER_SOCKETS; i++)
@@ -215,6 +216,16 @@ uint32_t workers_memory(const struct softgpu *gpu, int index, int fds[2])
 bool workers_is(const struct softgpu *gpu, int index, uint32_t number)
 {
 	return gpu->workers->of[index] && gpu->workers->numbers[index] == number;
+}
+
+pid_t workers_process(const struct softgpu *gpu, int index, uint64_t *fences)
+{
+	const struct worker_client *w = gpu->workers->of[index];
+
+	if (!w)
+		return 0;
+	*fences = atomic_load(&w->shared->fences);
+	return w->pid;
 }
 
 void workers_lend(struct softgpu *gpu, int index, bool on)

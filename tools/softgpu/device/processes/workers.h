@@ -47,6 +47,9 @@ bool workers_order(const struct softgpu *gpu, int vf, struct vf_order *order,
 uint32_t workers_memory(const struct softgpu *gpu, int vf, int fds[2]);
 /* Whether the VF's worker still is the one of that number. */
 bool workers_is(const struct softgpu *gpu, int vf, uint32_t number);
+/* The VF's worker, which is not reaped while the lock is held, and the fences that it has counted;
+ * 0: there is none. */
+pid_t workers_process(const struct softgpu *gpu, int index, uint64_t *fences);
 /* Lends a real-time priority to the VF's worker while it must stop, or takes it back. */
 void workers_lend(struct softgpu *gpu, int index, bool on);
 /* The VF is about to run, so workers_restart() must replace its worker from now on. */

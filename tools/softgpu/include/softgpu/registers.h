@@ -21,6 +21,7 @@ enum { SOFTGPU_VECTOR_FENCE = 0, SOFTGPU_VECTOR_MAILBOX = 1, SOFTGPU_VF_VECTORS 
 #define SOFTGPU_TAKES_CHAINS (1u << 0)
 #define SOFTGPU_SHOWS (1u << 1)	    /* the PF's BAR 2 is a status page */
 #define SOFTGPU_SCHEDULES (1u << 2) /* it schedules its VFs itself, by a plan of turns */
+#define SOFTGPU_COUNTS (1u << 3)    /* it tells what VFs have spent and done */
 
 /* The words of the status page. The first one is odd while the others are being written. */
 enum softgpu_shows {
@@ -96,6 +97,11 @@ enum softgpu_preempt {
  * not end in time */
 #define SOFTGPU_TURN_COUNTS 0x0800u
 #define SOFTGPU_TURN_COUNTS_OF(vf) (SOFTGPU_TURN_COUNTS + 16u * (vf))
+/* Of each VF, 64 bits: nanoseconds of CPU time that its processes and workers have used; and the
+ * fences that its packets have reached, as its process or worker counts them. A read of the first
+ * dword takes all of them at one instant; the others are read as of then. */
+#define SOFTGPU_SPENT 0x0a00u
+#define SOFTGPU_SPENT_WORDS 4u
 #define SOFTGPU_HANG_INFO 0x0420u    /* the last hang: function id [7:0], command [15:8] */
 #define SOFTGPU_FB_OVERLAP 0x0424u   /* VFs whose table entries overlap another entry */
 #define SOFTGPU_DROPPED_CMDS 0x0428u /* commands written while one was in flight */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What VFs take of the host's CPUs, beside the engine: their shares of that may be kept, and
+ * neighbours get less done all the same. The GPU counts it; here it is compared with what a VF may
+ * take.
+ */
+#include "engine_private.h"
+#include "vgpu/clock.h"
+
+/* A VF's processes may take the time that it has the engine, and this part of one CPU. */
+#define BESIDE_PERCENT 35
+/* What can be saved up of that: less than what softgpu lets a process take before it ends it. */
+#define SAVED ((int64_t)(150 * VGPU_MSEC))
+
+static vgpu_nsec on_engine(const struct engine *e, uint32_t i)
+{
+	struct vgpu_vf_view vf;
+
+	vgpu_core_vf_view(e->core, i, &vf);
+	return vf.ledger.run_ns + vf.ledger.donated_ns + vf.ledger.exclusive_ns;
+}
+
+void engine_look_at_spent(struct engine *e)
+{
+	struct engine_spent *s = &e->spent;
+	vgpu_nsec now = vgpu_now(), span = now - s->read_at, had, took;
+	struct vgpu_spent before = s->now;
+	bool above, first = s->read_at == 0;
+	uint32_t i;
+
+	if (!e->ops->device->spent || !e->ops->device->spent(e->driver, &s->now))
+		return;
+	s->read_at = now;
+	for (i = 0; i < e->config.core.max_vfs && e->core; i++) {
+		had = on_engine(e, i);
+		took = s->now.cpu[i] - before.cpu[i];
+		s->left[i] +=
+			(int64_t)(had - s->had[i] + span * BESIDE_PERCENT / 100) - (int64_t)took;
+		s->left[i] = first || s->left[i] > SAVED ? SAVED : s->left[i];
+		s->had[i] = had;
+		above = s->left[i] < 0 || (s->above >> i & 1 && s->left[i] < SAVED);
+		s->left[i] = s->left[i] < 0 ? 0 : s->left[i];
+		if (above == (s->above >> i & 1))
+			continue;
+		s->above ^= 1u << i;
+		engine_record(e, VGPU_REC_CPU, i, above, took, span);
+	}
+}
