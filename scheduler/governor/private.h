@@ -4,12 +4,12 @@
  * (tests/lint checks that):
  *
  *   step.c         turns events into calls; the life of an epoch
- *   claims.c       the policy and its parameters: what is taken, and what is refused
- *   refuse.c       what no firmware can do, as sentences
+ *   claims.c       checks and sets the policy and its parameters
+ *   refuse.c       the reasons for refusing what no firmware can do
  *   virtual.c      the policy divides an epoch, in virtual time
- *   measure.c      what an epoch's counters say: service, sleep, lateness
- *   schedule.c     from what VFs are due to quanta, and whether they are worth writing
- *   dues.c         what VFs are due
+ *   measure.c      derives service, sleep and lateness from an epoch's counters
+ *   schedule.c     turns what VFs are due into quanta, and decides whether to write them
+ *   dues.c         computes what VFs are due
  *   promise.c      bounds
  *   search.c       the quanta with the least error
  */
@@ -29,7 +29,7 @@
 #define NO_STRETCH (UINT64_C(1) << 20)
 #define MOST_STRETCH (NO_STRETCH / 4)
 
-/* The estimate of a VF's lateness is a mean over so many epochs. */
+/* Number of epochs over which a VF's lateness is averaged. */
 #define LATE_GAIN 16
 
 /* Number of epochs in which all VFs must have had a turn even if all stop as late as they may. By
@@ -182,8 +182,8 @@ vgpu_nsec promise_wait(const struct vgpu_governor *g, uint32_t vf);
 void promise_parts(const struct vgpu_governor *g, uint64_t *parts);
 /* Returns a VF's time-out: that in force, or to be. */
 vgpu_nsec promise_stop(const struct vgpu_governor *g, uint32_t vf);
-/* Whether VFs with work may wait for so many epochs that they cannot be told from VFs without: no
- * lag is bounded then. */
+/* Whether VFs with work may wait for so many epochs that they look like VFs without: no lag is
+ * bounded then. */
 bool promise_is_lost(const struct vgpu_governor *g);
 /* Returns the time-outs of all VFs but one (VGPU_NO_VF: of all), and the switches. */
 vgpu_nsec promise_others(const struct vgpu_governor *g, uint32_t vf);

@@ -6,15 +6,15 @@
  *   step.c       turns events into calls
  *   resize.c     carries out changes
  *   swap.c       decides which VFs are swapped where the GPU's memory is too small for all
- *   residency.c  for how long
+ *   residency.c  decides for how long
  *   pieces.c     clears and copies, piece by piece
  *   move.c       moves one partition
  *   homes.c      places in host memory
- *   plan.c       what a change would take
+ *   plan.c       plans a change
  *   partition.c  the partition of a GPU that is set up anew
  *   table.c      the table of extents
  *   table.h
- *   output.c     what a step says
+ *   output.c     the actions of a step
  */
 #ifndef MEMORY_PRIVATE_H
 #define MEMORY_PRIVATE_H
@@ -28,7 +28,7 @@
 
 enum piece_kind {
 	PIECE_NONE = 0,
-	PIECE_SETTLE, /* what an earlier process has begun ends */
+	PIECE_SETTLE, /* waits for a piece that an earlier process began */
 	PIECE_SCRUB,  /* clears the memory of a VF that was reset */
 	PIECE_FREE,   /* clears memory without an owner */
 	PIECE_COPY,
@@ -85,7 +85,7 @@ struct change {
 	vgpu_nsec ask_at; /* when to request the next HOLD with VGPU_KEEP_AWAY */
 };
 
-/* An entry of the GPU's table that is being written; then the move or the change goes on. */
+/* An entry of the GPU's table that is being written; then the move or the change continues. */
 struct placing {
 	bool active;
 	struct vgpu_extent where;
