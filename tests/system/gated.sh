@@ -90,6 +90,13 @@ refused() { # TEXT OPTIONS...
 refused 'weight' --gpu gpu0 --weight 0
 refused 'memory_mib' --gpu gpu0 --memory 257M
 refused 'gpu1' --gpu gpu1
+# Nor is this GPU for VMs, and no scheduler of VMs is told of it; who reads metrics is.
+for format in nova json; do
+	ctl inventory --format $format >"$run/inventory" 2>&1 && fail "VMs are offered a GPU that is for programs: $(cat "$run/inventory")"
+	grep -q 'for programs' "$run/inventory" || fail "vgpuctl inventory: $(cat "$run/inventory")"
+done
+ctl inventory --format prometheus-sd >"$run/inventory" 2>&1
+grep -q "metrics at ''" "$run/inventory" || fail "of metrics, which this vgpud does not serve, vgpuctl says: $(cat "$run/inventory")"
 # A process that nobody gave a VF is turned away at the door, and has no device.
 if VGPUD_GATE=$run/gpu0.door VK_ADD_LAYER_PATH=$VGPUD_LAYERS VK_INSTANCE_LAYERS=VK_LAYER_VGPUD_gate "$load" --seconds 1 2>"$run/stranger.txt"; then
 	fail "a stranger could use the GPU"

@@ -26,6 +26,7 @@ struct report {
 	struct session *s;
 	FILE *to;
 	struct json_object *gpus; /* answers of gpu.capacity */
+	size_t first;		  /* the session's number of the first of them */
 };
 
 static struct json_object *gpu_at(const struct report *r, size_t i)
@@ -143,7 +144,7 @@ static int as_nova_pci(struct report *r)
 					    : "VFs of this GPU are not; use --format nova");
 		return EXIT_FAILED;
 	}
-	code = session_call_gpu(r->s, 0, "vf.list", NULL, &answer);
+	code = session_call_gpu(r->s, r->first, "vf.list", NULL, &answer);
 	if (code != EXIT_OK)
 		return code;
 	fprintf(r->to,
@@ -256,8 +257,9 @@ static const struct {
 	{"prometheus-sd", as_prometheus, false},
 };
 
-/* Asks about all GPUs. Refuses if there is none, or one of them is lost. */
-static int ask(struct report *r)
+/* Asks about all GPUs; only with ALL about those whose VFs no VM gets. Refuses if there is none, or
+ * one of them is lost. */
+static int ask(struct report *r, bool all)
 {
 	struct json_object *answer;
 	int code = EXIT_OK;
@@ -274,6 +276,11 @@ static int ask(struct report *r)
 		code = session_call_gpu(r->s, i, "gpu.capacity", NULL, &answer);
 		if (code != EXIT_OK)
 			return code;
+		if (!all && get_bool(answer, "for_programs")) {
+			json_object_put(answer);
+			continue;
+		}
+		r->first = count(r->gpus) == 0 ? i : r->first;
 		json_object_array_add(r->gpus, answer);
 		if (strcmp(get_text(answer, "state"), "running") != 0) {
 			fprintf(stderr,
@@ -282,6 +289,12 @@ static int ask(struct report *r)
 				get_text(answer, "gpu"));
 			code = EXIT_FAILED;
 		}
+	}
+	if (code == EXIT_OK && count(r->gpus) == 0) {
+		fputs("vgpuctl: all of vgpud's GPUs are for programs (vgpuctl run): there is no "
+		      "inventory for VMs\n",
+		      stderr);
+		code = EXIT_FAILED;
 	}
 	return code;
 }
@@ -343,7 +356,7 @@ static int keep_providers(struct session *s)
 	}
 	code = session_open(s);
 	if (code == EXIT_OK)
-		code = ask(&r);
+		code = ask(&r, false);
 	if (code == EXIT_OK)
 		code = providers_keep(o->placement, o->provider ? o->provider : host_of(&r), r.gpus,
 				      o->check);
@@ -376,7 +389,8 @@ int inventory(struct session *s)
 	}
 	code = session_open(s);
 	if (code == EXIT_OK)
-		code = ask(&r);
+		/* Metrics are of all GPUs. */
+		code = ask(&r, format && formats[i].print == as_prometheus);
 	if (code == EXIT_OK && !format)
 		code = as_text(&r);
 	else if (code == EXIT_OK && (r.to = open_memstream(&text, &size))) {
