@@ -33,7 +33,7 @@ def prepare():
 
 def agree(stopped=(), moving=(), on=hosts):
     """What placement has booked is what vgpud has given, to the unit, on these hosts; servers that are stopped keep their booking, and
-    migrations, which are no servers, have that of the host that is left. vgpuctl audit says the same. Bookings of servers that are
+    migrations, which are no servers, have that of the host that is left. vgpud-openstack audit says the same. Bookings of servers that are
     deleted or moved end some seconds after Nova says that they are."""
     idle = {**{u: "stopped" for u in stopped}, **{u: "orphan" for u in moving}}
     for h in on:
@@ -43,7 +43,7 @@ def agree(stopped=(), moving=(), on=hosts):
         until(120, lambda: f"{h.name}: placement has booked {h.booked()}, vgpud has given {h.given()}", same)
         status, found = h.audit()
         right = {u: idle.get(u, "agrees") for u in h.booked()}
-        want(found == right and status == ("orphan" in right.values()), f"{h.name}: vgpuctl audit: {status} {found}")
+        want(found == right and status == ("orphan" in right.values()), f"{h.name}: vgpud-openstack audit: {status} {found}")
 
 
 def keep(host, server, name):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The fleet as servers.py sees it: Nova's and placement's API, and its two hosts. Bookings and leases are read here once more than
-`vgpuctl audit` reads them, so that the audit is tested, too."""
+`vgpud-openstack audit` reads them, so that the audit is tested, too."""
 import json, os, pathlib, re, subprocess, time, urllib.error, urllib.request
 
 API = "http://10.9.0.1"
@@ -139,7 +139,7 @@ class Host:
     def run(self, *command):
         """Runs a command in the host's namespaces. Returns its exit status and what it printed, its errors last."""
         done = subprocess.run(["nsenter", "-t", self.pid, "--mount", "--uts", "--net", "--pid", *command], capture_output=True, text=True,
-                              env={**os.environ, "OS_TOKEN": "admin"}, stdin=subprocess.DEVNULL)
+                              env={**os.environ, "OS_AUTH_TYPE": "admin_token", "OS_TOKEN": "admin", "OS_ENDPOINT": f"{API}:8778"}, stdin=subprocess.DEVNULL)
         return done.returncode, done.stdout, done.stderr
 
     def must(self, *command):
@@ -191,9 +191,9 @@ class Host:
         return sums((u, (1, vf["params"]["min_ppm"] / 1000, vf["memory_bytes"] / (1 << 20))) for u, _, vf in self.vfs())
 
     def audit(self):
-        """vgpuctl's own comparison: its exit status, and what it found, by server."""
-        status, out, err = self.run("vgpuctl", "-o", "json", "audit", "--placement", f"{API}:8778", "--provider", self.name)
-        want(out, f"{self.name}: vgpuctl audit ends with {status}: {err}")
+        """The agent's own comparison: its exit status, and what it found, by server."""
+        status, out, err = self.run("vgpud-openstack", "audit", "-o", "json", "--provider", self.name)
+        want(out, f"{self.name}: vgpud-openstack audit ends with {status}: {err}")
         return status, {s["uuid"]: s["finding"] for s in json.loads(out)["servers"]}
 
     def metric(self, name, label):

@@ -43,7 +43,7 @@ def gpus():
     for what in ("vgpud", "compute"):
         one.start(what)
     until(180, f"{one.name} to offer nothing of its own", lambda: one.is_up() and not one.totals())
-    one.must("vgpuctl", "inventory", "--placement", f"{API}:8778", "--provider", one.name)
+    one.must("vgpud-openstack", "providers", "--provider", one.name)
     want(one.gpus() == [FIRST, SECOND], f"{one.name} has {one.gpus()}")
     empty[0] = one.left()
     make_flavor("half", resources(400, 48, "_GPU"))

@@ -3,6 +3,7 @@
 # The Ansible role: ansible-lint finds nothing, ansible-playbook reads it, vgpud takes the example's configuration, and the
 # role's provider tasks do what they say on this machine: written once, then left alone, and nova-compute is told only then.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/placement.sh"
 here=$(cd "$(dirname "$0")" && pwd)
 ansible=$(cd "$here/../../tools/packaging/ansible" && pwd)
 for tool in ansible-lint ansible-playbook; do
@@ -65,24 +66,24 @@ sed -i "s/ansible.builtin.service_facts:/ansible.builtin.set_fact: {ansible_fact
 	s/ansible.builtin.systemd:/ansible.builtin.debug:/; s/name: \"{{ item }}\"/msg: \"reloads {{ item }}\"/; /state: reloaded/d" roles/vgpud/handlers/main.yml
 ansible-playbook -i localhost, hook.yml >"$run/hook.txt" 2>&1 || fail "the handlers fail: $(cat "$run/hook.txt")"
 [ "$(grep -o '"msg": "reloads .*"' "$run/hook.txt")" = '"msg": "reloads virtqemud.service"' ] || fail "not the libvirt that runs is reloaded: $(cat "$run/hook.txt")"
-# The bookings' files have what the variables say, and only a change of the credentials asks for a new token. The units and
+# The bookings' files have what the variables say, and only a change of them restarts the agent. The units and
 # packages of systemd's and apt's own are not for a test to change.
 sed -i "s|/etc/vgpud/|$run/etc/|; s/ansible.builtin.\(systemd\|apt\):/ansible.builtin.debug:/; s/^    name: \"{{ item }}\"/    msg: \"starts {{ item }}\"/; \
-	s/^    name: vgpud.*/    msg: \"restarts it\"/; s/^    name:$/    msg:/; /^    enabled: /d; /^    state: /d" roles/vgpud/tasks/bookings.yml
+	s/^    name: vgpud.*/    msg: \"installs it\"/; /^    enabled: /d; /^    state: /d" roles/vgpud/tasks/bookings.yml
 mkdir "$run/etc"
 bookings() { # VARIABLES
 	cat >bookings.yml <<-PLAY
 		- hosts: localhost
 		  connection: local
 		  gather_facts: false
-		  vars: {vgpud_placement_url: "http://c:8778", vgpud_placement_ca: "${ca:-}", vgpud_provider: "gpu7.example", $1}
+		  vars: {vgpud_packages_from_files: [], vgpud_placement_url: "http://c:8778", vgpud_placement_ca: "${ca:-}", vgpud_provider: "gpu7.example", $1}
 		  tasks:
 		    - ansible.builtin.include_tasks: roles/vgpud/tasks/bookings.yml
 		  handlers:
-		    - name: Get a new token
-		      ansible.builtin.copy: {content: "new", dest: "$run/token", mode: "0644"}
+		    - name: Restart the agent for OpenStack
+		      ansible.builtin.copy: {content: "new", dest: "$run/restarts", mode: "0644"}
 	PLAY
-	rm -f "$run/token"
+	rm -f "$run/restarts"
 	ansible-playbook --diff -i localhost, bookings.yml >"$run/bookings.txt" 2>&1
 }
 # shellcheck disable=SC2016
@@ -94,33 +95,31 @@ bookings "$keystone" || fail "the tasks of bookings fail: $(cat "$run/bookings.t
 	fail "$(cat "$run/etc/keystone.env")"
 [ "$(stat -c '%a %u' "$run/etc/keystone.env")" = "600 0" ] || fail "who may read the credentials: $(stat -c '%a %u' "$run/etc/keystone.env")"
 grep -q s3cr "$run/bookings.txt" && fail "Ansible prints the credentials"
-for unit in vgpud-booking-token.timer vgpud-booking.socket; do grep -q "starts $unit" "$run/bookings.txt" || fail "$unit is not started"; done
-[ -e "$run/token" ] || fail "no token is asked for with the new credentials"
+for unit in vgpud-booking.service vgpud-booking.socket; do grep -q "starts $unit" "$run/bookings.txt" || fail "$unit is not started"; done
+[ -e "$run/restarts" ] || fail "the agent does not learn of the new credentials"
 bookings "$keystone" || fail "the tasks of bookings fail"
-[ ! -e "$run/token" ] || fail "a token is asked for, though nothing has changed"
+[ ! -e "$run/restarts" ] || fail "the agent is restarted, though nothing has changed"
 bookings 'vgpud_keystone: {}' && fail "the tasks of bookings succeed without credentials"
 ca=/etc/ssl/cloud.pem bookings "$keystone" || fail "the tasks of bookings fail"
-[ "$(tail -1 "$run/etc/booking.env")" = CURL_CA_BUNDLE=/etc/ssl/cloud.pem ] || fail "$(cat "$run/etc/booking.env")"
+[ "$(tail -1 "$run/etc/booking.env")" = OS_CACERT=/etc/ssl/cloud.pem ] || fail "$(cat "$run/etc/booking.env")"
 # A provider for each GPU, with a token that does not stay.
-/usr/bin/python3 "$here/placement-server.py" "$run" >"$run/placement.log" 2>&1 &
-pids+=($!)
-await 60 test -s "$run/port"
-url=http://127.0.0.1:$(cat "$run/port")
-curl -sS -H "X-Auth-Token: admin" -H "OpenStack-API-Version: placement 1.28" -H "Content-Type: application/json" -d '{"name": "node1"}' "$url/resource_providers" >/dev/null
-sed -i "s|/run/vgpud-placement-token|$run/placement-token|; s/ansible.builtin.apt:/ansible.builtin.debug:/; s/^    name: curl/    msg: curl/; s/^    state: present//" \
+start_placement
+unset OS_AUTH_TYPE OS_TOKEN OS_ENDPOINT
+made node1 >/dev/null
+sed -i "s|/run/vgpud-clouds.yaml|$run/token.yaml|; s/ansible.builtin.apt:/ansible.builtin.debug:/; s/^    name: vgpud-openstack/    msg: it/; s/^    state: present//" \
 	roles/vgpud/tasks/providers.yml
 cat >providers.yml <<PLAY
 - hosts: localhost
   connection: local
   gather_facts: false
-  environment: {VGPUD_SOCKET: "$run/control.sock", PATH: "${vgpuctl%/*}:/usr/bin:/bin"}
-  vars: {vgpud_nova: false, vgpud_placement_url: "$url", vgpud_placement_ca: "", vgpud_placement_token: admin, vgpud_provider: node1}
+  environment: {VGPUD_SOCKET: "$run/control.sock", PATH: "${agent%/*}:${vgpuctl%/*}:/usr/bin:/bin", PYTHONDONTWRITEBYTECODE: "1"}
+  vars: {vgpud_nova: false, vgpud_packages_from_files: [], vgpud_placement_url: "$url", vgpud_placement_ca: "", vgpud_placement_token: admin, vgpud_provider: node1}
   tasks:
     - ansible.builtin.include_tasks: roles/vgpud/tasks/providers.yml
 PLAY
 providers() { # CHANGED
 	ansible-playbook -i localhost, providers.yml >"$run/providers.txt" 2>&1 && grep -q "changed=$1 " "$run/providers.txt" || fail "$(cat "$run/providers.txt" "$run/placement.log")"
-	[ ! -e "$run/placement-token" ] || fail "the token stays on the host"
+	[ ! -e "$run/token.yaml" ] || fail "the token stays on the host"
 }
 providers 1
 providers 0

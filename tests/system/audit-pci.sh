@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# vgpuctl audit on a host whose VFs are PCI devices (fake-xe.sh): a server whose VF vgpud-libvirt has not attached is found, though
+# vgpud-openstack audit on a host whose VFs are PCI devices (fake-xe.sh): a server whose VF vgpud-libvirt has not attached is found, though
 # it has its lease, and one with the memory that its VF always has is not (docs/fleet.md). vgpud gets vgpud-libvirt's reports from
 # this test.
 . "$(dirname "$0")/fake-xe.sh"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/hooks.sh"
+. "$(dirname "$0")/placement.sh"
 fake_xe 41 2 2048
 host=$(named "$VGPUD_LIBVIRT_DIR")
 cat >"$run/vgpud.conf" <<-CONF
@@ -36,7 +37,7 @@ audit() { # CODE FINDINGS: of the servers 1 and 2
 	local r=0 n
 	for n in 1 2; do echo "{\"allocations\": {\"$(uuid $n)\": {\"resources\": {\"CUSTOM_VGPUD_VF\": 1, \"CUSTOM_VGPUD_MEMORY_MB\": 1024}}}}"; done |
 		jq -s . >"$run/placement.json"
-	json audit --placement "$run/placement.json" >"$run/audit.json" 2>"$run/said" || r=$?
+	"$agent" audit -o json --allocations "$run/placement.json" >"$run/audit.json" 2>"$run/said" || r=$?
 	local found
 	found=$(jq -c '[.servers[] | "\(.domain) \(.finding)"] | sort' "$run/audit.json")
 	[ "$r $found" = "$1 $2" ] || fail "want $1 $2; got $r $found: $(cat "$run/said")"
@@ -65,10 +66,10 @@ start_vgpud
 audit 1 '["vm1 agrees","vm2 not-attached"]'
 
 # The log of vgpud-libvirt says why: libvirt's test driver attaches nothing.
-agent=$VGPU_BUILD/tools/libvirt/daemon/vgpud-libvirt
-[ -x "$agent" ] || exit 0
+vgpud_libvirt=$VGPU_BUILD/tools/libvirt/daemon/vgpud-libvirt
+[ -x "$vgpud_libvirt" ] || exit 0
 for n in 1 2; do server $n | sed "s/type='kvm'/type='test'/; s|<devices>|<memory>65536</memory><os><type>hvm</type></os><devices>|"; done |
 	sed '1i <node>' | sed '$a </node>' >"$run/node.xml"
-"$agent" --connect "test://$run/node.xml" --socket "$run/hook.sock" 2>"$run/agent.txt" &
+"$vgpud_libvirt" --connect "test://$run/node.xml" --socket "$run/hook.sock" 2>"$run/agent.txt" &
 pids+=($!)
 await 20 grep -q "vm2: ua-vgpud-vgpu cannot be attached: .*\(support\|evice\)" "$run/agent.txt"

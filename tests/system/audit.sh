@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# vgpuctl audit: each way in which placement's allocations and vgpud's leases can differ is found, and nothing else is
+# vgpud-openstack audit: each way in which placement's allocations and vgpud's leases can differ is found, and nothing else is
 # (docs/fleet.md). The servers get their VFs from the hook; libvirt's own test driver says which of them run.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/hooks.sh"
-agent=$VGPU_BUILD/tools/libvirt/daemon/vgpud-libvirt
-[ -x "$agent" ] || { echo "skipped: built without libvirt"; exit 77; }
+. "$(dirname "$0")/placement.sh"
+vgpud_libvirt=$VGPU_BUILD/tools/libvirt/daemon/vgpud-libvirt
+[ -x "$vgpud_libvirt" ] || { echo "skipped: built without libvirt"; exit 77; }
 start_softgpu --vfs 4
 cat >"$run/vgpud.conf" <<-CONF
 	[daemon]
@@ -33,7 +34,7 @@ provider() { # BOOKINGS...
 mkdir "$run/bin"
 cat >"$run/bin/vgpud-libvirt" <<-WRAPPER
 	#!/bin/sh
-	exec "$agent" --connect "test://$run/node.xml" --socket "$run/hook.sock" "\$@"
+	exec "$vgpud_libvirt" --connect "test://$run/node.xml" --socket "$run/hook.sock" "\$@"
 WRAPPER
 chmod +x "$run/bin/vgpud-libvirt"
 runs() { # N... [stopped N...]: the domains that libvirt runs, and those that it has besides
@@ -48,7 +49,7 @@ runs() { # N... [stopped N...]: the domains that libvirt runs, and those that it
 		echo "</node>"
 	} >"$run/node.xml"
 }
-audit() { PATH=$run/bin:$PATH ctl -o json audit --placement "${1:-$run/placement.json}" >"$run/audit.json" 2>"$run/said"; }
+audit() { PATH=$run/bin:$PATH "$agent" audit -o json --allocations "${1:-$run/placement.json}" >"$run/audit.json" 2>"$run/said"; }
 found() { jq -c '[.servers[] | "\(.domain) \(.finding)"] | sort' "$run/audit.json"; }
 finds() { # CODE FINDINGS
 	local r=0
@@ -103,8 +104,10 @@ echo "[$(provider "$(booking 1 200 24)"), $(provider "$(booking 2 300 16)")]" >"
 finds 0 '["vm1 agrees","vm2 agrees"]'
 echo "[$(provider "$(booking 1 200 24)"), $(provider "$(booking 1 200 24)" "$(booking 2 300 16)")]" >"$run/placement.json"
 finds 1 '["vm1 differs","vm2 agrees"]'
-PATH=$run/bin:$PATH ctl audit --placement "$run/placement.json" >"$run/audit.txt"
+PATH=$run/bin:$PATH "$agent" audit --allocations "$run/placement.json" >"$run/audit.txt"
 grep -q "vm1 *differs *2 VF, 400 permille, 48 MiB *1 VF, 200 permille, 32 MiB" "$run/audit.txt" || fail "$(cat "$run/audit.txt")"
+PATH=$run/bin:$PATH "$agent" audit -o csv --allocations - <"$run/placement.json" | tr -d '\r' >"$run/audit.csv"
+grep -q "^$(uuid 1) vm1,differs,\"2 VF, 400 permille, 48 MiB\",\"1 VF, 200 permille, 32 MiB\"," "$run/audit.csv" || fail "$(cat "$run/audit.csv")"
 
 # Partitions that were made before a VM claimed them, and profiles, are larger than what is booked; less is wrong.
 for more in "partition = equal" $'partition = demand\nplacement = profile'; do
@@ -128,66 +131,68 @@ for wrong in "" "[]" "{" "{\"allocations\": [1]}" "{\"allocations\": {}, \"proje
 	audit; [ $? = 1 ] && grep -q "not what placement answers" "$run/said" || fail "'$wrong': $(cat "$run/said")"
 done
 audit "$run/missing.json"; [ $? = 1 ] && grep -q "missing.json: No such file" "$run/said" || fail "$(cat "$run/said")"
-ctl audit 2>/dev/null; [ $? = 2 ] || fail "audit without --placement: no usage error"
+"$agent" audit --allocations "$run/placement.json" --provider node1 2>/dev/null; [ $? = 2 ] || fail "a file and a provider: no usage error"
+echo '{"allocations": {}}' | "$agent" audit --allocations - >/dev/full 2>"$run/said"; [ $? = 1 ] && grep -q "stdout: No space" "$run/said" || fail "a full disk goes unnoticed: $(cat "$run/said")"
+echo '{"allocations": {}}' | VGPUD_SOCKET=$run/none.sock "$agent" audit --allocations - 2>"$run/said"; [ $? = 3 ] || fail "without vgpud: $(cat "$run/said")"
 
-# By HTTP, with the token in a header and not among the arguments.
+# Placement itself is asked.
+start_placement
+asks() { # WORDS [PROVIDER]: the audit fails with one line that says that, and nobody is found to have booked nothing
+	local r=0
+	PATH=$run/bin:$PATH "$agent" audit -o json --provider "${2:-node1}" >"$run/audit.json" 2>"$run/said" || r=$?
+	[ $r = 1 ] && [ ! -s "$run/audit.json" ] && [ "$(wc -l <"$run/said")" = 1 ] && grep -q "$1" "$run/said" || fail "want '$1': $r $(cat "$run/said" "$run/audit.json")"
+}
+asks "placement has no provider node2: start nova-compute" node2
+node1=$(made node1)
+offer='{"total": 1000, "reserved": 0, "min_unit": 1, "max_unit": 1000, "step_size": 1, "allocation_ratio": 1.0}'
+api PUT resource_classes/CUSTOM_VGPUD_VF
+api PUT resource_classes/CUSTOM_VGPUD_SHARE
+api PUT resource_classes/CUSTOM_VGPUD_MEMORY_MB
+api PUT resource_providers/$node1/inventories "{\"inventories\": {\"CUSTOM_VGPUD_VF\": $offer, \"CUSTOM_VGPUD_SHARE\": $offer, \"CUSTOM_VGPUD_MEMORY_MB\": $offer}, \
+	\"resource_provider_generation\": 0}" >/dev/null
+for booked in "1 200 24" "2 300 16"; do
+	read -r n share mib <<<"$booked"
+	api PUT "allocations/$(uuid "$n")" "{\"allocations\": {\"$node1\": {\"resources\": {\"CUSTOM_VGPUD_VF\": 1, \"CUSTOM_VGPUD_SHARE\": $share, \
+		\"CUSTOM_VGPUD_MEMORY_MB\": $mib}}}, \"project_id\": \"p\", \"user_id\": \"u\", \"consumer_generation\": null}"
+done
+PATH=$run/bin:$PATH "$agent" audit -o json --provider node1 >"$run/audit.json" 2>"$run/said" || fail "$(cat "$run/said")"
+[ "$(found)" = '["vm1 agrees","vm2 agrees"]' ] || fail "$(found)"
+OS_TOKEN=wrong asks "HTTP 401"
+# Whatever comes instead of an answer, the audit fails in one sentence.
+for status in "404 Not Found" "500 Internal Server Error" "302 Found"; do
+	echo "$status" >"$run/status"
+	echo no >"$run/instead"
+	asks "HTTP ${status%% *}"
+done
+rm "$run/status"
+for wrong in "<html>" "" '{"resource_providers": {}' "$(printf '[%.0s' {1..20000})"; do
+	printf '%s' "$wrong" >"$run/instead"
+	asks "not what placement answers"
+done
+{ printf '{"resource_providers": []'; head -c 17000000 /dev/zero | tr '\0' ' '; echo "}"; } >"$run/instead"
+asks "longer than 16777216 bytes"
+# No HTTP at all, an answer that is cut off, and nobody there.
 cat >"$run/serve.py" <<-'PY'
-	import http.server, sys
-	class Placement(http.server.BaseHTTPRequestHandler):
-	    def do_GET(self):
-	        what = self.path[1:]
-	        if what in ("404", "500", "302"):
-	            self.send_response(int(what)); self.send_header("Location", "/placement/resource_providers/x/allocations"); self.end_headers()
-	            return self.wfile.write(b"no")
-	        if what in ("html", "empty"):
-	            self.send_response(200); self.end_headers()
-	            return self.wfile.write(b"<html>" if what == "html" else b"")
-	        if what == "cut":
-	            self.send_response(200); self.send_header("Content-Length", "100"); self.end_headers()
-	            return self.wfile.write(b'{"allocations": {}')
-	        if what == "huge":
-	            self.send_response(200); self.end_headers()
-	            return self.wfile.write(b'{"allocations": {}' + b" " * (17 << 20) + b"}")
-	        if what == "rubbish":
-	            return self.wfile.write(b"\0\1\2 rubbish")
-	        ok = self.path == "/placement/resource_providers/x/allocations" and self.headers["X-Auth-Token"] == "secret" \
-	            and self.headers["OpenStack-API-Version"].startswith("placement 1.")
-	        self.send_response(200 if ok else 401); self.end_headers()
-	        self.wfile.write(open(sys.argv[1], "rb").read() if ok else b"{}")
-	s = http.server.HTTPServer(("127.0.0.1", 0), Placement)
-	print(s.server_port, flush=True)
+	import socketserver, sys
+	class Rubbish(socketserver.BaseRequestHandler):
+	    def handle(self):
+	        self.request.recv(65536)
+	        self.request.sendall(open(sys.argv[1], "rb").read())
+	s = socketserver.TCPServer(("127.0.0.1", 0), Rubbish)
+	print(s.server_address[1], flush=True)
 	s.serve_forever()
 PY
-provider "$(booking 1 200 24)" "$(booking 2 300 16)" >"$run/placement.json"
-/usr/bin/python3 "$run/serve.py" "$run/placement.json" >"$run/port" 2>"$run/serve.txt" &
+printf '\0\1\2 rubbish\r\n\r\n' >"$run/answer"
+/usr/bin/python3 "$run/serve.py" "$run/answer" >"$run/other" 2>"$run/serve.txt" &
 pids+=($!)
-await 10 test -s "$run/port"
-url=http://127.0.0.1:$(cat "$run/port")/placement/resource_providers/x/allocations
-OS_TOKEN=secret audit "$url" || fail "$(cat "$run/said")"
-[ "$(found)" = '["vm1 agrees","vm2 agrees"]' ] || fail "$(found)"
-OS_TOKEN=wrong audit "$url"; [ $? = 1 ] && grep -q 401 "$run/said" || fail "$(cat "$run/said")"
-# The token from a file that somebody renews, of which the first line counts; a wrong one; and none.
-printf 'secret\nX-Auth-Token: wrong\n' >"$run/token"
-OS_TOKEN_FILE=$run/token audit "$url" || fail "$(cat "$run/said")"
-echo wrong >"$run/token"
-OS_TOKEN_FILE=$run/token audit "$url"; [ $? = 1 ] && grep -q 401 "$run/said" || fail "$(cat "$run/said")"
-OS_TOKEN_FILE=$run/none audit "$url"; [ $? = 1 ] && grep -q "OS_TOKEN_FILE: $run/none: No such file" "$run/said" || fail "$(cat "$run/said")"
-# Whatever the server does instead of answering, the audit fails in one sentence, and nobody is found to have booked nothing.
-broken() { # PATH WORDS
-	local r=0
-	OS_TOKEN=secret audit "${url%%/placement*}/$1" || r=$?
-	[ $r = 1 ] && [ ! -s "$run/audit.json" ] && [ "$(wc -l <"$run/said")" = 1 ] && grep -q "$2" "$run/said" || fail "$1: $r $(cat "$run/said" "$run/audit.json")"
-}
-broken 404 "HTTP 404"
-broken 500 "HTTP 500"
-broken 302 "HTTP 302"
-broken html "not what placement answers"
-broken empty "not what placement answers"
-broken cut "transfer closed\|end of response\|outstanding"
-broken huge "longer than 16777216 bytes"
-broken rubbish "HTTP/0.9\|Unsupported\|weird"
-url=http://127.0.0.1:1/
-OS_TOKEN=secret audit "$url"; [ $? = 1 ] && grep -qi "connect" "$run/said" || fail "$(cat "$run/said")"
-for wrong in "http://" "http://127.0.0.1:notaport/"; do
-	audit "$wrong"; [ $? = 1 ] && [ -s "$run/said" ] && [ ! -s "$run/audit.json" ] || fail "$wrong: $(cat "$run/said" "$run/audit.json")"
+await 10 test -s "$run/other"
+export OS_PLACEMENT_CONNECT_RETRIES=0 OS_ENDPOINT
+OS_ENDPOINT=http://127.0.0.1:$(cat "$run/other")
+asks "rubbish\|BadStatusLine\|onnect"
+printf 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"resource_providers": ' >"$run/answer"
+asks "not what placement answers\|IncompleteRead"
+OS_ENDPOINT=http://127.0.0.1:1
+asks "onnect"
+for OS_ENDPOINT in "http://" "http://127.0.0.1:notaport/"; do
+	asks "no credentials\|onnect\|URL\|Failed to parse"
 done

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # A VM starts on the GPU that placement has booked for it, and if that cannot be learned, on one that vgpud chooses
-# (docs/fleet.md). vgpud, the hook and vgpuctl are real; placement is placement-server.py's; systemd's part of an inetd is
-# systemd-socket-activate's.
+# (docs/fleet.md). vgpud, the hook and vgpud-openstack are real; placement and Keystone are placement-server.py's; systemd's part,
+# to pass a socket, is systemd-socket-activate's.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/placement.sh"
 . "$(dirname "$0")/hooks.sh"
 inetd=$(command -v systemd-socket-activate) || { echo "skipped: systemd-socket-activate is missing"; exit 77; }
 conf() { # BOOKING_MS
@@ -37,30 +38,39 @@ for v in 0 1 2 3; do
 		await 10 available $g $v
 	done
 done
-/usr/bin/python3 "$(dirname "$0")/placement-server.py" "$run" >"$run/placement.log" 2>&1 &
-placement=$!
-pids+=($placement)
-await 60 test -s "$run/port"
-echo "placement: $(cat "$run/which")"
-url=http://127.0.0.1:$(cat "$run/port")
-echo admin >"$run/token"
-# Listens at the socket that vgpud asks, with a process for each connection.
+start_placement
+echo s3cret >"$run/password"
+cat >"$run/clouds.yaml" <<-CLOUDS
+	clouds:
+	  booking:
+	    auth: {auth_url: "$url/keystone/v3", username: vgpud, password: s3cret, project_name: service, user_domain_name: Default, project_domain_name: Default}
+CLOUDS
+sed 's/s3cret/forgotten/' "$run/clouds.yaml" >"$run/forgotten.yaml"
+# Listens at the socket that vgpud asks, and passes it to a program with the first connection; or has a process for each (--accept --inetd).
 listen() { # COMMAND...
 	rm -f "$run/booking.sock"
-	"$inetd" --listen="$run/booking.sock" --accept --inetd -E OS_TOKEN_FILE="$run/token" \
-		-E ASAN_OPTIONS -E UBSAN_OPTIONS -E TSAN_OPTIONS "$@" 2>>"$run/asker.txt" &
+	"$inetd" --listen="$run/booking.sock" -E ASAN_OPTIONS -E UBSAN_OPTIONS -E TSAN_OPTIONS -E PYTHONDONTWRITEBYTECODE "$@" 2>>"$run/asker.txt" &
 	listener=$!
 	pids+=($listener)
 	await 20 test -S "$run/booking.sock"
 }
 deaf() { kill "$listener"; wait "$listener" 2>/dev/null; rm -f "$run/booking.sock"; }
-asker=("$vgpuctl" booking --placement "$url" --provider node1)
-
-api() { # METHOD PATH [BODY]
-	curl -sS -X "$1" -H "X-Auth-Token: admin" -H "OpenStack-API-Version: placement 1.28" -H "Content-Type: application/json" ${3:+-d "$3"} "$url/$2"
+asks() { # LINE: what is answered
+	/usr/bin/python3 - "$run/booking.sock" "$1" <<-'PY'
+		import socket, sys
+		s = socket.socket(socket.AF_UNIX)
+		s.settimeout(60)
+		s.connect(sys.argv[1])
+		s.sendall(sys.argv[2].encode() + b"\n")
+		print(s.makefile().readline(), end="")
+	PY
 }
-made() { api POST resource_providers "{\"name\": \"$1\"}" | jq -r .uuid; }
-uuid_of() { api GET "resource_providers?name=$1" | jq -r '.resource_providers[0].uuid'; }
+# start_agent CLOUDS [LINE]: the agent listens, and has been asked that, because it starts with its first connection.
+start_agent() {
+	listen -E OS_CLOUD=booking -E OS_CLIENT_CONFIG_FILE="$1" "$agent" bookings --provider node1
+	asks "${2:-}" >"$run/asked"
+}
+
 # book N PROVIDER=VFS:SHARE:MIB...: vmN books that, in place of what it had.
 book() {
 	local n=$1 generation=null all='{}' p amounts
@@ -115,10 +125,11 @@ ends 1 "$one"
 
 node1=$(made node1) node2=$(made node2)
 for node in node1 node2; do
-	OS_TOKEN="admin" ctl inventory --placement "$url" --provider $node >"$run/kept" 2>&1 || fail "$(cat "$run/kept")"
+	"$agent" providers --provider $node >"$run/kept" 2>&1 || fail "$(cat "$run/kept")"
 done
 gpu0=$(uuid_of node1_vgpud_gpu0) gpu1=$(uuid_of node1_vgpud_gpu1) other0=$(uuid_of node2_vgpud_gpu0)
-listen "${asker[@]}"
+start_agent "$run/clouds.yaml" "../../nothing"
+[ ! -s "$run/asked" ] && grep -q "want a server's UUID, got '../../nothing'" "$run/asker.txt" || fail "$(cat "$run/asked" "$run/asker.txt")"
 
 # The booked GPU, where vgpud would choose another one; a hard reboot asks again.
 book 1 "$gpu1"=1:100:64
@@ -189,6 +200,8 @@ is_on 3 GPU=gpu0
 ends 3 "$pool"
 
 # The booked GPU has no VF left: refused, so that Nova books another host, though the other GPU is free.
+api PUT "resource_providers/$gpu1/inventories" "$(api GET "resource_providers/$gpu1/inventories" |
+	jq -c '.inventories.CUSTOM_VGPUD_VF |= (.total = 16 | .max_unit = 16) | {inventories, resource_provider_generation}')" >/dev/null # more than there are
 for n in 11 12 13 14; do
 	book $n "$gpu1"=1:100:64
 	counts gpu hook $n "$one" prepare
@@ -223,35 +236,70 @@ for status in "404 Not Found" "500 Internal Server Error" "302 Found"; do
 	chooses "HTTP ${status%% *}: no such thing"
 done
 rm "$run/instead" "$run/status"
-echo wrong >"$run/token"
-chooses "HTTP 401"
-printf 'admin\nX-Evil: 1\n' >"$run/token" # one line of it is the token
+counts gpu hook 5 "$one" prepare
+ends 5 "$one"
+# All of this took one token. One that Keystone takes back is renewed; so is one that is about to end, by each question until the agent does.
+logins() { grep -c "POST /keystone" "$run/requests"; }
+: >"$run/requests"
+counts gpu hook 5 "$one" prepare
+ends 5 "$one"
+[ "$(logins)" = 0 ] || fail "a question takes a token of its own: $(cat "$run/requests")"
+touch "$run/revoke"
+counts gpu hook 5 "$one" prepare
+ends 5 "$one"
+[ "$(logins)" = 1 ] || fail "a token that was taken back: $(cat "$run/requests")"
+# Placement is busy for a moment: it is asked again. Keystone is down: the token lasts.
+deaf
+start_agent "$run/clouds.yaml"
+echo 1 >"$run/busy"
+touch "$run/closed"
+counts gpu hook 5 "$one" prepare
+ends 5 "$one"
+# Without a token nothing is learned, and with the wrong password there is none.
+deaf
+start_agent "$run/clouds.yaml"
+chooses "503"
+rm "$run/closed"
+counts gpu hook 5 "$one" prepare
+ends 5 "$one"
+deaf
+start_agent "$run/forgotten.yaml"
+chooses "wrong password"
+# More questions than any host has are refused at once, and those who ask nothing are ended.
+deaf
+start_agent "$run/clouds.yaml"
+/usr/bin/python3 - "$run/booking.sock" "$run/many" <<-'PY' &
+	import socket, sys, time
+	many = [socket.socket(socket.AF_UNIX) for _ in range(64)]
+	for s in many:
+	    s.connect(sys.argv[1])
+	open(sys.argv[2], "w").write("connected")
+	for s in many:
+	    assert s.recv(1) == b""
+PY
+many=$!
+await 20 test -s "$run/many"
+chooses "64 questions are under way: another one is refused"
+wait $many || fail "a connection that asks nothing stays open"
 counts gpu hook 5 "$one" prepare
 ends 5 "$one"
 # An audit that knows of which GPU a server has booked finds one that has got another's, and only that.
 audits() { # CODE FINDING
 	local r=0
-	OS_TOKEN="admin" ctl -o json audit --placement "$url" --provider node1 >"$run/audit.json" 2>"$run/said" || r=$?
+	"$agent" audit -o json --provider node1 >"$run/audit.json" 2>"$run/said" || r=$?
 	[ "$r $(jq -r '.servers[] | select(.domain == "vm5") | .finding' "$run/audit.json")" = "$1 $2" ] || fail "want $1 $2: $r $(jq -c .servers "$run/audit.json") $(cat "$run/said")"
 }
-echo admin >"$run/token"
 sequence 5 "$one" prepare start started || fail "$(cat "$run/said")"
 is_on 5 GPU=gpu1
 audits 0 agrees
 ends 5 "$one"
-echo wrong >"$run/token"
+deaf
 sequence 5 "$one" prepare start started || fail "$(cat "$run/said")"
 is_on 5 GPU=gpu0
 audits 1 elsewhere
 ends 5 "$one"
-OS_TOKEN=wrong ctl audit --placement "$url" --provider node1 2>"$run/said"; [ $? = 1 ] && grep -q "HTTP 401" "$run/said" || fail "$(cat "$run/said")"
-ctl audit --placement "$run/token" --provider node1 2>/dev/null; [ $? = 2 ] || fail "--provider beside a file: no usage error"
-rm "$run/token"
-: >"$run/asker.txt"
-chooses "OS_TOKEN_FILE: $run/token: No such file"
-echo admin >"$run/token"
-counts gpu hook 5 "$one" prepare
-ends 5 "$one"
+OS_TOKEN=wrong "$agent" audit --provider node1 2>"$run/said"; [ $? = 1 ] && grep -q "HTTP 401" "$run/said" || fail "$(cat "$run/said")"
+start_agent "$run/clouds.yaml"
 
 # Placement is slow, at its first answer or at a later one: vgpud waits for booking_ms, and serves others meanwhile.
 waits 1500
@@ -311,7 +359,7 @@ deaf
 
 # Whoever listens there can say what he likes, and vgpud gets on.
 lies() { # ANSWER: a command of the shell
-	listen /bin/bash -c "$1"
+	listen --accept --inetd /bin/bash -c "$1"
 	counts failed hook 9 "$one" prepare
 	ends 9 "$one"
 	deaf
@@ -324,7 +372,7 @@ lies 'read -r; echo "{\"gpus\": {\"gpu0\": {\"VF\": 1}, \"gpu1\": {\"VF\": 1}}}"
 lies 'exit 0'
 grep -q "^<2>forged" "$run/vgpud.log" && fail "a name of placement's has made a line of the log"
 waits 500
-listen /bin/bash -c 'read -r; while sleep 0.1; do printf x; done'
+listen --accept --inetd /bin/bash -c 'read -r; while sleep 0.1; do printf x; done'
 late=$(result late)
 hook 9 "$one" prepare || fail "$(cat "$run/said")"
 [ "$(result late)" = $((late + 1)) ] || fail "who sends byte by byte has more time: $(results)"
@@ -333,7 +381,7 @@ ends 9 "$one"
 waits 5000
 : >"$run/read"
 deaf
-listen /bin/bash -c "read -r; echo >$run/read; read -r"
+listen --accept --inetd /bin/bash -c "read -r; echo >$run/read; read -r"
 "$hook_program" vm9 prepare begin - <<<"$(domain 9 "$one")" 2>/dev/null &
 await 10 test -s "$run/read"
 kill $vgpud_pid

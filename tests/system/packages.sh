@@ -51,7 +51,7 @@ dpkg_as_on_a_host() {
 }
 told() { grep -qx -- "$1" "$run/units.log" || fail "systemd was not told: $1"; }
 state() { within dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null | tr -d ' '; }
-packages="vgpud vgpud-libvirt vgpud-dev softgpu vgpu-cuda"
+packages="vgpud vgpud-libvirt vgpud-openstack vgpud-dev softgpu vgpu-cuda"
 for p in $packages; do [ -z "$(state $p)" ] || { echo "skipped: $p is installed here"; exit 77; }; done
 
 # vgpud-libvirt depends on vgpud and is not configured without it.
@@ -63,7 +63,7 @@ told "try-reload-or-restart virtqemud.service"
 for p in $packages; do [ "$(state $p)" = ii ] || fail "package $p has state $(state $p), want ii"; done
 within vgpud --check-config >"$run/said.log" 2>&1 || fail "vgpud refuses the configuration that the package installs"
 within getent group vgpu >/dev/null || fail "the package made no group vgpu"
-within systemd-analyze verify --man=no vgpud.service vgpud-libvirt.service vgpud-softgpu@soft0.service 2>&1 |
+within systemd-analyze verify --man=no vgpud.service vgpud-libvirt.service vgpud-softgpu@soft0.service vgpud-booking.service vgpud-providers.service 2>&1 |
 	grep vgpud && fail "systemd-analyze verify finds faults in the units"
 for unit in vgpud.service vgpud-libvirt.service; do
 	within systemctl is-enabled --quiet $unit || fail "$unit is not enabled"
@@ -74,6 +74,9 @@ has_hook() { [ "$(readlink "$root$hook")" = /usr/sbin/vgpud-hook ]; }
 has_hook || fail "the hook is not installed where libvirt looks for it"
 echo "<domain type='kvm'><name>x</name></domain>" | within /etc/libvirt/hooks/qemu.d/50-vgpud x prepare begin - || fail "the hook refuses a VM that claims no VF"
 # What the units and the documents refer to is installed, but for the sources (../).
+for unit in vgpud-booking.service vgpud-booking.socket vgpud-providers.timer; do
+	within systemctl is-enabled --quiet $unit && fail "$unit is enabled by default"
+done
 for unit in "$root"/lib/systemd/system/vgpud*; do
 	pages=$(sed -n 's/^Documentation=//p' "$unit")
 	[ -n "$pages" ] || fail "${unit##*/} names no documentation"
@@ -90,7 +93,7 @@ while read -r file link; do
 done < <(grep -oE '\]\([^):#]+' "$docs/README.md" "$docs"/docs/*.md | sed 's/:](/ /')
 [ $n -gt 20 ] || fail "the installed documents have $n links to each other, want more than 20"
 within sh -c 'man -w vgpud.conf >/dev/null 2>&1 || test -e /usr/share/man/man5/vgpud.conf.5.gz' || fail "the manual page vgpud.conf(5) is not installed"
-for program in vgpud vgpuctl vgpud-keeper softgpu vgpu-guest vgpu-sim vgpud-libvirt vgpu-cuda-check; do
+for program in vgpud vgpuctl vgpud-keeper softgpu vgpu-guest vgpu-sim vgpud-libvirt vgpud-openstack vgpu-cuda-check; do
 	within $program --help >/dev/null || fail "$program does not start"
 done
 within test -x /usr/libexec/vgpud/softgpu-worker || fail "softgpu-worker is not installed"

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """placement-server.py DIR: serves OpenStack's placement at 127.0.0.1, on the port that it writes to DIR/port, and says in DIR/which whether it
 is the real one (Debian's python3-placement, on SQLite, without Keystone) or, where that is missing, a stand-in for those of its
-methods that vgpuctl uses, as strict about generations, names and fields as the API reference. In front of either: while DIR/race has a
-number, each GET of a provider's inventories or traits is followed by somebody else's change of that provider, and the number goes down;
-DIR/requests lists what was asked. While they are there, DIR/instead is the answer to everything, with the status in DIR/status, and
-requests whose path begins as DIR/slow says are answered when it is gone."""
-import io, json, os, re, socketserver, sys, threading, time, urllib.parse, uuid, wsgiref.simple_server
+methods that vgpud-openstack uses, as strict about generations, names and fields as the API reference. In front of either: while DIR/race
+has a number, each GET of a provider's inventories or traits is followed by somebody else's change of that provider, and the number goes
+down; as long as DIR/busy has one, requests get 503; DIR/requests lists what was asked. While they are there, DIR/instead is the answer to
+everything, with the status in DIR/status, and requests whose path begins as DIR/slow says are answered when it is gone.
+
+At /keystone/v3 is a stand-in for Keystone: for the password in DIR/password it gives tokens, which are valid as long as DIR/lifetime says
+(s; an hour), or until DIR/revoke is there, which takes all that there are; while DIR/closed is there, it answers 503. The token "admin" is always valid."""
+import datetime, io, json, os, re, socketserver, sys, threading, time, urllib.parse, uuid, wsgiref.simple_server
 
 run = sys.argv[1]
 
@@ -145,11 +148,9 @@ def ask(method, path, body=None):
 
 
 def interfere(path):
-    left = int(open(f"{run}/race").read() or 0) if os.path.exists(f"{run}/race") else 0
     m = re.fullmatch("/resource_providers/([^/]+)/(?:inventories|traits)", path)
-    if not left or not m or ask("GET", f"/resource_providers/{m[1]}")["parent_provider_uuid"] is None:
+    if not m or ask("GET", f"/resource_providers/{m[1]}")["parent_provider_uuid"] is None or not counted_down("race"):
         return
-    open(f"{run}/race", "w").write(str(left - 1))
     ask("PUT", "/traits/CUSTOM_SOMEBODY_ELSES")
     now = ask("GET", f"/resource_providers/{m[1]}/traits")
     # A change that changes nothing does not make the generation greater.
@@ -164,6 +165,41 @@ def text_of(name):
         return None
 
 
+def counted_down(name):
+    """Whether DIR/NAME has a number above 0, which is made smaller."""
+    left = int(text_of(name) or 0)
+    if left:
+        open(f"{run}/{name}", "w").write(str(left - 1))
+    return left > 0
+
+
+tokens = {"admin"}
+
+
+def keystone(env, start):
+    """https://docs.openstack.org/api-ref/identity/v3: a token by password, with a catalog that has placement."""
+    here = f"http://127.0.0.1:{server.server_port}"
+    if os.path.exists(f"{run}/closed"):
+        start("503 Service Unavailable", [])
+        return []
+    if env["REQUEST_METHOD"] == "GET":
+        start("200 OK", [("Content-Type", "application/json")])
+        return [json.dumps({"version": {"id": "v3.14", "status": "stable", "links": [{"rel": "self", "href": f"{here}/keystone/v3/"}]}}).encode()]
+    user = json.loads(env["wsgi.input"].read(int(env["CONTENT_LENGTH"])))["auth"]["identity"]["password"]["user"]
+    if user["password"] != (text_of("password") or "").strip():
+        start("401 Unauthorized", [("Content-Type", "application/json")])
+        return [b'{"error": {"code": 401, "message": "wrong password", "title": "Unauthorized"}}']
+    token = uuid.uuid4().hex
+    tokens.add(token)
+    ends = datetime.datetime.utcnow() + datetime.timedelta(seconds=int(text_of("lifetime") or 3600))
+    endpoint = {"interface": "public", "region": "r", "region_id": "r", "url": here, "id": "e"}
+    body = {"token": {"methods": ["password"], "user": {"name": user["name"], "id": "u", "domain": {"id": "default", "name": "Default"}},
+                      "expires_at": ends.isoformat() + "Z", "issued_at": datetime.datetime.utcnow().isoformat() + "Z", "roles": [],
+                      "catalog": [{"type": "placement", "name": "placement", "id": "p", "endpoints": [endpoint]}]}}
+    start("201 Created", [("Content-Type", "application/json"), ("X-Subject-Token", token)])
+    return [json.dumps(body).encode()]
+
+
 one_at_a_time = threading.Lock()
 
 
@@ -172,6 +208,19 @@ def front(env, start):
         f.write(f"{env['REQUEST_METHOD']} {env['PATH_INFO']}\n")
     while (slow := text_of("slow")) is not None and env["PATH_INFO"].startswith(slow):
         time.sleep(0.02)
+    with one_at_a_time:
+        if os.path.exists(f"{run}/revoke"):
+            os.remove(f"{run}/revoke")
+            tokens.intersection_update({"admin"})
+        if env["PATH_INFO"].startswith("/keystone/v3"):
+            return keystone(env, start)
+        if counted_down("busy"):
+            start("503 Service Unavailable", [])
+            return []
+        if "HTTP_X_AUTH_TOKEN" in env and env["HTTP_X_AUTH_TOKEN"] not in tokens:
+            start("401 Unauthorized", [("Content-Type", "application/json")])
+            return [b'{"errors": [{"status": 401, "detail": "wrong token"}]}']
+        env["HTTP_X_AUTH_TOKEN"] = env.get("HTTP_X_AUTH_TOKEN") and "admin" or ""
     if os.path.exists(f"{run}/instead"):
         start((text_of("status") or "200 OK").strip(), [("Content-Type", "application/json")])
         return [open(f"{run}/instead", "rb").read()]

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# vgpuctl inventory --placement: a resource provider for each GPU, whatever others do to placement meanwhile, and nothing else
-# touched (docs/fleet.md). With Debian's python3-placement the real service answers, else a strict stand-in (placement-server.py).
+# vgpud-openstack providers: a resource provider for each GPU, whatever others do to placement meanwhile, and nothing else touched
+# (docs/fleet.md). With Debian's python3-placement the real service answers, else a strict stand-in (placement-server.py).
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/placement.sh"
 start_softgpu --vfs 4
 conf() { # further GPUs
 	cat >"$run/vgpud.conf" <<-CONF
@@ -24,16 +25,7 @@ policy = qos
 vfs = 2"
 conf render "$second"
 start_vgpud
-/usr/bin/python3 "$(dirname "$0")/placement-server.py" "$run" >"$run/placement.log" 2>&1 &
-pids+=($!)
-await 60 test -s "$run/port"
-echo "placement: $(cat "$run/which")"
-url=http://127.0.0.1:$(cat "$run/port")
-api() { # METHOD PATH [BODY]
-	curl -sS -X "$1" -H "X-Auth-Token: admin" -H "OpenStack-API-Version: placement ${version-1.28}" -H "Content-Type: application/json" ${3:+-d "$3"} "$url/$2"
-}
-made() { api POST resource_providers "{\"name\": \"$1\"${2:+, \"parent_provider_uuid\": \"$2\"}}" | jq -r .uuid; }
-uuid_of() { api GET "resource_providers?name=$1" | jq -r '.resource_providers[0].uuid // empty'; }
+start_placement
 inventories() { api GET "resource_providers/$(uuid_of "$1")/inventories" | jq -cS .inventories; }
 traits() { api GET "resource_providers/$(uuid_of "$1")/traits" | jq -r '.traits - ["HW_CPU_X86_VMX"] | sort | join(" ")'; }
 generation() { api GET "resource_providers/$(uuid_of "$1")/traits" | jq .resource_provider_generation; }
@@ -46,7 +38,7 @@ others() {
 		done
 	done
 }
-keep() { OS_TOKEN=${token-admin} ctl inventory --placement "$url/" --provider node1 "$@" >"$run/kept" 2>"$run/said"; }
+keep() { "$agent" providers --provider node1 "$@" >"$run/kept" 2>"$run/said"; }
 keeps() { keep "$@" || fail "$(cat "$run/kept" "$run/said")"; }
 refuses() { # WORDS [OPTIONS...]: fails with one line that contains WORDS
 	local words=$1 r=0
@@ -151,11 +143,19 @@ api PUT resource_providers/$node1/inventories "{\"inventories\": $(echo "$cpus" 
 refuses "the provider node1 has CUSTOM_VGPUD_SHARE itself"
 grep -E "^(PUT|POST|DELETE)" "$run/requests" && fail "a refused call has changed something"
 # A token that is missing, options that make no sense, and answers that are none of placement's.
-token='' refuses "HTTP 401"
-ctl inventory --provider node1 2>/dev/null; [ $? = 2 ] || fail "inventory --provider without --placement: no usage error"
-for options in "--gpu gpu0" "--format nova" "--output $run/x" "-o json"; do
+OS_TOKEN=wrong refuses "HTTP 401: wrong token"
+OS_CLOUD=none refuses "no credentials for OpenStack, .*Cloud none was not found"
+# What vgpuctl has written is as good as asking it, for whom root alone may ask. What it has not written is refused.
+VGPUD_SOCKET=$run/none.sock keep; [ $? = 3 ] && grep -q "none.sock" "$run/said" || fail "$(cat "$run/said")"
+api PUT "resource_providers/$node1/inventories" "{\"inventories\": $cpus, \"resource_provider_generation\": $(generation node1)}" >/dev/null
+ctl inventory --format json --output "$run/inventory.json"
+VGPUD_SOCKET=$run/none.sock keeps --inventory "$run/inventory.json" --check
+for nonsense in "" 7 null "{}" '{"host": "h", "gpus": [{"gpu": "gpu0"}]}' '{"host": "h", "gpus": [null]}'; do
+	refuses "not what 'vgpuctl inventory --format json' of this version prints" --inventory <(echo "$nonsense")
+done
+for options in "--gpu gpu0" "--host=-oProxyCommand=true" "--inventory x --host y" "--placement"; do
 	# shellcheck disable=SC2086
-	keep $options; [ $? = 2 ] || fail "inventory --placement $options: no usage error"
+	keep $options; [ $? = 2 ] || fail "providers $options: no usage error"
 done
 for nonsense in "" "[]" "7" "null" "{" '{"resource_providers": 5}' '{"resource_providers": [null]}' '{"resource_providers": [{}]}' \
 	'{"resource_providers": [{"uuid": 7, "name": "node1"}]}' '{"resource_providers": [{"uuid": "u", "name": "node1"}], "inventories": [null]}' \
@@ -165,6 +165,7 @@ for nonsense in "" "[]" "7" "null" "{" '{"resource_providers": 5}' '{"resource_p
 	r=0
 	keep || r=$?
 	[ $r = 1 ] || [ $r = 0 ] || fail "'$nonsense': $r $(cat "$run/said")"
+	grep -q Traceback "$run/said" && fail "'$nonsense': $(cat "$run/said")"
 done
 echo "[]" >"$run/instead"
 refuses "not what placement answers"
@@ -173,14 +174,14 @@ rm "$run/instead"
 # The scheduler's question: a group of a flavor gets all of one GPU, and a flavor's pool chooses which. Only the real placement
 # answers it.
 [ "$(cat "$run/which")" = real ] || exit 0
-api PUT resource_providers/$node1/inventories "{\"inventories\": $cpus, \"resource_provider_generation\": $(generation node1)}" >/dev/null
 kill $vgpud_pid; wait $vgpud_pid
 conf render "$second"
 start_vgpud
 reserve '.inventories.CUSTOM_VGPUD_VF.reserved = 0'
 keeps
+unit=$(inventories node1_vgpud_gpu0 | jq .CUSTOM_VGPUD_MEMORY_MB.step_size)
 candidates() { # SHARE [MORE]: the providers of the candidates
-	version=1.34 api GET "allocation_candidates?resources1=CUSTOM_VGPUD_VF:1,CUSTOM_VGPUD_SHARE:$1,CUSTOM_VGPUD_MEMORY_MB:64${2:-}" |
+	version=1.34 api GET "allocation_candidates?resources1=CUSTOM_VGPUD_VF:1,CUSTOM_VGPUD_SHARE:$1,CUSTOM_VGPUD_MEMORY_MB:$unit${2:-}" |
 		jq -r '.allocation_requests[].allocations | to_entries[] | select(.value.resources | keys == ["CUSTOM_VGPUD_MEMORY_MB", "CUSTOM_VGPUD_SHARE", "CUSTOM_VGPUD_VF"]) | .key' | sort
 }
 [ "$(candidates 100)" = "$(printf '%s\n' "$(uuid_of node1_vgpud_gpu0)" "$(uuid_of node1_vgpud_gpu1)" | sort)" ] || fail "$(candidates 100)"

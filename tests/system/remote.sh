@@ -127,7 +127,8 @@ cat >"$run/there/vgpud-libvirt" <<-AGENT
 	[ "\$*" = list ] && echo "8a1f0b3c-0000-4000-8000-000000000001 running web"
 AGENT
 echo '{"allocations": {"8a1f0b3c-0000-4000-8000-000000000001": {"resources": {"CUSTOM_VGPUD_VF": 1}}}}' >"$run/placement.json"
-there -o json audit --placement "$run/placement.json" >"$run/audit.json"; [ $? = 1 ] || fail "$(cat "$run/said")"
+PYTHONDONTWRITEBYTECODE=1 PATH=$run/bin:${vgpuctl%/*}:$PATH "$VGPU_BUILD/tools/openstack/vgpud-openstack" audit -o json --host user@there \
+	--allocations "$run/placement.json" >"$run/audit.json" 2>"$run/said"; [ $? = 1 ] || fail "$(cat "$run/said")"
 [ "$(jq -c '[.servers[] | "\(.domain) \(.finding)"]' "$run/audit.json")" = '["web without-gpu"]' ] || fail "$(cat "$run/audit.json")"
 # A host that is not reached, and one that would be an option of ssh.
 PATH=$run/bin:$PATH "$vgpuctl" --host nowhere gpu list 2>"$run/said"; [ $? = 3 ] || fail "$(cat "$run/said")"

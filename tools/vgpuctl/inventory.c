@@ -13,13 +13,11 @@
 
 #include "answer.h"
 #include "offer.h"
-#include "providers.h"
 #include "table.h"
 #include "vgpu/file.h"
 
 #define MIB (1 << 20)
 #define LONGEST_FILE MIB
-/* Where vgpud serves metrics in its documents and its example of a configuration. */
 
 /* What is written, and about what. */
 struct report {
@@ -89,25 +87,25 @@ static void print_traits(const struct report *r)
 /* Prints Nova's provider configuration (schema 1.0). VFS: whether the provider has the VFs, too. */
 static void print_provider(const struct report *r, const char *by, const char *id, bool vfs)
 {
-	struct offer_class host[BOOKED] = {{0}}, gpu[BOOKED];
+	struct offer_class host[OFFER_CLASSES] = {{0}}, gpu[OFFER_CLASSES];
 	int64_t any = 0;
 	size_t i;
 	int c;
 
 	for (i = 0; i < count(r->gpus); i++) {
 		offer_classes(gpu_at(r, i), gpu);
-		for (c = 0; c < BOOKED; c++)
+		for (c = 0; c < OFFER_CLASSES; c++)
 			add(&host[c], &gpu[c]);
 	}
 	fprintf(r->to,
 		"meta:\n  schema_version: '1.0'\nproviders:\n  - identification:\n      %s: '%s'\n",
 		by, id);
-	for (c = vfs ? BOOKED_VFS : BOOKED_SHARE; c < BOOKED; c++)
+	for (c = vfs ? OFFER_VFS : OFFER_SHARE; c < OFFER_CLASSES; c++)
 		any += host[c].total;
 	if (any > 0) /* nova-compute does not start with an empty list */
 		fputs("    inventories:\n      additional:\n", r->to);
-	for (c = vfs ? BOOKED_VFS : BOOKED_SHARE; c < BOOKED; c++)
-		print_class(r->to, placement_classes[c], &host[c]);
+	for (c = vfs ? OFFER_VFS : OFFER_SHARE; c < OFFER_CLASSES; c++)
+		print_class(r->to, offer_names[c], &host[c]);
 	fputs("    traits:\n      additional:\n        - " OFFER_PREFIX "\n", r->to);
 	print_traits(r);
 }
@@ -169,10 +167,41 @@ static int as_nova_pci(struct report *r)
 	return EXIT_OK;
 }
 
+/* Adds to a GPU's answer what it offers in the words of placement, for vgpud-openstack. */
+static void add_offer(struct json_object *gpu)
+{
+	struct json_object *all = json_object_new_object(), *traits = json_object_new_array(), *one;
+	struct offer_class classes[OFFER_CLASSES];
+	char text[OFFER_TRAIT_SIZE];
+	int c, i;
+
+	offer_classes(gpu, classes);
+	for (c = 0; c < OFFER_CLASSES; c++) {
+		if (classes[c].total <= 0)
+			continue;
+		snprintf(text, sizeof(text), OFFER_PREFIX "_%s", offer_names[c]);
+		one = json_object_new_object();
+		json_object_object_add(one, "total", json_object_new_int64(classes[c].total));
+		json_object_object_add(one, "min_unit", json_object_new_int64(classes[c].least));
+		json_object_object_add(one, "max_unit", json_object_new_int64(classes[c].most));
+		json_object_object_add(one, "step_size", json_object_new_int64(classes[c].step));
+		json_object_object_add(all, text, one);
+	}
+	json_object_array_add(traits, json_object_new_string(OFFER_PREFIX));
+	for (i = 0; i < OFFER_TRAITS; i++)
+		if (offer_trait(gpu, i, text))
+			json_object_array_add(traits, json_object_new_string(text));
+	json_object_object_add(gpu, "inventories", all);
+	json_object_object_add(gpu, "traits", traits);
+}
+
 static int as_json(struct report *r)
 {
 	struct json_object *o = json_object_new_object();
+	size_t i;
 
+	for (i = 0; i < count(r->gpus); i++)
+		add_offer(gpu_at(r, i));
 	json_object_object_add(o, "host", json_object_new_string(host_of(r)));
 	json_object_object_add(o, "gpus", json_object_get(r->gpus));
 	fprintf(r->to, "%s\n", json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY));
@@ -341,29 +370,6 @@ static int put_out(const struct options *o, const char *text, size_t size)
 	return r < 0 ? EXIT_FAILED : EXIT_OK;
 }
 
-/* Keeps the GPUs' providers at placement. All GPUs must be known, or some would be taken for gone.
- */
-static int keep_providers(struct session *s)
-{
-	const struct options *o = s->options;
-	struct report r = {.s = s};
-	int code;
-
-	if (o->gpu || o->format || o->output || o->json) {
-		fprintf(stderr, "vgpuctl: inventory --placement covers all GPUs and writes no "
-				"file: leave out --gpu, --format, --output and -o\n");
-		return EXIT_USAGE;
-	}
-	code = session_open(s);
-	if (code == EXIT_OK)
-		code = ask(&r, false);
-	if (code == EXIT_OK)
-		code = providers_keep(o->placement, o->provider ? o->provider : host_of(&r), r.gpus,
-				      o->check);
-	json_object_put(r.gpus);
-	return code;
-}
-
 int inventory(struct session *s)
 {
 	const struct options *o = s->options;
@@ -376,15 +382,12 @@ int inventory(struct session *s)
 
 	for (i = 0; format && i < n && strcmp(formats[i].name, format) != 0; i++)
 		;
-	if (o->placement)
-		return keep_providers(s);
 	stray = o->provider && !(format && i < n && formats[i].provider);
 	if (i == n || (o->check && !(o->output && format)) || (o->output && !format) || stray) {
 		fprintf(stderr, "vgpuctl: inventory: want %s\n",
 			i == n	? "--format nova, nova-pci, json or prometheus-sd"
-			: stray ? "--placement or --format nova-pci beside --provider"
-				: "--format beside --output, and both, or --placement, "
-				  "beside --check");
+			: stray ? "--format nova-pci beside --provider"
+				: "--format beside --output, and both beside --check");
 		return EXIT_USAGE;
 	}
 	code = session_open(s);

@@ -5,10 +5,9 @@
 
 #include "session.h"
 
-/* Keeps the providers at the placement of --placement (providers.h). Else prints the inventory in
- * the format of --format, or writes it to --output, whole or not at all; with --check only says
- * whether that file is what would be written. Connects. Returns an exit code: EXIT_FAILED, too, if
- * --check finds a difference. */
+/* Prints the inventory in the format of --format, or writes it to --output, whole or not at all;
+ * with --check only says whether that file is what would be written. Connects. Returns an exit
+ * code: EXIT_FAILED, too, if --check finds a difference. */
 int inventory(struct session *s);
 
 #endif

@@ -7,8 +7,6 @@
 
 #include "answer.h"
 #include "arguments.h"
-#include "audit.h"
-#include "booking.h"
 #include "commands.h"
 #include "complete.h"
 #include "doctor.h"
@@ -192,8 +190,6 @@ static int with_vgpud(const struct options *o, const struct command *c, char *co
 		r = dmon(&s);
 	else if (strcmp(c->noun, "events") == 0)
 		r = events(&s);
-	else if (strcmp(c->noun, "audit") == 0)
-		r = audit(&s);
 	else if (strcmp(c->noun, "inventory") == 0)
 		r = inventory(&s);
 	else if (strcmp(c->noun, "verify") == 0)
@@ -242,8 +238,6 @@ static int without_vgpud(const struct options *o, const struct command *c, char 
 		return validate(words[0], o->host, o->json);
 	if (strcmp(c->noun, "vm") == 0 && words[0] && words[1])
 		return domain_run(o->words); /* the program's name takes the place of the noun */
-	if (strcmp(c->noun, "booking") == 0 && !words[0])
-		return booking(o);
 	if (strcmp(c->noun, "complete") == 0)
 		return complete(o, words);
 	fprintf(stderr, "vgpuctl: %s%s%s: want %s\n", c->noun, c->verb ? " " : "",
@@ -299,8 +293,7 @@ int main(int argc, char **argv)
 	}
 	table_csv = o.csv;
 	if (o.csv && !(c->takes & TAKES_CSV)) {
-		fputs("vgpuctl: -o csv is for gpu list, vf list, vm list, dmon, inventory and "
-		      "audit\n",
+		fputs("vgpuctl: -o csv is for gpu list, vf list, vm list, dmon and inventory\n",
 		      stderr);
 		return EXIT_USAGE;
 	}

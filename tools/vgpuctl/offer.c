@@ -9,22 +9,24 @@
 
 #define MIB (1 << 20)
 
+const char *const offer_names[OFFER_CLASSES] = {"VF", "SHARE", "MEMORY_MB"};
+
 static int64_t mib(struct json_object *memory, const char *key)
 {
 	return get_int(memory, key) / MIB;
 }
 
-void offer_classes(struct json_object *gpu, struct offer_class out[BOOKED])
+void offer_classes(struct json_object *gpu, struct offer_class out[OFFER_CLASSES])
 {
 	struct json_object *shares = get(gpu, "shares"), *memory = get(gpu, "memory");
 	int64_t vfs = get_int(gpu, "vfs"), unit = mib(memory, "unit_bytes");
 
 	unit = unit ? unit : 1;
-	out[BOOKED_VFS] = (struct offer_class){vfs, 1, vfs, 1};
-	out[BOOKED_SHARE] = (struct offer_class){get_int(shares, "total"), get_int(shares, "least"),
-						 get_int(shares, "most"), 1};
-	out[BOOKED_MEMORY] = (struct offer_class){mib(memory, "total_bytes"), unit,
-						  mib(memory, "most_bytes"), unit};
+	out[OFFER_VFS] = (struct offer_class){vfs, 1, vfs, 1};
+	out[OFFER_SHARE] = (struct offer_class){get_int(shares, "total"), get_int(shares, "least"),
+						get_int(shares, "most"), 1};
+	out[OFFER_MEMORY] = (struct offer_class){mib(memory, "total_bytes"), unit,
+						 mib(memory, "most_bytes"), unit};
 }
 
 bool offer_trait(struct json_object *gpu, int i, char out[OFFER_TRAIT_SIZE])

@@ -7,11 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "placement.h"
-
 #define OFFER_PREFIX "CUSTOM_VGPUD"
 #define OFFER_TRAIT_SIZE 256
 #define OFFER_TRAITS 3
+
+/* What CUSTOM_VGPUD_ resources are counted of: placement's and vgpud's. */
+enum { OFFER_VFS, OFFER_SHARE, OFFER_MEMORY, OFFER_CLASSES };
+extern const char *const offer_names[OFFER_CLASSES];
 
 /* What one resource class has: the total, and the least, the most and the unit of what one VM can
  * book. A total of 0: the class is not offered. */
@@ -19,8 +21,7 @@ struct offer_class {
 	int64_t total, least, most, step;
 };
 
-/* Fills in the classes of placement_classes, in their order. */
-void offer_classes(struct json_object *gpu, struct offer_class out[BOOKED]);
+void offer_classes(struct json_object *gpu, struct offer_class out[OFFER_CLASSES]);
 
 /* Writes the GPU's trait number I, 0 to OFFER_TRAITS - 1: its policy, its pool or its model.
  * Returns false if it has none. Each GPU has the trait OFFER_PREFIX besides. */

@@ -59,12 +59,9 @@ static const struct row {
 	{"format", 0, "FORMAT", TEXT, AT(format), 0, 0, TAKES_INVENTORY,
 	 "nova (provider.yaml), nova-pci, json or prometheus-sd"},
 	{"check", 0, NULL, FLAG, AT(check), 0, 0, TAKES_INVENTORY,
-	 "with --output or --placement: change nothing, and fail if something is out of date"},
-	{"provider", 0, "PROVIDER", TEXT, AT(provider), 0, 0, TAKES_PROVIDER,
-	 "with --placement or --format nova-pci: the host's resource provider (its host name)"},
-	{"placement", 0, "FILE|URL", TEXT, AT(placement), 0, 0, TAKES_PLACEMENT,
-	 "inventory: keep a provider for each GPU at this placement; audit: its allocations, a "
-	 "URL or a file; booking: ask this placement (all: with $OS_TOKEN or $OS_TOKEN_FILE)"},
+	 "with --output: change nothing, and fail if the file is out of date"},
+	{"provider", 0, "PROVIDER", TEXT, AT(provider), 0, 0, TAKES_INVENTORY,
+	 "with --format nova-pci: the host's resource provider (its host name)"},
 	{"force", 0, NULL, FLAG, AT(force), 0, 0, TAKES_FORCE,
 	 "memory set: reset the VF if a guest uses it, which loses its work; policy set and config "
 	 "reload: even if VMs lose what they claim"},

@@ -23,19 +23,17 @@ enum {
 	TAKES_FORCE = 1 << 11,
 	TAKES_SORT = 1 << 12,
 	TAKES_SAVE = 1 << 13,	   /* --save, --reason */
-	TAKES_INVENTORY = 1 << 14, /* --format, --check */
-	TAKES_PLACEMENT = 1 << 15,
-	TAKES_VERIFY = 1 << 16, /* --seconds, --busy, --change */
+	TAKES_INVENTORY = 1 << 14, /* --format, --check, --provider */
+	TAKES_VERIFY = 1 << 16,	   /* --seconds, --busy, --change */
 	TAKES_HOST = 1 << 17,
 	TAKES_SOCKET = 1 << 18,
-	TAKES_PROVIDER = 1 << 19,
 	TAKES_CSV = 1 << 20,   /* -o csv */
 	TAKES_CLAIM = 1 << 21, /* --weight, --memory */
 };
 
 struct options {
-	const char *socket, *gpu, *svg, *html, *output, *since, *sort, *reason, *format, *placement,
-		*provider, *busy, *change, *host, *weight, *memory;
+	const char *socket, *gpu, *svg, *html, *output, *since, *sort, *reason, *format, *provider,
+		*busy, *change, *host, *weight, *memory;
 	bool json, csv, force, save, check, watch, follow, help, version;
 	int64_t ms, limit, count, seconds;
 	double interval;

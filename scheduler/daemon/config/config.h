@@ -69,7 +69,7 @@ struct config {
 	char leases[160]; /* path of the file that they are saved in */
 	char live[160];	  /* path of the file that live changes are kept in */
 	int64_t lease_s, incoming_s, booking_ms;
-	char bookings[108];   /* socket of 'vgpuctl booking'; "": none */
+	char bookings[108];   /* socket of vgpud-openstack; "": none */
 	char metrics[128];    /* address that serves them; "": none */
 	char group[32];	      /* whose members may read */
 	char policy_dir[160]; /* of plug-ins; "": none are loaded */

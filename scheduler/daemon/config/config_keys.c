@@ -32,7 +32,7 @@ const struct config_key config_keys[] = {
 	 "it is scheduled anyway"},
 	{DAEMON, LIVE, "bookings", TEXT, AT(config, bookings), 0, 0, 0, "", NULL,
 	 "path of the socket that says which GPU OpenStack's placement has booked for a VM "
-	 "(vgpuctl booking): hosts with several GPUs; empty: vgpud chooses the GPU"},
+	 "(vgpud-openstack): hosts with several GPUs; empty: vgpud chooses the GPU"},
 	{DAEMON, LIVE, "booking_ms", INT, AT(config, booking_ms), 10, 5000, 2000, NULL, NULL,
 	 "how long the start of a VM waits for that answer, milliseconds; then vgpud chooses the "
 	 "GPU"},

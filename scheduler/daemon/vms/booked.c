@@ -32,7 +32,7 @@ struct match {
 
 static int no_answer(struct vgpu_error *why)
 {
-	return vgpu_error_set(why, -EPROTO, "the answer is not what 'vgpuctl booking' prints");
+	return vgpu_error_set(why, -EPROTO, "the answer is not what vgpud-openstack sends");
 }
 
 static int32_t gpu_named(const struct control *control, const char *name)

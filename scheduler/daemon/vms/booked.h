@@ -13,7 +13,7 @@
 #define BOOKED_ANY (-1)
 
 /*
- * Reads LINE, the answer of 'vgpuctl booking': {"gpus": {"NAME": {"VF": N, "SHARE": N, "MEMORY_MB":
+ * Reads LINE, the answer of vgpud-openstack: {"gpus": {"NAME": {"VF": N, "SHARE": N, "MEMORY_MB":
  * N}}}. Fills in ON, by the VFs of CLAIM, with indices of GPUs. INCOMING: the claim's VM comes with
  * the state of its VFs. Returns 1; 0 if no GPU is booked; or -errno with the reason in WHY: the
  * line is no such answer (-EPROTO), or the claim does not fit what is booked (-ESRCH). Unless it

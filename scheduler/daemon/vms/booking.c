@@ -99,8 +99,8 @@ static void on_readable(evutil_socket_t fd, short what, void *data)
 		failed(b, REFUSAL_BOOKING_FAILED, "the answer is too long");
 	else if (n == 0 || (n < 0 && n != -EAGAIN))
 		failed(b, REFUSAL_BOOKING_FAILED,
-		       "no answer; its reason is in the log of 'vgpuctl booking' (journalctl -u "
-		       "'vgpud-booking@*')");
+		       "no answer; its reason is in the log of vgpud-openstack (journalctl -u "
+		       "vgpud-booking)");
 	else if (wait_for_more(b) < 0)
 		failed(b, REFUSAL_BOOKING_FAILED, "out of memory");
 }

@@ -2,7 +2,7 @@
 /*
  * Asks which GPU is booked for a VM that starts. Who knows is OpenStack's placement, over a network
  * and with credentials, which vgpud has neither of: behind the socket "bookings" of the
- * configuration, 'vgpuctl booking' asks it. Its answer is no promise: after booking_ms, or if there
+ * configuration, vgpud-openstack asks it. Its answer is no promise: after booking_ms, or if there
  * is none that makes sense, vgpud chooses the GPU itself, as it does without that socket.
  * Control thread, which does not wait.
  */
