@@ -377,6 +377,8 @@ static const struct kind {
 	{"fuse", NULL, attack_fuse},
 	/* keeps filled files of BAR 0 of former connections */
 	{"hoard", attack_hoard, NULL},
+	/* comes again and again, and looks for what others have left, or what they write later */
+	{"successions", attack_successions, NULL},
 	/* reads all registers at once, 256 KiB */
 	{"registers", registers, NULL},
 	/* rings the doorbell, 64 messages at once */

@@ -32,6 +32,7 @@ void attack_dma_out(struct guest *g, uint64_t bytes);
 void attack_holes(struct vfio_device *d);
 void attack_window(struct vfio_device *d);
 void attack_hoard(struct vfio_device *d);
+void attack_successions(struct vfio_device *d);
 void attack_locked(struct guest *g);
 void attack_filled(struct guest *g);
 void attack_huge(struct guest *g);

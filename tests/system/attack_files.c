@@ -292,3 +292,44 @@ void attack_hoard(struct vfio_device *d)
 		attack_goes_on();
 	kept[n++] = fd;
 }
+
+/* Each client looks whether its memory is empty, and whether what it has kept of its predecessor's
+ * shows what it writes; then it leaves its mark on each page. */
+void attack_successions(struct vfio_device *d)
+{
+	static const uint8_t empty[PAGE];
+	static uint8_t *kept;
+	static size_t size;
+	const char *most = getenv("VGPU_SUCCESSIONS");
+	uint64_t mark = attack_rounds + 1, seen = 0;
+	int fd = bar0_file(d);
+	struct stat st;
+	uint8_t *p;
+	size_t at;
+
+	if (fd < 0)
+		return;
+	p = fstat(fd, &st) == 0
+		    ? mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+		    : MAP_FAILED;
+	close(fd);
+	if (p == MAP_FAILED)
+		return;
+	for (at = 0; at < (size_t)st.st_size; at += PAGE) {
+		seen += memcmp(p + at, empty, PAGE) != 0;
+		memcpy(p + at, &mark, sizeof(mark));
+	}
+	for (at = 0; at < size; at += PAGE)
+		seen += memcmp(kept + at, &mark, sizeof(mark)) == 0;
+	if (kept)
+		munmap(kept, size);
+	kept = p;
+	size = (size_t)st.st_size;
+	if (seen > 0) {
+		printf("successions: %llu pages of another client\n", (unsigned long long)seen);
+		exit(4);
+	}
+	attack_goes_on();
+	if (most && attack_rounds >= strtoull(most, NULL, 10))
+		attack_until = 0;
+}
