@@ -178,12 +178,32 @@ static vgpu_nsec rest_needed(struct budget *b)
 	return b->left < 0 ? (vgpu_nsec)-b->left * 100 / b->percent : 0;
 }
 
-static void rest(vgpu_nsec ns)
+/* Answers who asks, if anybody does. With the lock. */
+static void answer_asked(struct vfio_server *s)
 {
-	struct timespec t = {(time_t)(ns / VGPU_SEC), (long)(ns % VGPU_SEC)};
+	vgpu_eventfd_drain(s->wake);
+	if (atomic_exchange(&s->asked, false))
+		s->answer(s->answer_data);
+}
 
-	if (ns > 0)
-		nanosleep(&t, NULL);
+/* The thread serves nobody for so long, but is no thread that does not answer. With the lock, which
+ * it gives up meanwhile. */
+static void rest(struct vfio_server *s, vgpu_nsec ns)
+{
+	struct pollfd wake = {s->wake, POLLIN, 0};
+	vgpu_nsec until = vgpu_now() + ns, now;
+	struct timespec t;
+	int n;
+
+	while (!s->stop && (now = vgpu_now()) < until) {
+		t.tv_sec = (time_t)((until - now) / VGPU_SEC);
+		t.tv_nsec = (long)((until - now) % VGPU_SEC);
+		pthread_mutex_unlock(&s->lock);
+		n = ppoll(&wake, 1, &t, NULL);
+		pthread_mutex_lock(&s->lock);
+		if (n > 0)
+			answer_asked(s);
+	}
 }
 
 static void *server_thread(void *arg)
@@ -191,21 +211,19 @@ static void *server_thread(void *arg)
 	struct vfio_server *s = arg;
 	struct epoll_event events[32];
 	struct vfio_endpoint *e;
-	vgpu_nsec ns;
 	int i, n;
 
 	pthread_mutex_lock(&s->lock);
-	while (!s->stop) {
-		ns = rest_needed(&s->budget);
+	for (;;) {
+		rest(s, rest_needed(&s->budget));
+		if (s->stop)
+			break;
 		pthread_mutex_unlock(&s->lock);
-		rest(ns);
 		n = epoll_wait(s->epoll, events, 32, -1);
 		pthread_mutex_lock(&s->lock);
 		for (i = 0; i < n; i++) {
 			if (!events[i].data.ptr) {
-				vgpu_eventfd_drain(s->wake);
-				if (atomic_exchange(&s->asked, false))
-					s->answer(s->answer_data);
+				answer_asked(s);
 				continue;
 			}
 			/* Look for the endpoint: it may have been removed since epoll_wait

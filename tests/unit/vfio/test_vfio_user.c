@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <linux/sockios.h>
 #include <sys/eventfd.h>
@@ -37,7 +38,8 @@ struct device {
 	uint8_t memory[65536];
 	int memfd;
 	int resets, disconnects;
-	vgpu_nsec cpu; /* what the server's thread had used when it wrote last */
+	vgpu_nsec cpu;	/* what the server's thread had used when it wrote last */
+	vgpu_nsec burn; /* how much of it a write uses */
 	pthread_mutex_t lock;
 };
 static struct device devices[2];
@@ -67,17 +69,25 @@ static void on_read(void *device, uint32_t region, uint64_t offset, void *data, 
 	memcpy(data, d->memory + offset, count);
 }
 
+static vgpu_nsec nsec(const struct timespec *t)
+{
+	return (vgpu_nsec)t->tv_sec * VGPU_SEC + (vgpu_nsec)t->tv_nsec;
+}
+
 static void on_write(void *device, uint32_t region, uint64_t offset, const void *data,
 		     uint32_t count)
 {
 	struct device *d = device;
 	struct timespec t;
+	vgpu_nsec until;
 
 	(void)region;
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	pthread_mutex_lock(&d->lock);
+	for (until = nsec(&t) + d->burn; nsec(&t) < until;)
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	memcpy(d->memory + offset, data, count);
-	d->cpu = (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
+	d->cpu = nsec(&t);
 	pthread_mutex_unlock(&d->lock);
 }
 
@@ -698,6 +708,47 @@ static void flood(void)
 	end();
 }
 
+static void on_asked(void *data)
+{
+	atomic_store((_Atomic bool *)data, true);
+}
+
+/* A thread that rests, because a message has taken long, answers who asks whether it still works:
+ * it has not hung. */
+static void asked_at_rest(void)
+{
+	static _Atomic bool answered;
+	struct {
+		struct vfio_user_header header;
+		struct vfio_user_access access;
+		uint64_t data;
+	} m = {{1, VFIO_USER_REGION_WRITE, sizeof(m), VFIO_USER_NO_REPLY, 0}, {0, 0, 8}, 0};
+	struct timespec pause = {0, VGPU_MSEC};
+	vgpu_nsec until;
+	bool served = false;
+	int fd;
+
+	begin();
+	fd = raw(path[0]);
+	CU_ASSERT_EQUAL(version(fd), 0);
+	devices[0].burn = 200 * VGPU_MSEC;
+	vfio_server_limit(server, 1, 0); /* so it rests for 20 s */
+	until = vgpu_now() + 15 * VGPU_SEC;
+	CU_ASSERT_EQUAL_FATAL(send(fd, &m, sizeof(m), MSG_NOSIGNAL), (ssize_t)sizeof(m));
+	for (; !served && vgpu_now() < until; nanosleep(&pause, NULL)) {
+		pthread_mutex_lock(&devices[0].lock);
+		served = devices[0].cpu > 0;
+		pthread_mutex_unlock(&devices[0].lock);
+	}
+	CU_ASSERT(served);
+	vfio_server_ask(server, on_asked, &answered);
+	for (; !atomic_load(&answered) && vgpu_now() < until; nanosleep(&pause, NULL))
+		;
+	CU_ASSERT(atomic_load(&answered));
+	close(fd);
+	end();
+}
+
 static void on_alarm(int number)
 {
 	(void)number;
@@ -950,6 +1001,7 @@ static const struct test tests[] = {
 	{"what a client wrote last takes effect", last_writes},
 	{"a client that reads nothing blocks no other", does_not_read},
 	{"a flood gets the CPU time that its server may use", flood},
+	{"a server that rests answers who asks", asked_at_rest},
 	{"a signal does not disturb an access", interrupted},
 	{"a region is mapped", mapping},
 	{"the client survives servers that lie", lying_servers},
