@@ -8,10 +8,11 @@ shift 2
 mkdir -p "$work"
 share=$root/usr/share/hashcat
 cp "$root/usr/bin/hashcat" "$share/" || exit 1 # it looks for its files beside itself
+ln -sf "$root"/usr/lib/*-linux-gnu/libnvrtc.so.11.2 "$work/libnvrtc.so" # the name that it looks for
 [ $# != 0 ] || set -- benchmark 0 10 100 300 400 500 900 1000 1400 1700 1800 3000 3200 5600 6000 7400
 # The least work at a time: the GPU is a CPU.
 hashcat() {
-	HOME=$work LD_LIBRARY_PATH=$LIBRARIES timeout "${SUITE_SECONDS:-600}" "$share/hashcat" --backend-ignore-opencl --force -n 1 -u 1 -T 1 \
+	HOME=$work LD_LIBRARY_PATH=$work:$LIBRARIES timeout "${SUITE_SECONDS:-600}" "$share/hashcat" --backend-ignore-opencl --force -n 1 -u 1 -T 1 \
 		--potfile-disable "$@" </dev/null 2>>"$work/log"
 }
 : >"$work/log"

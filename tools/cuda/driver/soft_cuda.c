@@ -53,6 +53,7 @@ static int context;
 static CUresult failed; /* what each call that looks at the stream returns from then on */
 static sigjmp_buf address_is_wrong;
 static __thread bool executes;
+static struct sigaction before[2]; /* what SIGSEGV and SIGBUS did without this driver */
 __thread CUcontext soft_cuda_context;
 
 static void *keep(size_t size)
@@ -79,15 +80,19 @@ static void on_address(int signal)
 {
 	if (executes)
 		siglongjmp(address_is_wrong, 1);
-	sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+	sigaction(signal, &before[signal == SIGBUS], NULL);
 }
 
 static void catch_addresses(void)
 {
 	const struct sigaction catch = {.sa_handler = on_address};
+	static bool catches;
 
-	sigaction(SIGSEGV, &catch, NULL);
-	sigaction(SIGBUS, &catch, NULL);
+	if (catches)
+		return;
+	catches = true;
+	sigaction(SIGSEGV, &catch, &before[0]);
+	sigaction(SIGBUS, &catch, &before[1]);
 }
 
 static void execute(struct work *w)
