@@ -67,6 +67,7 @@
  *   engine/engine_serve.c       answers the control thread's requests
  *   engine/engine_step.c        steps the core and carries out its actions
  *   engine/engine_spent.c       what VFs take of the host's CPUs
+ *   engine/engine_tell.c        what an engine tells beside its core's records
  *   engine/engine_private.h     an engine
  *   engine/gpu_memory.c         steps the memory reducer and carries out its actions
  *   engine/engine_request.h     what crosses between the control thread and an engine
