@@ -17,9 +17,10 @@
  *                   hold across them
  *
  * There are two tests; a set is admitted if it passes one of them. At each period t:
- *   sum over T_j <= t of (C_j + R_j) / T_j + (sum over T_j <= t of A - late + B) / t <= cap
+ *   sum over T_j <= t of (C_j + R_j) / T_j + (sum over T_j <= t of A - late + B) / t <= 1
  * and at each deadline t up to the longest period, and beyond up to where it always holds:
- *   sum over T_j <= t of (floor(t / T_j) * C_j + A) + W * N - late + B <= cap * t
+ *   sum over T_j <= t of (floor(t / T_j) * C_j + A) + W * N - late + B <= t
+ * and in both what budgets and their switches take in the long run is at most the cap,
  * where N, the number of resumed jobs, is limited by how long a server runs before others may
  * interrupt it: for all the time that is spare at each t before the end of its own period. The
  * first test (Baker 1991) also holds for servers that sleep in the middle of a period and are
@@ -79,11 +80,6 @@ static inline vgpu_nsec admission_cost(const struct admission *a, const struct s
 	return s->budget + (1 + s->budget / a->longest) * a->switch_ns;
 }
 
-static inline bool admission_fits(const struct admission *a, uint64_t demand, vgpu_nsec t)
-{
-	return (unsigned __int128)demand * 1000000 <= (unsigned __int128)t * a->cap_ppm;
-}
-
 /* Returns PART / WHOLE in millionths, rounded up. */
 static inline uint64_t admission_ppm(vgpu_nsec part, vgpu_nsec whole)
 {
@@ -120,20 +116,21 @@ static inline bool admission_by_rates(const struct admission *a, const struct se
 				      uint32_t n)
 {
 	vgpu_nsec longest, t, cost;
-	uint64_t sum;
+	uint64_t sum, once;
 	uint32_t j, k;
 
 	for (k = 0; k < n; k++) {
 		t = servers[k].period;
 		longest = admission_longest(servers, n, t);
-		sum = admission_ppm(admission_once(a, servers, n, t), t);
+		once = admission_ppm(admission_once(a, servers, n, t), t);
+		sum = 0;
 		for (j = 0; j < n; j++) {
 			cost = admission_cost(a, &servers[j]) +
 			       (servers[j].period < longest ? a->switch_ns : 0);
 			if (servers[j].period <= t)
 				sum += admission_ppm(cost, servers[j].period);
 		}
-		if (sum > a->cap_ppm)
+		if (sum > a->cap_ppm || sum + once > 1000000)
 			return false;
 	}
 	return true;
@@ -231,7 +228,7 @@ static inline vgpu_nsec admission_horizon(const struct admission *a, struct serv
 	sum += admission_resumed(servers, n);
 	if (sum > a->cap_ppm)
 		return 0;
-	end = admission_once(a, servers, n, longest) * 1000000 / (a->cap_ppm - sum + 1);
+	end = admission_once(a, servers, n, longest) * 1000000 / (1000000 - sum + 1);
 	if (end > ADMISSION_HORIZON * longest)
 		return 0;
 	return end > longest ? end : longest;
@@ -267,9 +264,9 @@ static inline bool admission_by_demand(const struct admission *a, struct server 
 		for (; k < n && servers[k].period <= t; k++)
 			admission_cut(a, servers, k, room);
 		demand = admission_demand(a, servers, k, t);
-		if (!admission_fits(a, demand, t))
+		if (demand > t)
 			return false;
-		has = (vgpu_nsec)((unsigned __int128)t * a->cap_ppm / 1000000) - demand + a->run;
+		has = t - demand + a->run;
 		room = has < room ? has : room;
 		if (k == n && end == VGPU_NEVER && (end = admission_horizon(a, servers, n)) == 0)
 			return false;

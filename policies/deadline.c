@@ -121,7 +121,8 @@ static void changed(struct deadline *d)
 	d->slack = promises_changed(&d->promises, &d->s, &a);
 	n = promises_all(&d->promises, &d->s);
 	reserve = admission_reserve(&a, d->promises.sets, n);
-	d->limit_ppm = d->params[P_RECLAIM] && a.cap_ppm > reserve ? a.cap_ppm - reserve : 0;
+	d->limit_ppm = d->params[P_RECLAIM] && reserve < 1000000 ? 1000000 - reserve : 0;
+	d->limit_ppm = d->limit_ppm < a.cap_ppm ? d->limit_ppm : a.cap_ppm;
 }
 
 /*
