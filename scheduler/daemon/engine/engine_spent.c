@@ -43,6 +43,12 @@ void engine_look_at_spent(struct engine *e)
 		if (above == (s->above >> i & 1))
 			continue;
 		s->above ^= 1u << i;
-		engine_record(e, VGPU_REC_CPU, i, above, took, span);
+		trail_add(&e->records, &(struct vgpu_record){.t = now,
+							     .type = VGPU_REC_CPU,
+							     .code = above,
+							     .vf = i,
+							     .a = took,
+							     .b = span});
+		e->told = true;
 	}
 }
