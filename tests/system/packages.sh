@@ -135,6 +135,7 @@ touch "$root/etc/vgpud/softgpu-soft0.conf" "$root/etc/vgpud/vgpud.conf.d/mine.co
 mkdir -p "$root/run/vgpud" && touch "$root/run/vgpud/leases.json"
 dpkg_as_on_a_host -r $packages || fail "the packages cannot be removed"
 told "stop vgpud-softgpu@\*.service"
+told "stop vgpud-booking.socket vgpud-booking.service vgpud-providers.timer"
 told "stop vgpud-libvirt.service"
 told "stop vgpud.service"
 left=$(within sh -c 'ls -d /usr/sbin/vgpud* /usr/bin/vgpu* /usr/bin/softgpu /usr/libexec/vgpud /lib/systemd/system/vgpud* /usr/lib/*/libcuda.so.1 /usr/lib/*/libnvidia-ml.so.1 /usr/lib/udev/rules.d/60-vgpu* /etc/libvirt/hooks/qemu.d/50-vgpud 2>/dev/null')
