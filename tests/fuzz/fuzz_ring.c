@@ -205,7 +205,7 @@ static void check_word(const uint8_t *part, uint64_t at, uint64_t base)
 		may_be |= w.may[is + i];
 	}
 	HOLDS(may_be == MAY_ANYTHING || (may_be & MAY_FENCE && is_fence(v)) ||
-	      (may_be & MAY_ERROR && v <= SOFTGPU_BAD_MAP) || (may_be & MAY_AWAKE && v <= 1));
+	      (may_be & MAY_ERROR && v <= SOFTGPU_BAD_ADDRESS) || (may_be & MAY_AWAKE && v <= 1));
 }
 
 static void check_part(const uint8_t *part, uint64_t base, uint64_t size)
@@ -414,8 +414,9 @@ static struct worker_ended run(void)
 	device_rest(true);
 	HOLDS(read(w.event_fd, &count, sizeof(count)) == sizeof(count));
 	HOLDS(m.ended.end != WORKER_LOST || device_has_faulted());
-	HOLDS(m.ended.end == WORKER_FAILED ? m.ended.error > 0 && m.ended.error <= SOFTGPU_BAD_MAP
-					   : m.ended.error == 0);
+	HOLDS(m.ended.end == WORKER_FAILED
+		      ? m.ended.error > 0 && m.ended.error <= SOFTGPU_BAD_ADDRESS
+		      : m.ended.error == 0);
 	wptr = atomic_load(&w.shared.wptr);
 	/* A DMA that fails is known when packets behind it have been read, maybe in another run. */
 	HOLDS(m.ended.rptr - from <= wptr - from || m.ended.rptr - from <= n ||

@@ -46,6 +46,11 @@ replays() {
 sed '/vf gpu0/,$d; s/policy = fair/policy = deadline/' "$run/vgpud.conf" >"$run/deadline.conf"
 start_lost "$run/deadline.conf" "cannot run first the VF that is due" ||
 	fail "a policy that firmware cannot carry out was not refused: $(cat "$run/lost.txt")"
+sed '/^device/a gpu_reset = yes' "$run/vgpud.conf" >"$run/reset.conf"
+start_lost "$run/reset.conf" "gpu_reset = yes: vgpud resets the whole GPU only where it switches the VFs" ||
+	fail "gpu_reset was not refused on a GPU that schedules itself: $(cat "$run/lost.txt")"
+"$vgpud" --config "$run/reset.conf" --check-config >"$run/said" 2>&1
+[ $? = 78 ] && grep -q "\[gpu gpu0\]: gpu_reset = yes: " "$run/said" || fail "--check-config of gpu_reset: $(cat "$run/said")"
 start_vgpud
 ctl policy set deadline >"$run/said" 2>&1 && fail "policy deadline was taken"
 grep -q "cannot run first the VF that is due" "$run/said" || fail "policy set: $(cat "$run/said")"

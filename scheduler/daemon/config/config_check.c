@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "engine/engine.h"
 #include "trial.h"
 #include "vfio/pci.h"
 
@@ -29,6 +30,18 @@ static int check_setup(const struct config *config, const struct gpu_config *g,
 		most = g->memory_mib[vf] > g->memory_mib[most] ? vf : most;
 	config_print_place(config, g->memory_mib[most] ? g->vf_at[most] : g->policy_at, errors);
 	fprintf(errors, "[gpu %s]: %s\n", g->name, err.text);
+	return 1;
+}
+
+static int check_resets(const struct config *config, const struct gpu_config *g,
+			const struct vgpu_driver_caps *caps, FILE *errors)
+{
+	const char *why = engine_cannot_reset(caps, g->gpu_reset);
+
+	if (!why)
+		return 0;
+	config_print_place(config, g->policy_at, errors);
+	fprintf(errors, "[gpu %s]: %s\n", g->name, why);
 	return 1;
 }
 
@@ -66,7 +79,9 @@ int config_check_gpus(const struct config *config, struct config_known *known, F
 			continue;
 		if (caps && caps->max_vfs == 0)
 			caps = NULL;
-		wrong += caps ? check_setup(config, g, caps, errors) : 0;
+		wrong += caps ? check_setup(config, g, caps, errors) +
+					 check_resets(config, g, caps, errors)
+			      : 0;
 		wrong += check_policy(config, g, caps, errors);
 	}
 	return wrong;

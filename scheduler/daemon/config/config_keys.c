@@ -80,7 +80,8 @@ const struct config_key config_keys[] = {
 	{GPU, RESTART, "completion", CHOICE, AT(gpu_config, interrupts), 0, 1, 1, NULL, completions,
 	 "how vgpud learns that a command has ended: interrupt or poll"},
 	{GPU, RESTART, "gpu_reset", BOOL, AT(gpu_config, gpu_reset), 0, 1, 0, NULL, NULL,
-	 "reset the whole GPU if the reset of a VF fails; all tenants lose their work"},
+	 "reset the whole GPU if the reset of a VF fails; all tenants lose their work; only for "
+	 "GPUs that vgpud switches"},
 	{GPU, RESTART, "realtime", BOOL, AT(gpu_config, realtime), 0, 1, 1, NULL, NULL,
 	 "run the engine thread with real-time priority (SCHED_FIFO)"},
 	{GPU, RESTART, "spin_us", INT, AT(gpu_config, spin_us), 0, 200, 0, NULL, NULL,

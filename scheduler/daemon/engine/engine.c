@@ -66,10 +66,22 @@ static int find_driver(struct engine *e, struct vgpu_error *err)
 	return e->ops ? 0 : -ENODEV;
 }
 
+const char *engine_cannot_reset(const struct vgpu_driver_caps *caps, bool gpu_reset)
+{
+	if (!(caps->reset_levels & (1u << VGPU_RESET_ENGINE | 1u << VGPU_RESET_VF)))
+		return "the GPU cannot reset a single VF, so that vgpud could not stop one that "
+		       "hangs";
+	if (gpu_reset && caps->kind != VGPU_DRIVER_SWITCHED)
+		return "gpu_reset = yes: vgpud resets the whole GPU only where it switches the VFs "
+		       "itself, and this GPU schedules them: remove gpu_reset";
+	return NULL;
+}
+
 static int open_device(struct engine *e, struct vgpu_error *err)
 {
 	struct epoll_event want = {.events = EPOLLIN};
 	int r = find_driver(e, err);
+	const char *why;
 
 	if (r == 0)
 		r = declare(e, err);
@@ -84,12 +96,11 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 			atomic_store(&e->trouble, engine_why_lost(r));
 		return r;
 	}
-	if (!(e->caps.reset_levels & (1u << VGPU_RESET_ENGINE | 1u << VGPU_RESET_VF))) {
+	why = engine_cannot_reset(&e->caps, e->config.core.gpu_reset);
+	if (why) {
 		e->ops->device->close(e->driver, false);
 		e->driver = NULL;
-		return vgpu_error_set(err, -ENOTSUP,
-				      "the GPU cannot reset a single VF, so that vgpud could not "
-				      "stop one that hangs");
+		return vgpu_error_set(err, -ENOTSUP, "%s", why);
 	}
 	/* Of a GPU whose memory vgpud does not divide, there is nothing in nothing. */
 	e->caps.granule += e->caps.granule == 0;

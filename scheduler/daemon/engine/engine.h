@@ -21,6 +21,10 @@ struct engine;
  */
 int engine_start(struct engine **out, const struct engine_config *config, struct vgpu_error *err);
 
+/* Why vgpud would not take a GPU that can do CAPS, a constant text, if GPU_RESET is configured or
+ * not: it lacks a reset. NULL: it lacks none. Any thread. */
+const char *engine_cannot_reset(const struct vgpu_driver_caps *caps, bool gpu_reset);
+
 /* Lets the world switch in progress end, at most 2 s, stops the thread and frees the engine. The
  * GPU stays as it is then: tenants keep running. */
 void engine_stop(struct engine *engine);
