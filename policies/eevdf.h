@@ -257,6 +257,8 @@ static inline void eevdf_favour_anew(struct eevdf *e, uint32_t index)
 {
 	bool queued = heap_has(&e->ready, index) || heap_has(&e->waiting, index);
 
+	if (e->favour == 0) /* wakes are not noted from now on */
+		e->vfs[index].cadence = (struct cadence){.kept = 0};
 	eevdf_favour(e, &e->vfs[index]);
 	if (!queued)
 		return;

@@ -82,20 +82,17 @@ static inline vgpu_nsec promises_most(struct promises *p, const struct admission
 	}
 }
 
-/* Adds the least period in which the share BUDGET / PERIOD comes to LEAST. */
+/* Adds the least period in which the share BUDGET / PERIOD comes to LEAST, if a share is asked for:
+ * other budgets do not grow with their period. */
 static inline void promises_add_period(struct text *t, enum promises_unit unit, vgpu_nsec budget,
 				       vgpu_nsec period, vgpu_nsec least)
 {
 	unsigned __int128 product = (unsigned __int128)period * least;
 	vgpu_nsec longer = budget ? (vgpu_nsec)((product + budget - 1) / budget) : period;
 
-	if (unit == PROMISES_FRAME)
+	if (unit != PROMISES_SHARE)
 		return;
 	text_add(t, "; for this share the period must be at least ");
-	if (unit == PROMISES_BUDGET) {
-		text_us(t, longer);
-		return;
-	}
 	text_number(t, (longer + VGPU_MSEC - 1) / VGPU_MSEC);
 	text_add(t, " ms");
 }

@@ -339,8 +339,16 @@ static inline vgpu_nsec servers_go_on(struct servers *s, uint32_t index, vgpu_ns
 {
 	const struct cbs *c = &s->cbs[index];
 	int64_t left = c->left - c->cost - (int64_t)charge;
-	vgpu_nsec until;
+	vgpu_nsec until, piece = s->turn.start + c->piece;
 
+	/* Reclaimed time makes the budget last longer than the grant: the piece is not over. */
+	if (left > 0 && end < piece && end < most) {
+		until = servers_least(servers_least(end + (vgpu_nsec)left, piece), most);
+		s->turn.cut = until < end + (vgpu_nsec)left;
+		s->turn.length += until - s->turn.end;
+		s->turn.end = until;
+		return until - end;
+	}
 	s->turn.piece = false;
 	if (left <= 0 || (s->ready.n && s->ready.entries[0].key < c->deadline))
 		return 0;
@@ -368,7 +376,7 @@ static inline vgpu_nsec servers_extend(struct servers *s, uint32_t index, vgpu_n
 		return 0;
 	then.left -= (int64_t)charge + then.cost;
 	if (s->turn.piece && then.left > 0)
-		return servers_go_on(s, index, charge, end, VGPU_NEVER);
+		return servers_go_on(s, index, charge, end, then.deadline);
 	s->turn.piece = false;
 	if (then.left <= servers_crumb(s) && then.deadline <= end)
 		servers_replenish(&then, servers_crumb(s), end);

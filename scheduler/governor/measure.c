@@ -300,8 +300,8 @@ bool measure_close(struct vgpu_governor *g, const vgpu_nsec *active)
 		learn_stretch(g);
 	learn_lateness(g);
 	for (i = 0; i < g->config.max_vfs; i++) {
-		g->vfs[i].before = g->vfs[i].quantum;
 		g->vfs[i].longest = g->in_part ? g->vfs[i].longest : g->vfs[i].quantum;
+		g->vfs[i].before = g->vfs[i].longest;
 	}
 	return true;
 }

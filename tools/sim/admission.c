@@ -416,6 +416,8 @@ static double most_of(const struct admission_options *o, const struct drawn *d, 
 static int try_boundary(const struct admission_options *o, struct drawn *d, bool compare,
 			struct admission_study *out)
 {
+	/* Who always works leaves nothing to reclaim: jobs with pauses, too. */
+	const uint32_t uses = o->reclaim ? 2 * AT_BOUNDARY : AT_BOUNDARY;
 	struct monitor_result result;
 	double least, most = most_of(o, d, &least), at, kept;
 	struct scenario s;
@@ -430,7 +432,7 @@ static int try_boundary(const struct admission_options *o, struct drawn *d, bool
 	if (!run_set(&d->s, o->policy, o->cover, &result))
 		abort(); /* cannot fail: it was admitted at this scale */
 	r = judge(out, o, &d->s, &result);
-	for (k = 0; k < AT_BOUNDARY && r == 0; k++) {
+	for (k = 0; k < uses && r == 0; k++) {
 		scenario_copy(&s, &d->s);
 		make_harder(&s, d, o, k);
 		run_set(&s, o->policy, o->cover, &result);
