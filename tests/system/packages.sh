@@ -109,12 +109,12 @@ echo "# mine" >>"$root/etc/vgpud/vgpud.conf"
 within sh -c 'mkdir -p /var/lib/vgpud && touch /var/lib/vgpud/vf-token'
 for p in $packages; do
 	within sh -c "cd /tmp && dpkg-deb -R ${p}_*.deb new && rm ${p}_*.deb &&
-		sed -i 's/0\.1\.0/0.1.1/' new/DEBIAN/control && dpkg-deb -b new ${p}_new.deb >/dev/null && rm -r new" || fail "$p cannot be rebuilt as version 0.1.1"
+		sed -i '/^Version\|^Depends/s/0\.2\.0/0.2.1/' new/DEBIAN/control && dpkg-deb -b new ${p}_new.deb >/dev/null && rm -r new" || fail "$p cannot be rebuilt as version 0.2.1"
 done
 dpkg_as_on_a_host -R -i /tmp || fail "the packages cannot be upgraded"
 told "restart vgpud.service"
 grep -E "^stop|libvirtd|virtqemud|restart .*socket" "$run/units.log" && fail "an upgrade stops what must go on"
-for p in $packages; do [ "$(within dpkg-query -W -f '${Version}' $p)" = 0.1.1 ] || fail "$p does not have version 0.1.1 after the upgrade"; done
+for p in $packages; do [ "$(within dpkg-query -W -f '${Version}' $p)" = 0.2.1 ] || fail "$p does not have version 0.2.1 after the upgrade"; done
 grep -q "^# mine" "$root/etc/vgpud/vgpud.conf" || fail "the upgrade lost the operator's change of vgpud.conf"
 
 [ ! -L "$root$hook" ] || fail "the upgrade has put back the hook that the operator removed"
@@ -145,3 +145,14 @@ grep -q "^# mine" "$root/etc/vgpud/vgpud.conf" || fail "removing the packages de
 within dpkg -P $packages >"$run/dpkg.log" 2>&1 || fail "the packages cannot be purged"
 left=$(within sh -c 'ls -d /etc/vgpud /var/lib/vgpud* /run/vgpud 2>/dev/null; find /etc/systemd /etc/libvirt /var/lib/systemd /usr/share -name "*vgpu*"')
 [ -z "$left" ] || fail "files are left after the packages were purged: $left"
+
+# From a version that had the agent's units in vgpud: vgpud-openstack is not installed beside it, and takes them over in an upgrade of both.
+within sh -c "cd /tmp && dpkg-deb -R vgpud_new.deb old && sed -i '/^Version/s/0\.2\.1/0.1.0/' old/DEBIAN/control &&
+	dpkg-deb --fsys-tarfile vgpud-openstack_new.deb | tar -C old -x --wildcards '*/vgpud-booking.socket' && dpkg-deb -b old vgpud_old.deb && rm -r old" \
+	>"$run/old.log" 2>&1 || fail "vgpud cannot be rebuilt as version 0.1.0: $(cat "$run/old.log")"
+within dpkg -i /tmp/vgpud_old.deb >"$run/dpkg.log" 2>&1 || fail "vgpud cannot be installed as version 0.1.0"
+within dpkg -i /tmp/vgpud-openstack_new.deb >"$run/dpkg.log" 2>&1 && fail "vgpud-openstack was installed beside vgpud 0.1.0"
+grep -q 'would break vgpud' "$run/dpkg.log" || fail "dpkg does not say why vgpud-openstack is not installed"
+dpkg_as_on_a_host -B -i /tmp/vgpud-openstack_new.deb /tmp/vgpud_new.deb || fail "the packages cannot be upgraded from 0.1.0"
+within dpkg -S vgpud-booking.socket | grep -q ^vgpud-openstack: || fail "vgpud-booking.socket does not belong to vgpud-openstack"
+within dpkg -P vgpud vgpud-openstack >"$run/dpkg.log" 2>&1 || fail "the packages cannot be purged after an upgrade from 0.1.0"
