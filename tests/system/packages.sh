@@ -63,7 +63,7 @@ told "try-reload-or-restart virtqemud.service"
 for p in $packages; do [ "$(state $p)" = ii ] || fail "package $p has state $(state $p), want ii"; done
 within vgpud --check-config >"$run/said.log" 2>&1 || fail "vgpud refuses the configuration that the package installs"
 within getent group vgpu >/dev/null || fail "the package made no group vgpu"
-within systemd-analyze verify --man=no vgpud.service vgpud-libvirt.service vgpud-softgpu@soft0.service vgpud-booking.service vgpud-providers.service 2>&1 |
+within systemd-analyze verify --man=no vgpud.service vgpud-libvirt.service vgpud-softgpu@soft0.service vgpud-booking.{service,socket} vgpud-providers.service 2>&1 |
 	grep vgpud && fail "systemd-analyze verify finds faults in the units"
 for unit in vgpud.service vgpud-libvirt.service; do
 	within systemctl is-enabled --quiet $unit || fail "$unit is not enabled"
