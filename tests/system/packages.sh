@@ -29,13 +29,13 @@ command -v lintian >/dev/null || { echo "skipped: lintian is missing"; exit 77; 
 lintian --allow-root --fail-on error "$run"/debs/*.deb >"$run/lintian.log" 2>&1 || fail "lintian finds errors in the packages"
 within() { chroot "$root" /usr/bin/env PATH=/usr/sbin:/usr/bin:/sbin:/bin SYSTEMD_OFFLINE=1 DEBIAN_FRONTEND=noninteractive "$@"; }
 # dpkg_as_on_a_host ARGS...: dpkg, whose scripts find a running systemd: one that notes in $root/tmp/units what it is told, and that
-# says of every unit that it is active, but for the socket units that earlier packages had.
+# says of every unit that it is active, but for the units that earlier packages had, unless $root/tmp/earlier names them.
 mkdir "$root/tmp/systemd"
 cat >"$root/tmp/systemd/systemctl" <<'SH'
 #!/bin/sh
 for w; do case $w in --*) ;; *) words="${words:+$words }$w" ;; esac; done
 echo "$words" >>/tmp/units
-case $words in is-active*.socket) exit 3 ;; esac
+case $words in is-active*.socket | is-active*.timer) grep -qsx "${words#is-active }" /tmp/earlier || exit 3 ;; esac
 case $words in preset* | is-enabled*) exec /usr/bin/systemctl "$@" ;; esac
 SH
 chmod +x "$root/tmp/systemd/systemctl"
@@ -151,8 +151,20 @@ within sh -c "cd /tmp && dpkg-deb -R vgpud_new.deb old && sed -i '/^Version/s/0\
 	dpkg-deb --fsys-tarfile vgpud-openstack_new.deb | tar -C old -x --wildcards '*/vgpud-booking.socket' && dpkg-deb -b old vgpud_old.deb && rm -r old" \
 	>"$run/old.log" 2>&1 || fail "vgpud cannot be rebuilt as version 0.1.0: $(cat "$run/old.log")"
 within dpkg -i /tmp/vgpud_old.deb >"$run/dpkg.log" 2>&1 || fail "vgpud cannot be installed as version 0.1.0"
+# What the old version knew of its timer, which the operator enabled, and what that left.
+timer=vgpud-booking-token.timer
+printf '[Timer]\nOnActiveSec=0\n[Install]\nWantedBy=timers.target\n' >"$root/lib/systemd/system/$timer"
+within deb-systemd-helper update-state $timer && within systemctl enable $timer 2>/dev/null && rm "$root/lib/systemd/system/$timer" ||
+	fail "the old timer cannot be enabled"
+link=$root/etc/systemd/system/timers.target.wants/$timer
+[ -L "$link" ] || fail "the old timer is not enabled"
+mkdir -p "$root"/run/{private/,}vgpud-booking-token
+echo $timer >"$root/tmp/earlier"
 within dpkg -i /tmp/vgpud-openstack_new.deb >"$run/dpkg.log" 2>&1 && fail "vgpud-openstack was installed beside vgpud 0.1.0"
 grep -q 'would break vgpud' "$run/dpkg.log" || fail "dpkg does not say why vgpud-openstack is not installed"
 dpkg_as_on_a_host -B -i /tmp/vgpud-openstack_new.deb /tmp/vgpud_new.deb || fail "the packages cannot be upgraded from 0.1.0"
+told "stop $timer"
+left=$(cd "$root" && ls -d run/vgpud-booking-token run/private/vgpud-booking-token 2>/dev/null; find etc/systemd var/lib/systemd -name "$timer*")
+[ -z "$left" ] || fail "the upgrade leaves of the old timer: $left"
 within dpkg -S vgpud-booking.socket | grep -q ^vgpud-openstack: || fail "vgpud-booking.socket does not belong to vgpud-openstack"
 within dpkg -P vgpud vgpud-openstack >"$run/dpkg.log" 2>&1 || fail "the packages cannot be purged after an upgrade from 0.1.0"
