@@ -16,15 +16,19 @@ work() { # SECONDS
 }
 was_killed() { grep -q "VF 3: its process takes more CPU time" "$run/softgpu.log"; }
 shown() { ctl events | grep -qE "VF 3 +cpu +above its share"; }
+# One process after the other was ended, with a rest of 10 s between any two.
+rested() { [ $((($(grep -c "VF 3: its process takes more CPU time" "$run/softgpu.log") - 1) * 10)) -le $((SECONDS - began)) ]; }
 counted() { at_least 0 jobs 1; }
 await 30 counted
 before=$(work 5)
 cpu=$(vf 3 cpu_ns)
 becomes burns
+began=$SECONDS
 ends 3
 with=$(work 10)
 becomes none
 was_killed || fail "nobody has ended the process that computes"
+rested || fail "the VF had another process at once"
 await 5 shown
 [ "$(vf 3 cpu_ns)" -gt $((cpu + 100000000)) ] || fail "its CPU time was not counted: $(vf 3 cpu_ns)"
 await 30 is 3 state available

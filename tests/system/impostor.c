@@ -12,7 +12,7 @@
  *   lingers   sends the device descriptors whose close takes a minute, and ends
  *   keeps     leaves a process behind that accepts clients
  *   borrows   makes threads while it must stop, and says if one has a real-time priority
- *   burns     computes in 16 threads
+ *   burns     leaves something in its memory, and computes in 16 threads
  *   late      says that it has stopped, and fails, and has work, all at once, without an end
  *
  * As a worker, from when it has its first run:
@@ -182,11 +182,26 @@ static void *compute(void *arg)
 	return arg;
 }
 
+/* Its memory has to be given back afterwards. */
+static void fill_memory(void)
+{
+	static const char bytes[4096] = "left";
+	struct vf_order order = {.type = 0};
+	struct vgpu_received with;
+
+	while (order.type != VF_ORDER_MEMORY)
+		if (vgpu_socket_receive(VF_CONTROL_FD, &order, sizeof(order), 0, &with) <= 0)
+			_exit(1);
+	if (pwrite(with.fds[0], bytes, sizeof(bytes), 0) < 0)
+		perror("impostor: pwrite");
+}
+
 static void burn(void)
 {
 	pthread_t thread;
 	int i;
 
+	fill_memory();
 	for (i = 0; i < 16; i++)
 		pthread_create(&thread, NULL, compute, NULL);
 }

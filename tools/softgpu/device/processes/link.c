@@ -77,6 +77,7 @@ struct link {
 	bool ready;   /* PAGE is the process's */
 	bool kill;
 	bool greedy; /* the process is killed because it took too much CPU time */
+	vgpu_nsec again_at; /* no process is started before that */
 
 	uint32_t run, context, to_vf, asked; /* serials */
 	bool stopping, boosted;
@@ -1018,6 +1019,14 @@ static void wait_for_exit(struct link *l)
 	vgpu_close(&l->pidfd);
 }
 
+/* For how long no other process may be started. */
+static vgpu_nsec rests(struct link *l)
+{
+	vgpu_nsec late = owes(l), now = vgpu_now();
+
+	return l->again_at > now + late ? l->again_at - now : late;
+}
+
 /* Waits before another process is started. */
 static void wait_again(struct link *l, vgpu_nsec ns)
 {
@@ -1052,6 +1061,8 @@ static void *link_thread(void *arg)
 
 	softgpu_lock(gpu);
 	while (!gpu->quit) {
+		if ((uint32_t)l->vf >= gpu->enabled)
+			l->again_at = 0;
 		if ((uint32_t)l->vf >= gpu->enabled && l->listener >= 0) {
 			close_listener(l);
 			continue;
@@ -1061,7 +1072,7 @@ static void *link_thread(void *arg)
 			pthread_cond_wait(&l->cond, &gpu->lock);
 			continue;
 		}
-		late = owes(l);
+		late = rests(l);
 		if (late > 0) {
 			wait_again(l, late);
 			continue;
@@ -1089,7 +1100,7 @@ static void *link_thread(void *arg)
 		set_real_time(l, true);
 		softgpu_lock(gpu);
 		if (!started || l->greedy)
-			wait_again(l, l->greedy ? SPENT_REST : AGAIN_MS * VGPU_MSEC);
+			l->again_at = vgpu_now() + (l->greedy ? SPENT_REST : AGAIN_MS * VGPU_MSEC);
 		l->greedy = false;
 	}
 	close_listener(l);
