@@ -98,14 +98,18 @@ bool spent_too_much(struct softgpu *gpu, int vf)
 	s->left_had = engine;
 	s->left_at = now;
 	s->left_cpu = s->process_cpu;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	s->left = SAVED; /* all that a process does takes it many times as long */
+#endif
 	if (s->left >= 0)
 		return false;
 	s->left = SAVED;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	return false; /* all that a process does takes it many times as long */
-#else
 	return true;
-#endif
+}
+
+vgpu_nsec spent_owed(const struct softgpu *gpu, int vf)
+{
+	return (vgpu_nsec)(SAVED - gpu->spent[vf].left) * 100 / BESIDE_PERCENT;
 }
 
 uint32_t spent_read(struct softgpu *gpu, uint32_t offset)

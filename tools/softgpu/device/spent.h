@@ -53,6 +53,9 @@ void spent_count(struct softgpu *gpu, int vf);
 void spent_ends(struct softgpu *gpu, int vf, int kind);
 /* Counts, and looks whether the VF's process has taken too much since the last look. */
 bool spent_too_much(struct softgpu *gpu, int vf);
+/* After such a look, when a process has ended: how long the VF has to wait until its next process,
+ * which may be another client's, finds all that can be saved up. */
+vgpu_nsec spent_owed(const struct softgpu *gpu, int vf);
 /* Register of the PF: see SOFTGPU_SPENT. */
 uint32_t spent_read(struct softgpu *gpu, uint32_t offset);
 

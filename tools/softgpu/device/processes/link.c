@@ -76,7 +76,7 @@ struct link {
 	bool leaves;  /* the client had gone when the process was asked last */
 	bool ready;   /* PAGE is the process's */
 	bool kill;
-	bool greedy; /* the process is killed because it took too much CPU time */
+	bool greedy;	    /* the process is killed because it took too much CPU time */
 	vgpu_nsec again_at; /* no process is started before that */
 
 	uint32_t run, context, to_vf, asked; /* serials */
@@ -620,7 +620,8 @@ void links_look_at_spent(struct softgpu *gpu)
 	for (i = 0; i < gpu->enabled; i++) {
 		struct link *l = gpu->vfs[i].link;
 
-		if (!spent_too_much(gpu, (int)i) || !l->started || l->kill)
+		/* What one that is killed has taken is looked at when it has ended. */
+		if (l->kill || !spent_too_much(gpu, (int)i) || !l->started)
 			continue;
 		l->greedy = true;
 		end_for(l, "takes more CPU time than a client can cause");
@@ -942,7 +943,15 @@ static void finish(struct link *l)
 	if (l->started)
 		waitid(P_PIDFD, (id_t)l->pidfd, &info, WEXITED | WNOHANG | WNOWAIT);
 	read_page(l); /* for the last time */
+	if (spent_too_much(gpu, l->vf) && !l->greedy) {
+		l->greedy = true;
+		fprintf(stderr,
+			"<4>softgpu: VF %d: its process took more CPU time than a client can "
+			"cause\n",
+			l->vf);
+	}
 	spent_ends(gpu, l->vf, SPENT_PROCESS);
+	l->again_at = vgpu_now() + spent_owed(gpu, l->vf);
 	gpu->used &= ~(1u << l->vf);
 	l->page = &l->unused;
 	l->ready = l->kill = l->has_process = l->started = l->stopping = l->muted = false;
