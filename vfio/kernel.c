@@ -201,13 +201,14 @@ static int receive_result(int fd, int deadline_ms, int *result)
 	return read(fd, result, sizeof(*result)) == (ssize_t)sizeof(*result) ? 0 : -ECHILD;
 }
 
-/* Closes all descriptors above stderr but one: a write that is late must hold no lock, socket or
- * device of ours, which the next to open it would find in use. */
+/* Closes all descriptors above stderr but one, which becomes standard input: a write that is late
+ * must hold no lock, socket or device of ours, which the next to open it would find in use. All at
+ * once: a process that closes connections may wait for a pipe to learn that its other copies have
+ * gone, and the last copy of a connection is not to be here. */
 static void close_all_but(int kept)
 {
-	if (kept > STDERR_FILENO + 1)
-		close_range(STDERR_FILENO + 1, (unsigned)kept - 1, 0);
-	close_range((unsigned)kept + 1, UINT_MAX, 0);
+	dup2(kept, STDIN_FILENO);
+	close_range(STDERR_FILENO + 1, UINT_MAX, 0);
 }
 
 /*
@@ -231,7 +232,7 @@ int kernel_write_text(int deadline_ms, const char *text, const char *format, ...
 		pid = _Fork();
 		if (pid <= 0) {
 			r = pid < 0 ? -errno : write_text(text, path);
-			_exit(write(ends[1], &r, sizeof(r)) < 0);
+			_exit(write(STDIN_FILENO, &r, sizeof(r)) < 0);
 		}
 		_exit(0);
 	}
