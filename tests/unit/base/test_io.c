@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -359,7 +360,7 @@ static void untrusted_ends(void)
  * the last that has it: the process that closes it waits for that. */
 static void untrusted_ends_last(void)
 {
-	const struct timespec starts = {.tv_nsec = 200000000};
+	const struct timespec moment = {.tv_nsec = 100000000};
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct iovec byte = {(char *)"c", 1};
 	siginfo_t first = {0};
@@ -368,13 +369,14 @@ static void untrusted_ends_last(void)
 	open_pair(SOCK_STREAM);
 	CU_ASSERT_EQUAL(vgpu_socket_send(pair[0], &byte, 1, &fd, 1, 0), 1);
 	started = fork();
-	if (started == 0) {
-		nanosleep(&starts, NULL);
-		_exit(0);
-	}
+	while (started == 0)
+		pause();
 	vgpu_untrusted_close(&pair[1]);
-	CU_ASSERT_EQUAL(waitid(P_ALL, 0, &first, WEXITED), 0);
-	CU_ASSERT_EQUAL(first.si_pid, started);
+	nanosleep(&moment, NULL);
+	CU_ASSERT_EQUAL(waitid(P_ALL, 0, &first, WEXITED | WNOHANG | WNOWAIT), 0);
+	CU_ASSERT_EQUAL(first.si_pid, 0);
+	kill(started, SIGKILL);
+	CU_ASSERT_EQUAL(waitpid(started, NULL, 0), started);
 	CU_ASSERT(had_child());
 	vgpu_untrusted_reap();
 	vgpu_close(&pair[0]);
