@@ -29,15 +29,21 @@
 #define BREATH_NS 1000000L
 /* How far up the owner of a VF is looked for. */
 #define ANCESTORS 64
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5 */
+#endif
 
-/* Returns the VF that the process has, or VGPU_NO_VF; and the generation of which it has it. */
+/* Returns the VF that the process has, or VGPU_NO_VF; and the generation of which it has it. A
+ * parent that was started after its child is another process, which has the number of one that has
+ * ended. */
 static uint32_t vf_of(const struct vgpu_driver *d, uint32_t pid, uint32_t *generation)
 {
+	uint64_t child = UINT64_MAX;
 	struct vgpu_process p;
 	uint32_t i, vf;
 
 	for (i = 0; i < ANCESTORS && pid > 1; i++) {
-		if (vgpu_process_read(pid, &p) < 0)
+		if (vgpu_process_read(pid, &p) < 0 || p.started > child)
 			break;
 		for (vf = 0; vf < d->n_vfs; vf++) {
 			*generation = atomic_load(&d->seats[vf].page->generation);
@@ -46,6 +52,7 @@ static uint32_t vf_of(const struct vgpu_driver *d, uint32_t pid, uint32_t *gener
 				return vf;
 		}
 		pid = p.parent;
+		child = p.started;
 	}
 	return VGPU_NO_VF;
 }
@@ -122,11 +129,15 @@ static bool let_in(struct vgpu_driver *d, int fd, uint32_t pid, int pidfd,
 		    "it was not started by \"vgpuctl run\", or its VF was taken away");
 		return false;
 	}
-	/* A process that cannot be ended would keep the GPU. */
+	/* A process that cannot be ended would keep the GPU. One that has ended may not be the one
+	 * that had the number above. */
 	if (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) < 0) {
-		say(welcome, EPERM,
-		    "vgpud may not end processes of its user: give vgpud.service CAP_KILL "
-		    "(docs/gated.md)");
+		if (errno == ESRCH)
+			say(welcome, ESRCH, "it has ended");
+		else
+			say(welcome, EPERM,
+			    "vgpud may not end processes of its user: give vgpud.service CAP_KILL "
+			    "(docs/gated.md)");
 		return false;
 	}
 	place = free_place(d, vf, &of_vf);
@@ -154,6 +165,21 @@ static bool let_in(struct vgpu_driver *d, int fd, uint32_t pid, int pidfd,
 	return true;
 }
 
+/* Returns a pidfd of the process that has connected, or -errno. Linux before 6.5 knows its number
+ * alone: if it has ended meanwhile, whoever has that now is judged. */
+static int pidfd_of(int fd, pid_t pid)
+{
+	socklen_t size = sizeof(int);
+	int pidfd;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0)
+		return pidfd;
+	if (errno != ENOPROTOOPT)
+		return -errno;
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	return pidfd < 0 ? -errno : pidfd;
+}
+
 static void answer(struct vgpu_driver *d, int fd)
 {
 	struct gate_welcome welcome = {.magic = GATE_MAGIC, .version = GATE_VERSION};
@@ -165,9 +191,8 @@ static void answer(struct vgpu_driver *d, int fd)
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
 		return;
-	/* First the descriptor, then the question whose it is: if the process has ended meanwhile,
-	 * whoever has its number now is judged. */
-	pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+	/* First the descriptor, then the question whose it is. */
+	pidfd = pidfd_of(fd, peer.pid);
 	if (pidfd < 0)
 		say(&welcome, ESRCH, "it has ended");
 	else if (let_in(d, fd, (uint32_t)peer.pid, pidfd, &welcome))
