@@ -154,7 +154,7 @@ within dpkg -i /tmp/vgpud_old.deb >"$run/dpkg.log" 2>&1 || fail "vgpud cannot be
 # What the old version knew of its timer, which the operator enabled, and what that left.
 timer=vgpud-booking-token.timer
 printf '[Timer]\nOnActiveSec=0\n[Install]\nWantedBy=timers.target\n' >"$root/lib/systemd/system/$timer"
-within deb-systemd-helper update-state $timer && within systemctl enable $timer 2>/dev/null && rm "$root/lib/systemd/system/$timer" ||
+within DPKG_MAINTSCRIPT_PACKAGE=vgpud deb-systemd-helper update-state $timer && within systemctl enable $timer 2>/dev/null && rm "$root/lib/systemd/system/$timer" ||
 	fail "the old timer cannot be enabled"
 link=$root/etc/systemd/system/timers.target.wants/$timer
 [ -L "$link" ] || fail "the old timer is not enabled"
