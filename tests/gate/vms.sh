@@ -102,11 +102,12 @@ until up a || ! kill -0 "$a" 2>/dev/null; do sleep 0.2; done
 up a || { boot_up a 70; a=$booted; }
 
 # The guest has Venus alone: OpenGL in QEMU's process would pass the gate.
-in_guest a 'for i in 0 1 2 4; do capset $i; done'
+in_guest a 'for i in 0 1 1 2 4; do capset $i; done'
 await 60 ended a "$began"
 for i in 1 2; do grep -q "cap set .: id $i, max-version [1-9]" "$run/a/dmesg" && fail "the guest has capset $i: $(grep 'cap set' "$run/a/dmesg")"; done
 grep -q "capset 4: submission: taken" "$run/a/out.$began" || fail "no context of Venus: $(said a "$began")"
-grep -q "refuses context .*, of capset 1:" "$run/a.log" || fail "QEMU has made a context of capset 1: $(said a "$began"; cat "$run/a.log")"
+[ "$(grep -c "refuses contexts of capset 1:" "$run/a.log")" = 1 ] ||
+	fail "QEMU has made a context of capset 1, or a guest fills its log: $(said a "$began"; cat "$run/a.log")"
 
 # Shares: both always have work.
 computes a

@@ -6,6 +6,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,13 +55,17 @@ void virgl_renderer_get_cap_set(uint32_t set, uint32_t *version, uint32_t *size)
 int virgl_renderer_context_create_with_flags(uint32_t context, uint32_t flags, uint32_t length,
 					     const char *name)
 {
+	static bool said[CONTEXT_CAPSET + 1]; /* a guest may ask for ever */
 	uint32_t set = flags & CONTEXT_CAPSET;
 
 	if (set == CAPSET_VENUS)
 		return ((int (*)(uint32_t, uint32_t, uint32_t, const char *))real(
 			"virgl_renderer_context_create_with_flags"))(context, flags, length, name);
-	fprintf(stderr, "vgpud-qemu: refuses context %u, of capset %u: the guest has Venus alone\n",
-		context, set);
+	if (!said[set])
+		fprintf(stderr,
+			"vgpud-qemu: refuses contexts of capset %u: the guest has Venus alone\n",
+			set);
+	said[set] = true;
 	return EINVAL;
 }
 
