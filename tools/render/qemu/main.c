@@ -5,6 +5,7 @@
  * these have vgpud's layer, and QEMU itself has not. vgpud knows them by QEMU, which is their
  * ancestor and has the VF.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static const char *const kept[] = {"PATH",
 
 static int clean_environment(void)
 {
-	const char *values[sizeof(kept) / sizeof(kept[0])];
+	char *values[sizeof(kept) / sizeof(kept[0])];
 	size_t i;
 	int r = 0;
 
@@ -48,9 +49,11 @@ static int clean_environment(void)
 			return -ENOMEM;
 	}
 	clearenv();
-	for (i = 0; kept[i]; i++)
+	for (i = 0; kept[i]; i++) {
 		if (values[i] && setenv(kept[i], values[i], 1) < 0)
 			r = -ENOMEM;
+		free(values[i]);
+	}
 	/* The loader reads settings there, too. */
 	return setenv("HOME", "/nonexistent", 1) < 0 ? -ENOMEM : r;
 }
@@ -64,9 +67,16 @@ static int gate(void)
 
 	snprintf(pid, sizeof(pid), "%d", (int)getpid());
 	snprintf(library, sizeof(library), "%.*s/" LIBRARY, (int)strcspn(layers, ":"), layers);
-	if (access(library, R_OK) < 0) {
-		fprintf(stderr, "vgpud-qemu: %s: %s\n", library, strerror(errno));
-		return -errno;
+	/* What the loader cannot load, it leaves out, and goes on. It ends a name at a blank or a
+	 * colon, and puts other words for what follows a dollar. */
+	if (strpbrk(library, " :$")) {
+		fprintf(stderr, "vgpud-qemu: %s: want a path without blank, colon and dollar\n",
+			library);
+		return -EINVAL;
+	}
+	if (!dlopen(library, RTLD_NOW)) {
+		fprintf(stderr, "vgpud-qemu: %s\n", dlerror());
+		return -ENOENT;
 	}
 	if (setenv(GATE_SPARES, pid, 1) < 0 || setenv("LD_PRELOAD", library, 1) < 0 ||
 	    setenv("VK_INSTANCE_LAYERS", GATE_LAYER, 1) < 0)
@@ -84,6 +94,7 @@ int main(int argc, char **argv)
 	(void)argc;
 	if (!qemu)
 		return 1;
+	argv[0] = qemu;
 	if (qemu_arguments(argv + 1, &venus, &err) < 0) {
 		fprintf(stderr, "vgpud-qemu: %s\n", err.text);
 		return 2;
@@ -94,7 +105,6 @@ int main(int argc, char **argv)
 	}
 	if (clean_environment() < 0 || (venus && gate() < 0))
 		return 1;
-	argv[0] = qemu;
 	execv(qemu, argv);
 	fprintf(stderr, "vgpud-qemu: %s: %s\n", qemu, strerror(errno));
 	return 1;
