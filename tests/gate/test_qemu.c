@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What vgpud-qemu lets through, changes, and refuses of QEMU's arguments. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "arguments.h"
@@ -20,6 +21,8 @@ static const char *look(const char *option, const char *value, bool *venus)
 		snprintf(said, sizeof(said), "no: %s", err.text);
 	else
 		snprintf(said, sizeof(said), "%s", argv[1]);
+	if (argv[1] != copies[1])
+		free(argv[1]);
 	return said;
 }
 
@@ -42,6 +45,7 @@ static void test_taken(void)
 		{"-display", "egl-headless,rendernode=/dev/dri/renderD128", false},
 		{"-display", "none", false},
 		{"-spice", "port=0,gl=off", false},
+		{"-spice", "gl=off,addr=a,,b,password-secret=nogl", false},
 		{"-global", "ICH9-LPC.noreboot=off", false},
 		{"-name", "guest=vm1", false},
 	};
@@ -75,6 +79,15 @@ static void test_refused(void)
 		{"-display", "gtk,gl=on", "want egl-headless"},
 		{"-display", "dbus", "want egl-headless"},
 		{"-spice", "unix=on,gl=on", "want gl=off"},
+		{"-spice", "gl=on", "want gl=off"},
+		{"-spice", "unix=on,gl", "want gl=off"},
+		{"-spice", "gl,unix=on", "want gl=off"},
+		{"-spice", "gl=off,gl=on", "want gl=off"},
+		{"-spice", "gl=on,gl=off", "want gl=off"},
+		{"-spice", "gl=off,gl", "want gl=off"},
+		{"-spice", "nogl,unix=on", "want gl=off"},
+		{"-spice", "addr=a,,,gl=on", "want gl=off"},
+		{"-preconfig", "", "is not understood"},
 		{"-global", "virtio-gpu-gl-pci.venus=off", "with the device"},
 		{"-readconfig", "vm.cfg", "is not understood"},
 		{"-set", "device.gpu.venus=off", "is not understood"},

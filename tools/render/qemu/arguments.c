@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <json-c/json.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,14 +155,23 @@ static int check_display(char **value, bool *venus, struct vgpu_error *err)
 	return vgpu_error_set(err, -EINVAL, "-display %s: want egl-headless", *value);
 }
 
+/* A name alone stands for on, nogl for off, and QEMU takes the last. A comma in a value is written
+ * twice, which makes more words of it here than there are. */
 static int check_spice(char **value, bool *venus, struct vgpu_error *err)
 {
+	const char *word, *end;
+
 	(void)venus;
-	if (!strstr(*value, "gl=") || strstr(*value, "gl=off"))
-		return 0;
-	return vgpu_error_set(err, -EINVAL,
-			      "-spice %s: want gl=off, and a display of the kind egl-headless",
-			      *value);
+	for (word = *value; *word; word = *end ? end + 1 : end) {
+		end = word + strcspn(word, ",");
+		if ((begins(word, "gl") || begins(word, "nogl")) &&
+		    (!begins(word, "gl=off") || end - word != (ptrdiff_t)strlen("gl=off")))
+			return vgpu_error_set(
+				err, -EINVAL,
+				"-spice %s: want gl=off, and a display of the kind egl-headless",
+				*value);
+	}
+	return 0;
 }
 
 static void replace(char **text, const char *what, const char *with)
@@ -172,6 +182,7 @@ static void replace(char **text, const char *what, const char *with)
 		return;
 	if (asprintf(&changed, "%.*s%s%s", (int)(at - *text), *text, with, at + strlen(what)) < 0)
 		abort();
+	free(*text);
 	*text = changed;
 }
 
@@ -179,11 +190,16 @@ static void replace(char **text, const char *what, const char *with)
  * won by these is refused by no_new_privs. */
 static int change_sandbox(char **value, bool *venus, struct vgpu_error *err)
 {
+	char *text = strdup(*value);
+
 	(void)venus;
 	(void)err;
-	replace(value, "spawn=deny", "spawn=allow");
-	replace(value, "elevateprivileges=deny", "elevateprivileges=allow");
-	replace(value, "elevateprivileges=children", "elevateprivileges=allow");
+	if (!text)
+		abort();
+	replace(&text, "spawn=deny", "spawn=allow");
+	replace(&text, "elevateprivileges=deny", "elevateprivileges=allow");
+	replace(&text, "elevateprivileges=children", "elevateprivileges=allow");
+	*value = text;
 	return 0;
 }
 
@@ -210,7 +226,8 @@ static const struct {
 	{"device", check_device}, {"display", check_display},
 	{"spice", check_spice},	  {"sandbox", change_sandbox},
 	{"global", check_global}, {"readconfig", refuse},
-	{"set", refuse},	  {"daemonize", refuse},
+	{"preconfig", refuse},	  {"set", refuse},
+	{"daemonize", refuse},
 };
 
 int qemu_arguments(char **argv, bool *venus, struct vgpu_error *err)

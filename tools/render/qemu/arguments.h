@@ -7,10 +7,10 @@
 
 #include "vgpu/driver.h"
 
-/* Looks at QEMU's arguments, of which ARGV ends at NULL, and replaces those that must change; the
- * new ones are never freed. *VENUS: whether the machine has a GPU with Venus. Returns 0; or
- * -EINVAL, with the argument that vgpud-qemu does not understand, or by which a guest would compute
- * past the gate. */
+/* Looks at QEMU's arguments, of which ARGV ends at NULL, and replaces those that must change by
+ * others from malloc(), the caller's. *VENUS: whether the machine has a GPU with Venus. Returns 0;
+ * or -EINVAL, with the argument that vgpud-qemu does not understand, or by which a guest would
+ * compute past the gate. */
 int qemu_arguments(char **argv, bool *venus, struct vgpu_error *err);
 
 #endif
