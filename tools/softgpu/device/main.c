@@ -337,6 +337,11 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 			    strcmp(optarg, "host") != 0)
 				r = vgpu_error_set(&err, -EINVAL,
 						   "--engine %s: want cpu, cuda or host", optarg);
+#ifndef SOFTGPU_HAS_CUDA
+			if (strcmp(optarg, "cuda") == 0)
+				r = vgpu_error_set(&err, -EINVAL,
+						   "--engine cuda: this build has no CUDA");
+#endif
 			break;
 		case GPU:
 			if (!parse_number(optarg, 255, &value))
