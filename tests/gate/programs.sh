@@ -30,6 +30,15 @@ start_vgpud
 gated() { "$vgpuctl" run --gpu gpu0 --weight 100 -- "$@"; }
 two_seats() { [ "$(json vf list | jq '[.vfs[] | select(.state == "available")] | length')" -ge 1 ]; }
 
+# taken COMMAND...: runs it, and sees that it has had turns: those of all VFs but the hog's, which has them all the time.
+turns() { json vf list | jq --argjson hog "$hog_vf" '[.vfs[] | select(.vf != $hog).dispatches] | add'; }
+taken() {
+	local before
+	before=$(turns)
+	"$@" || return
+	[ "$(turns)" -gt "$before" ] || fail "it had no turns, and computed past the gate: $*"
+}
+
 # The frames' checksums, without vgpud and then behind the gate.
 frames() { # OUT FILTER [COMMAND...]
 	local out=$1 filter=$2
@@ -45,6 +54,7 @@ hog=$!
 pids+=($!)
 ready() { grep -q 'ready on' "$run/hog.log"; }
 await 30 ready
+hog_vf=$(json vf list | jq '[.vfs[] | select(.state != "available").vf][0]')
 right=0
 for filter in "${filters[@]}"; do
 	if ! frames "$run/bare" "$filter"; then
@@ -52,7 +62,7 @@ for filter in "${filters[@]}"; do
 		continue
 	fi
 	await 30 two_seats
-	frames "$run/gated" "$filter" gated || fail "ffmpeg, $filter, ended with $?: $(cat "$run/gated.log")"
+	taken frames "$run/gated" "$filter" gated || fail "ffmpeg, $filter, ended with $?: $(cat "$run/gated.log")"
 	cmp -s "$run/bare" "$run/gated" || fail "$filter computes something else behind the gate: $(diff "$run/bare" "$run/gated" | head -4)"
 	right=$((right + 1))
 done
@@ -69,7 +79,8 @@ await 60 test -s "$run/display"
 DISPLAY=:$(cat "$run/display")
 export DISPLAY
 await 30 two_seats
-with gated timeout 120 "$root/usr/bin/vkcube" --c 60 --width 200 --height 150 >"$run/cube.log" 2>&1 || fail "vkcube ended with $?: $(cat "$run/cube.log")"
+cube() { with gated timeout 120 "$root/usr/bin/vkcube" --c 60 --width 200 --height 150 >"$run/cube.log" 2>&1; }
+taken cube || fail "vkcube ended with $?: $(cat "$run/cube.log")"
 kill "$server" # it removes its socket
 wait "$server"
 kill -INT "$hog"
