@@ -14,6 +14,7 @@
 #include <getopt.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -653,7 +654,8 @@ static void begin(uint64_t shape)
 	stop_after = MAX_TILES;
 	is_pure = false;
 	vf.has_worker = (shape & 12) == 8;
-	vf.worker_changed = -1; /* nobody waits for workers: they are ready */
+	vf.worker_events = epoll_create1(EPOLL_CLOEXEC); /* nobody waits: workers are ready */
+	HOLDS(vf.worker_events >= 0);
 	give_memory(WINDOW);
 	if (vf.has_worker)
 		give_worker();
@@ -672,6 +674,7 @@ static void end(void)
 	close(device_fd);
 	close(control_fd);
 	close(notice_fd);
+	close(vf.worker_events);
 	pthread_mutex_destroy(&vf.lock);
 	free(vf.page);
 }

@@ -19,7 +19,7 @@
  *
  *   deaf      reads nothing, and does not stop
  *   asks      asks for copies without an end, and reads no answer
- *   fences    reports fences without an end
+ *   fences    makes who reads its eventfd wait for ever, and reports fences without an end
  *   lingers   sends softgpu descriptors whose close takes a minute, and ends
  *   scribble  writes numbers at random over all that it shares with others
  *   truncate  truncates and punches what it shares, and fills what can be filled
@@ -322,7 +322,10 @@ static void be_worker(const char *kind)
 	if (shared == MAP_FAILED)
 		_exit(1);
 	atomic_store(&shared->state, WORKER_READY);
-	notify(WORKER_WAKE_FD);
+	if (strcmp(kind, "fences") == 0)
+		fcntl(WORKER_WAKE_FD, F_SETFL, 0);
+	else
+		notify(WORKER_WAKE_FD);
 	poll(&has_run, 1, -1);
 	if (strcmp(kind, "lingers") == 0)
 		send_lingering(WORKER_MEMORY_FD);

@@ -3,6 +3,7 @@
  * VF's process may itself be late, on a host whose CPUs are busy: the clock is this test's. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -118,7 +119,7 @@ static uint64_t stops(vgpu_nsec quiet_since, void (*meanwhile_is)(void))
 	CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	setup.socket = ends[0];
 	vf->page = page;
-	vf->worker_changed = -1;
+	vf->worker_events = epoll_create1(EPOLL_CLOEXEC);
 	atomic_store(&page->run, VF_RUN_WORD(1, VF_WATCHED));
 	atomic_store(&page->quiet_since, quiet_since);
 	vf->compute = compute_create(vf, &setup);
@@ -132,6 +133,7 @@ static uint64_t stops(vgpu_nsec quiet_since, void (*meanwhile_is)(void))
 	compute_destroy(vf->compute);
 	munmap(shared, sizeof(*shared));
 	close(ends[1]);
+	close(vf->worker_events);
 	free(page);
 	free(vf);
 	return error;

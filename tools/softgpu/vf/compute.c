@@ -6,12 +6,12 @@
  * failed, and softgpu kills the worker.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -69,28 +69,21 @@ static void look_at_worker(struct vf *vf)
 	}
 }
 
-/* Waits for the eventfd of the worker that the VF has: one thread for all that it will have, so
- * that the process needs no other one after its start. */
+/*
+ * Waits for the eventfd of the worker that the VF has: one thread for all that it will have, so
+ * that the process needs no other one after its start. It never reads the eventfd, since the worker
+ * has the same open file and can make it one that blocks.
+ */
 static void *watch(void *arg)
 {
 	struct vf *vf = arg;
-	int wake = -1;
+	struct epoll_event event;
 
 	for (;;) {
-		struct pollfd fds[] = {{wake, POLLIN, 0}, {vf->worker_changed, POLLIN, 0}};
-
-		if (poll(fds, 2, -1) < 0)
+		if (epoll_wait(vf->worker_events, &event, 1, -1) <= 0)
 			continue;
 		pthread_mutex_lock(&vf->lock);
-		if (vgpu_eventfd_drain(vf->worker_changed)) {
-			vgpu_close(&wake);
-			if (vf->compute)
-				wake = fcntl(vf->compute->setup.wake, F_DUPFD_CLOEXEC, 0);
-			if (vf->compute && wake < 0)
-				_exit(1);
-		}
-		if (wake >= 0 && vgpu_eventfd_drain(wake))
-			look_at_worker(vf);
+		look_at_worker(vf);
 		pthread_mutex_unlock(&vf->lock);
 	}
 	return NULL;
@@ -100,14 +93,15 @@ int compute_watch(struct vf *vf)
 {
 	pthread_t watcher;
 
-	vf->worker_changed = vgpu_eventfd();
-	if (vf->worker_changed < 0)
+	vf->worker_events = epoll_create1(EPOLL_CLOEXEC);
+	if (vf->worker_events < 0)
 		return -errno;
 	return -vfio_thread_create(&watcher, "sv-watcher", SCHED_OTHER, 0, watch, vf);
 }
 
 struct compute *compute_create(struct vf *vf, const struct compute_setup *setup)
 {
+	struct epoll_event each_write = {.events = EPOLLIN | EPOLLET};
 	struct compute *c = calloc(1, sizeof(*c));
 
 	if (!c)
@@ -116,9 +110,9 @@ struct compute *compute_create(struct vf *vf, const struct compute_setup *setup)
 	c->shared = mmap(NULL, sizeof(*c->shared), PROT_READ | PROT_WRITE, MAP_SHARED,
 			 setup->shared, 0);
 	close(setup->shared);
-	if (c->shared == MAP_FAILED)
+	if (c->shared == MAP_FAILED ||
+	    epoll_ctl(vf->worker_events, EPOLL_CTL_ADD, setup->wake, &each_write) < 0)
 		return NULL;
-	vgpu_eventfd_signal(vf->worker_changed);
 	return c;
 }
 
@@ -129,7 +123,8 @@ void compute_destroy(struct compute *c)
 		return;
 	shutdown(c->setup.socket, SHUT_RDWR);
 	close(c->setup.socket);
-	vgpu_eventfd_signal(c->vf->worker_changed);
+	/* The close does not do it: the worker has the eventfd, too. */
+	epoll_ctl(c->vf->worker_events, EPOLL_CTL_DEL, c->setup.wake, NULL);
 	munmap(c->shared, sizeof(*c->shared));
 	vgpu_close(&c->setup.wake);
 	free(c);

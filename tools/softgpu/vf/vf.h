@@ -47,7 +47,7 @@ struct vf {
 	uint64_t window, size;	 /* bytes of the file; of the partition */
 	struct compute *compute; /* the connection to the worker; NULL: there is none */
 	bool has_worker;	 /* a worker executes packets, never this process */
-	int worker_changed;	 /* eventfd: COMPUTE is another one */
+	int worker_events;	 /* epoll: the eventfd of COMPUTE's worker */
 	uint32_t modules;
 
 	struct context live;
