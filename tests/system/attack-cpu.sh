@@ -26,10 +26,10 @@ becomes burns
 began=$SECONDS
 ends 3
 with=$(work 10)
-becomes none
-was_killed || fail "nobody has ended the process that computes"
+await 30 was_killed
 rested || fail "the VF had another process at once"
-await 5 shown
+await 30 shown
+becomes none
 [ "$(vf 3 cpu_ns)" -gt $((cpu + 100000000)) ] || fail "its CPU time was not counted: $(vf 3 cpu_ns)"
 await 30 is 3 state available
 "$attack" look "$run/gpu/vf3.sock" 30 >"$run/look.txt" || fail "the VF is not served"

@@ -12,7 +12,7 @@
  *   lingers   sends the device descriptors whose close takes a minute, and ends
  *   keeps     leaves a process behind that accepts clients
  *   borrows   makes threads while it must stop, and says if one has a real-time priority
- *   burns     leaves something in its memory, and computes in 16 threads
+ *   burns     leaves something in its memory, and computes in 16 threads; it answers
  *   late      says that it has stopped, and fails, and has work, all at once, without an end
  *
  * As a worker, from when it has its first run:
@@ -196,7 +196,7 @@ static void fill_memory(void)
 		perror("impostor: pwrite");
 }
 
-static void burn(void)
+static void burn(struct vf_page *page)
 {
 	pthread_t thread;
 	int i;
@@ -204,6 +204,8 @@ static void burn(void)
 	fill_memory();
 	for (i = 0; i < 16; i++)
 		pthread_create(&thread, NULL, compute, NULL);
+	for (;; usleep(10000))
+		atomic_store(&page->answered, atomic_load(&page->asked));
 }
 
 static bool is_real_time(void)
@@ -281,7 +283,7 @@ static void be_vf(const char *kind)
 	struct vf_page *page =
 		mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, VF_PAGE_FD, 0);
 	bool quiet = strcmp(kind, "deaf") == 0 || strcmp(kind, "hold") == 0 ||
-		     strcmp(kind, "keeps") == 0 || strcmp(kind, "burns") == 0;
+		     strcmp(kind, "keeps") == 0;
 
 	if (page == MAP_FAILED)
 		_exit(1);
@@ -294,7 +296,7 @@ static void be_vf(const char *kind)
 	if (strcmp(kind, "keeps") == 0)
 		keep_all();
 	if (strcmp(kind, "burns") == 0)
-		burn();
+		burn(page);
 	if (strcmp(kind, "borrows") == 0)
 		borrow(page);
 	while (!quiet) {

@@ -12,12 +12,18 @@
 /* What can be saved up of that: less than what softgpu lets a process take before it ends it. */
 #define SAVED ((int64_t)(150 * VGPU_MSEC))
 
-static vgpu_nsec on_engine(const struct engine *e, uint32_t i)
+/* The ledger is as of the last step, which is long ago where one VF has the engine alone. */
+static vgpu_nsec on_engine(const struct engine *e, uint32_t i, vgpu_nsec now)
 {
+	struct vgpu_core_view core;
 	struct vgpu_vf_view vf;
+	vgpu_nsec since = 0;
 
-	vgpu_core_vf_view(e->core, i, &vf);
-	return vf.ledger.run_ns + vf.ledger.donated_ns + vf.ledger.exclusive_ns;
+	vgpu_core_view(e->core, &core);
+	if (core.current == i && core.phase == VGPU_PHASE_RUN && now > e->stepped_at)
+		since = now - e->stepped_at;
+	vgpu_core_vf_brief(e->core, i, &vf);
+	return vf.ledger.run_ns + vf.ledger.donated_ns + vf.ledger.exclusive_ns + since;
 }
 
 void engine_look_at_spent(struct engine *e)
@@ -32,7 +38,7 @@ void engine_look_at_spent(struct engine *e)
 		return;
 	s->read_at = now;
 	for (i = 0; i < e->config.core.max_vfs && e->core; i++) {
-		had = on_engine(e, i);
+		had = on_engine(e, i, now);
 		took = s->now.cpu[i] - before.cpu[i];
 		s->left[i] +=
 			(int64_t)(had - s->had[i] + span * BESIDE_PERCENT / 100) - (int64_t)took;

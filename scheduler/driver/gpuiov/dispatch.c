@@ -15,8 +15,8 @@
 
 /* Pause between looks at everything: with interrupts for all of it, or without. */
 #define LOOK_RARELY (50 * VGPU_MSEC)
-/* How often it reads what VFs have spent. */
-#define COUNT_EVERY VGPU_SEC
+/* How often it reads what VFs have spent: more often than softgpu ends a process for that. */
+#define COUNT_EVERY (200 * VGPU_MSEC)
 #define LOOK_OFTEN (500 * VGPU_USEC)
 #define LOOK_SLOWLY VGPU_MSEC /* for resets in progress */
 

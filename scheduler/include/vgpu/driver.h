@@ -147,7 +147,7 @@ struct vgpu_device_face {
 	int (*dispatch)(struct vgpu_driver *driver, vgpu_nsec now);
 
 	/* Only of GPUs that count. Writes what VFs had spent when dispatch() read it last, about
-	 * once a second. Returns whether that is news since the last call. */
+	 * five times a second. Returns whether that is news since the last call. */
 	bool (*spent)(struct vgpu_driver *driver, struct vgpu_spent *out);
 
 	/* Begins a reset; VGPU_EV_RESET_DONE follows when it has ended. Here and below, a negative
