@@ -4,8 +4,8 @@
 # it finds is empty, and what it keeps of its predecessor's does not change with its own. Prints how many pages were seen.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/attack-lib.sh"
-n=300 each=100
-[ "${VGPU_CYCLES:-0}" -lt 40 ] || n=10000 each=500
+n=300 each=50
+[ "${VGPU_CYCLES:-0}" -lt 40 ] || n=10000
 use_impostors softgpu-vf
 becomes none
 # Not real-time: a VF would wait for its processes, which cost softgpu time.
@@ -13,14 +13,22 @@ start_softgpu --vfs 4 --vram 128M --no-realtime
 config <<<"vfs = 4"
 start_vgpud
 await 30 is 3 state available
+# Processes that were taken over: the VF's own, and the one that it leaves behind.
+impostors() {
+	for p in /proc/[0-9]*; do
+		[ "$p/exe" -ef "$run/libexec/vgpud/softgpu-vf" ] && echo "${p#/proc/}"
+	done
+}
+has_kept() { [ "$(impostors | wc -l)" = 2 ]; }
 for ((i = 0; i < n; i += each)); do
 	becomes keeps
 	ends 3
-	await 30 runs 3
+	await 30 has_kept
 	becomes none
 	ends 3
 	VGPU_SUCCESSIONS=$each "$attack" successions "$run/gpu/vf3.sock" 300 >"$run/seen.txt" || fail "$(cat "$run/seen.txt")"
 	[ "$(awk '/rounds/ {print $1}' "$run/seen.txt")" -ge $each ] || fail "fewer successions than $each: $(cat "$run/seen.txt")"
+	kill -9 $(impostors) || fail "who had the VF's process before has ended before all these clients had come"
 done
 ! grep -q "impostor: accepts" "$run/softgpu.log" || fail "who had the VF's process before accepts its clients"
 echo "$n successions, 0 pages of others seen"
