@@ -28,7 +28,8 @@ for ((i = 0; i < n; i += each)); do
 	ends 3
 	VGPU_SUCCESSIONS=$each "$attack" successions "$run/gpu/vf3.sock" 300 >"$run/seen.txt" || fail "$(cat "$run/seen.txt")"
 	[ "$(awk '/rounds/ {print $1}' "$run/seen.txt")" -ge $each ] || fail "fewer successions than $each: $(cat "$run/seen.txt")"
-	kill -9 $(impostors) || fail "who had the VF's process before has ended before all these clients had come"
+	mapfile -t left < <(impostors)
+	kill -9 "${left[@]}" || fail "who had the VF's process before has ended before all these clients had come"
 done
 ! grep -q "impostor: accepts" "$run/softgpu.log" || fail "who had the VF's process before accepts its clients"
 echo "$n successions, 0 pages of others seen"
