@@ -335,10 +335,9 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, pid_t device, struct vgpu_
 	if (r < 0)
 		return r;
 	vfio_server_limit(vf->server, SERVER_PERCENT, SERVER_SAVED);
-	r = vfio_thread_create(&bell, "sv-bell", SCHED_OTHER, 0, bell_thread, vf);
-	if (r != 0)
-		return vgpu_error_set(err, -r, "a thread cannot be started: %s", strerror(r));
-	r = vf->has_worker ? compute_watch(vf) : 0;
+	r = vf->has_worker ? compute_watch(vf) : 0; /* before an order can bring a worker */
+	if (r == 0)
+		r = -vfio_thread_create(&bell, "sv-bell", SCHED_OTHER, 0, bell_thread, vf);
 	if (r < 0)
 		return vgpu_error_set(err, r, "a thread cannot be started: %s", strerror(-r));
 	return confine_calls(false, err);

@@ -759,8 +759,11 @@ static int start(struct link *l, struct vgpu_error *err)
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	l->wake = vgpu_eventfd();
 	l->notice = vgpu_eventfd();
-	if (pipe2(log, O_CLOEXEC | O_NONBLOCK) == 0)
+	if (pipe2(log, O_CLOEXEC | O_NONBLOCK) == 0) {
+		softgpu_lock(l->gpu);
 		l->says = log[0];
+		softgpu_unlock(l->gpu);
+	}
 	l->page_fd = memfd_create("softgpu-page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (l->epoll < 0 || l->wake < 0 || l->notice < 0 || l->page_fd < 0 || l->says < 0 ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0 ||
