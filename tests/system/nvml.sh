@@ -12,7 +12,7 @@ other=$(grep -v '^nvml[A-Z]' <<<"$exported")
 [ -z "$other" ] || fail "$library exports more than NVML: $other"
 readelf -d "$library" | grep -q NODELETE || fail "$library can be unloaded"
 
-LD_LIBRARY_PATH=$tools/cuda/driver start_softgpu --engine cuda --vfs 2 --window 32M --kill-after 2000
+LD_LIBRARY_PATH=$VGPU_BUILD/tools/cuda/driver start_softgpu --engine cuda --vfs 2 --window 32M --kill-after 2000
 config <<-CONF
 	vfs = 2
 	policy = fair
