@@ -414,9 +414,11 @@ static struct worker_ended run(void)
 	device_rest(true);
 	HOLDS(read(w.event_fd, &count, sizeof(count)) == sizeof(count));
 	HOLDS(m.ended.end != WORKER_LOST || device_has_faulted());
-	HOLDS(m.ended.end == WORKER_FAILED
-		      ? m.ended.error > 0 && m.ended.error <= SOFTGPU_BAD_ADDRESS
-		      : m.ended.error == 0);
+	if (m.ended.end == WORKER_LOST)
+		HOLDS(m.ended.error == SOFTGPU_FAULTED || m.ended.error == SOFTGPU_BAD_ADDRESS);
+	else
+		HOLDS((m.ended.end == WORKER_FAILED) == (m.ended.error != SOFTGPU_OK) &&
+		      m.ended.error <= SOFTGPU_BAD_ADDRESS);
 	wptr = atomic_load(&w.shared.wptr);
 	/* A DMA that fails is known when packets behind it have been read, maybe in another run. */
 	HOLDS(m.ended.rptr - from <= wptr - from || m.ended.rptr - from <= n ||
