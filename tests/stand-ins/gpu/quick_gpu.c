@@ -195,6 +195,7 @@ static int quick_dispatch(struct vgpu_driver *driver, vgpu_nsec now)
 	struct vgpu_event events[WAITING];
 	uint32_t i, n;
 
+	vgpu_eventfd_drain(wake); /* first: what it tells of is looked at below */
 	if (block) {
 		block = false;
 		sem_post(&blocked);
@@ -203,7 +204,6 @@ static int quick_dispatch(struct vgpu_driver *driver, vgpu_nsec now)
 	}
 	if (!present)
 		return -ENODEV;
-	vgpu_eventfd_drain(wake);
 	pthread_mutex_lock(&lock);
 	n = n_waiting;
 	memcpy(events, waiting, n * sizeof(events[0]));
