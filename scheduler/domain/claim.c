@@ -148,7 +148,12 @@ static void read_weight(struct reader *rd, struct claim_vf *s, xmlNode *node)
 
 static void read_latency_slice(struct reader *rd, struct claim_vf *s, xmlNode *node)
 {
+	char unit[8];
+
+	attribute(rd, node, "unit", unit, sizeof(unit));
 	param(rd, s, node, "latency_slice_us", "%" PRIu64, quantity(rd, node, times));
+	if (rd->r == 0 && strcmp(unit, "ms") == 0)
+		s->params[s->n_params - 1].written_in = CLAIM_MS;
 }
 
 static void percent(struct reader *rd, struct claim_vf *s, xmlNode *node, const char *name,
@@ -164,7 +169,7 @@ static void percent(struct reader *rd, struct claim_vf *s, xmlNode *node, const 
 		wrong(rd, node, "%s = '%s': want percent, 0 to 100, like 12.5", name, text);
 	param(rd, s, node, to, "%" PRId64, ppm);
 	if (rd->r == 0)
-		s->params[s->n_params - 1].in_percent = true;
+		s->params[s->n_params - 1].written_in = CLAIM_PERCENT;
 }
 
 static void read_share(struct reader *rd, struct claim_vf *s, xmlNode *node)

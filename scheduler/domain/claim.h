@@ -23,10 +23,14 @@
 #define CLAIM_OUR_ALIAS "ua-vgpud-"
 #define CLAIM_HOST_SIZE 40
 
+/* The unit in which a parameter was written, if that is not its own: percent of what is in parts
+ * per million, or ms of what is in us. */
+enum claim_unit { CLAIM_UNIT_OWN = 0, CLAIM_PERCENT, CLAIM_MS };
+
 /* A policy's parameter as text; the policy's table gives it a meaning. */
 struct claim_param {
-	char name[32], value[32];
-	bool in_percent; /* as it was written; here it is in parts per million */
+	char name[32], value[32]; /* in the parameter's own unit */
+	enum claim_unit written_in;
 	int line;
 };
 

@@ -78,6 +78,8 @@ refused "9000 MiB are claimed; gpu0 can free at most" hook 2 "$(claim "<v:memory
 refused "gpu0 has policy fair, but the claim wants strict" hook 2 "$(claim "<v:sched policy='strict'/>")" prepare
 refused "policy fair: min: no such parameter; the parameters are: weight" hook 2 "$(claim "<v:sched><v:share min='30'/></v:sched>")" prepare
 refused "policy fair: slots: no such parameter" hook 2 "$(claim "<v:sched><v:param name='slots' value='2'/></v:sched>")" prepare
+refused "policy fair: latency_slice = 2000 ms: want 0 to 500 ms" hook 2 "$(claim "<v:sched><v:latency-slice unit='ms'>2000</v:latency-slice></v:sched>")" prepare
+refused "policy fair: latency_slice_us = 2000000: want 0 to 500000 us" hook 2 "$(claim "<v:sched><v:latency-slice>2000000</v:latency-slice></v:sched>")" prepare
 refused "policy fair: weight = 99999: want 1 to" hook 2 "$(claim "<v:sched><v:weight>99999</v:weight></v:sched>")" prepare
 refused "line 1: <weigth> is not known in <sched>" hook 2 "$(claim "<v:sched><v:weigth>9</v:weigth></v:sched>")" prepare
 # The state of softgpu's VFs cannot be moved; a VM that brings no device has no state to move.

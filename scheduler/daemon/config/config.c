@@ -552,7 +552,7 @@ static bool takes(const struct vgpu_param *table, struct claim_param *p, int64_t
 		return false;
 	in_ppm = vgpu_param_in_percent(table, p->name, p->value, &ppm);
 	if (in_ppm) {
-		p->in_percent = true;
+		p->written_in = CLAIM_PERCENT;
 		snprintf(p->name, sizeof(p->name), "%s", in_ppm->name);
 		snprintf(p->value, sizeof(p->value), "%" PRId64, ppm);
 	}

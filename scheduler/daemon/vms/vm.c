@@ -2,6 +2,7 @@
 #include "vm.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "control/args.h"
@@ -252,6 +253,22 @@ bool vm_may_be_on(const struct gpu *gpu, const struct claim *claim, const struct
 	return vm_may_be_of(gpu, claimed) && (!hostdev || vm_vf_at(gpu, hostdev->address) >= 0);
 }
 
+static int apply_in_ms(const struct vgpu_policy_ops *policy, const struct claim_param *p,
+		       int64_t *values, struct vgpu_error *err)
+{
+	const struct vgpu_param *t = policy->vf_params;
+	int r = vgpu_param_set(t, p->name, p->value, values, err);
+	int64_t us;
+
+	while (t->name && strcmp(t->name, p->name) != 0)
+		t++;
+	if (r == 0 || !t->name || vgpu_parse_int(p->value, &us) < 0)
+		return r;
+	return vgpu_error_set(err, r, "%.*s = %" PRId64 " ms: want %g to %g ms",
+			      (int)strlen(p->name) - (int)strlen("_us"), p->name, us / 1000,
+			      (double)t->min / 1000, (double)t->max / 1000);
+}
+
 /* A refusal has the parameter as it was written. */
 static int apply_param(const struct vgpu_policy_ops *policy, const struct claim_param *p,
 		       int64_t *values, struct vgpu_error *err)
@@ -259,7 +276,9 @@ static int apply_param(const struct vgpu_policy_ops *policy, const struct claim_
 	char text[sizeof(p->name) + sizeof(p->value) + 8];
 	size_t n;
 
-	if (!p->in_percent)
+	if (p->written_in == CLAIM_MS)
+		return apply_in_ms(policy, p, values, err);
+	if (p->written_in == CLAIM_UNIT_OWN)
 		return vgpu_param_set(policy->vf_params, p->name, p->value, values, err);
 	vgpu_param_as_claimed(p->name, p->value, text, sizeof(text));
 	n = strcspn(text, " ");
