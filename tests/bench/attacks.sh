@@ -14,7 +14,8 @@ run attacks
 run attack-memory
 run attack-process
 run attack-worker
-jq -s --arg day "$(date -u +%F)" --arg load "$load" \
+jq -rs -L "$(dirname "$0")" --arg day "$(date -u +%F)" --arg load "$load" \
 	--arg machine "$(awk -F': ' '/model name/ {print $2; exit}' /proc/cpuinfo), $(nproc) CPUs, Linux $(uname -r)" \
-	'{bench: "attacks", day: $day, machine: $machine, load: ($load | tonumber), attacks: [.[] | select(.attack != "nobody attacks") |
-	  {attack, missing_ms, bound_ms, extra_wait_ms, wait_bound_ms, late_ms, attacker_ms, attacker_bound_ms, innocents_reset}]}' "$rows"
+	'include "figures";
+	 {bench: "attacks", day: $day, machine: $machine, load: ($load | tonumber), attacks: [.[] | select(.attack != "nobody attacks") |
+	  {attack, missing_ms, bound_ms, extra_wait_ms, wait_bound_ms, late_ms, attacker_ms, attacker_bound_ms, innocents_reset}]} | laid_out' "$rows"

@@ -13,3 +13,9 @@ def limit_of($figure): if $figure.limit then at($figure.limit) else null end;
 # A number, with as many digits as mean something.
 def short: if . == null then "-" elif . == 0 then "0" elif fabs >= 100 then round elif fabs >= 10 then (. * 10 | round / 10)
 	elif fabs >= 0.1 then (. * 1000 | round / 1000) else (. * 100000 | round / 100000) end | tostring;
+# JSON as text in which whatever fits on a line stands on one: a row of figures, not a line for each number.
+def laid_out($indent): tojson as $line | ($indent + "  ") as $deeper |
+	if ($indent + $line | length) <= 200 or (type != "array" and type != "object") then $line
+	elif type == "array" then "[\n" + (map($deeper + laid_out($deeper)) | join(",\n")) + "\n" + $indent + "]"
+	else "{\n" + (to_entries | map($deeper + (.key | tojson) + ": " + (.value | laid_out($deeper))) | join(",\n")) + "\n" + $indent + "}" end;
+def laid_out: laid_out("");
