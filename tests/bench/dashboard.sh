@@ -35,5 +35,6 @@ for n in 3 4 5 6 7 8; do # more memory than there is; a share for which there is
 	[ $((n % 2)) = 0 ] || hook "$n" "$(claim "<v:sched><v:share min='90'/></v:sched>")" prepare
 done) >/dev/null 2>&1 &
 pids+=($!)
+"$top/tools/packaging/grafana/dashboard" >"$run/dashboard.json"
 /usr/bin/python3 "$(dirname "$0")/dashboard.py" "${promtool%/*}/prometheus" "$run" "127.0.0.1:$port" \
-	"$top/tools/packaging/grafana/vgpud.json" 100 "$top/docs/figures/dashboard.svg" >"$run/drawn.log" 2>&1 || fail "the dashboard cannot be drawn"
+	"$run/dashboard.json" 100 "$top/docs/figures/dashboard.svg" >"$run/drawn.log" 2>&1 || fail "the dashboard cannot be drawn"

@@ -117,7 +117,8 @@ if [ -n "$promtool" ]; then
 	for rule in $(sed -n 's/.*\(record\|alert\): //p' "$run/vgpud.rules.yml"); do
 		grep -q "$rule\b" "$run/metrics-rules.yml" || fail "metrics-rules.yml tests nothing of $rule"
 	done
-	/usr/bin/python3 "$(dirname "$0")/metrics-prometheus.py" "${promtool%/*}/prometheus" "$run" 127.0.0.1:$port "$packaging/grafana/vgpud.json" \
+	"$packaging/grafana/dashboard" >"$run/dashboard.json"
+	/usr/bin/python3 "$(dirname "$0")/metrics-prometheus.py" "${promtool%/*}/prometheus" "$run" 127.0.0.1:$port "$run/dashboard.json" \
 		>"$run/collected.log" 2>&1 || fail "Prometheus cannot use the metrics, or the dashboard has faults"
 else
 	echo "skipped: promtool is missing"
