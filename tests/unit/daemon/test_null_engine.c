@@ -6,9 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "asked.h"
 #include "builtin.h"
 #include "config/config.h"
-#include "engine/engine.h"
 #include "suite.h"
 
 #define DEADLINE_MS 20000
@@ -42,37 +42,20 @@ static int start(const char *device, const char *policy)
 	return engine_start(&engine, &want, &err);
 }
 
-/* Sends a request and waits for its answer. Returns the result. */
-static int ask(struct engine_request *request)
-{
-	struct pollfd p = {.fd = engine_fd(engine), .events = POLLIN};
-	struct engine_request *back = NULL;
-	uint64_t count;
-
-	CU_ASSERT_FATAL(engine_send(engine, request));
-	while (!back) {
-		CU_ASSERT_EQUAL_FATAL(poll(&p, 1, DEADLINE_MS), 1);
-		CU_ASSERT(read(p.fd, &count, sizeof(count)) > 0 || errno == EAGAIN);
-		back = engine_receive(engine);
-	}
-	CU_ASSERT_PTR_EQUAL_FATAL(back, request);
-	return back->result;
-}
-
 static int tell(struct vgpu_event event)
 {
 	struct engine_request request = {.ask = ENGINE_EVENT, .event = event};
 
 	if (!event.policy) /* the policy that the parameters are for */
 		request.event.policy = shown.core.policy;
-	return ask(&request);
+	return ask_engine(engine, &request);
 }
 
 static void look(void)
 {
 	struct engine_request request = {.ask = ENGINE_SNAPSHOT, .snapshot = &shown};
 
-	CU_ASSERT_EQUAL(ask(&request), 0);
+	CU_ASSERT_EQUAL(ask_engine(engine, &request), 0);
 }
 
 /* Takes snapshots until a condition holds. */

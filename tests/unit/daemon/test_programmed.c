@@ -9,11 +9,10 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "asked.h"
 #include "builtin.h"
-#include "engine/engine.h"
 #include "suite.h"
 #include "vgpu/clock.h"
-#include "vgpu/descriptor.h"
 #include "vgpu/governor.h"
 
 #define VFS 4u
@@ -320,46 +319,9 @@ static void governed(void)
 /* From here on: vgpud's engine over this driver, in real time. */
 static struct engine *engine;
 
-static int start_engine(const char *device, const char *policy, struct vgpu_error *err)
+static struct vgpu_driver_config on(const char *device)
 {
-	struct engine_config config = {
-		.driver = {.device = device, .n_vfs = VFS, .host_node = -1},
-		.begin = {.policy = vgpu_builtin_policy(policy)},
-	};
-	uint32_t i;
-
-	vgpu_core_defaults(&config.core, VFS);
-	vgpu_param_defaults(config.begin.policy->params, config.begin.params);
-	for (i = 0; i < VFS; i++)
-		vgpu_param_defaults(config.begin.policy->vf_params, config.begin.vf_params[i]);
-	return engine_start(&engine, &config, err);
-}
-
-/* Sends a request, and waits for its answer. */
-static int ask(struct engine_request *request)
-{
-	struct pollfd p = {engine_fd(engine), POLLIN, 0};
-	struct engine_request *answered;
-
-	CU_ASSERT_FATAL(engine_send(engine, request));
-	for (;;) {
-		vgpu_eventfd_drain(p.fd);
-		answered = engine_receive(engine);
-		if (answered)
-			break;
-		CU_ASSERT_FATAL(poll(&p, 1, 60000) == 1);
-	}
-	CU_ASSERT_PTR_EQUAL(answered, request);
-	return request->result;
-}
-
-static const struct engine_snapshot *look(void)
-{
-	static struct engine_snapshot s;
-	struct engine_request request = {.ask = ENGINE_SNAPSHOT, .snapshot = &s};
-
-	CU_ASSERT_EQUAL(ask(&request), 0);
-	return &s;
+	return (struct vgpu_driver_config){.device = device, .n_vfs = VFS, .host_node = -1};
 }
 
 /* The engine refuses what firmware cannot do, and keeps what it had; what it takes becomes quanta.
@@ -371,19 +333,23 @@ static void engine_changes(void)
 	struct engine_request request = {.ask = ENGINE_EVENT};
 	struct vgpu_error err = {""};
 
-	CU_ASSERT_EQUAL_FATAL(start_engine("null-firmware:", "deadline", &err), 1); /* lost */
+	CU_ASSERT_EQUAL_FATAL(begin_engine(&engine, on("null-firmware:"), "deadline", NULL, NULL,
+					   &err),
+			      1); /* lost */
 	engine_stop(engine);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "cannot run first the VF that is due"));
-	CU_ASSERT_EQUAL_FATAL(start_engine("null-firmware:program_us=2000", "fair", &err), 0);
-	CU_ASSERT(look()->governed && look()->vfs[1].state == VGPU_VF_ACTIVE);
+	CU_ASSERT_EQUAL_FATAL(begin_engine(&engine, on("null-firmware:program_us=2000"), "fair",
+					   NULL, NULL, &err),
+			      0);
+	CU_ASSERT(look_at(engine)->governed && look_at(engine)->vfs[1].state == VGPU_VF_ACTIVE);
 
 	request.event = (struct vgpu_event){.type = VGPU_EV_POLICY,
 					    .policy = vgpu_builtin_policy("deadline"),
 					    .params = rows,
 					    .vf_params = rows};
-	CU_ASSERT_EQUAL(ask(&request), -EOPNOTSUPP);
+	CU_ASSERT_EQUAL(ask_engine(engine, &request), -EOPNOTSUPP);
 	CU_ASSERT_PTR_NOT_NULL(strstr(request.why, "cannot run first the VF that is due"));
-	CU_ASSERT_PTR_EQUAL(look()->core.policy, fair);
+	CU_ASSERT_PTR_EQUAL(look_at(engine)->core.policy, fair);
 	CU_ASSERT_PTR_EQUAL(engine_policy(engine)->in_force.policy, fair);
 
 	vgpu_param_defaults(fair->vf_params, params);
@@ -392,12 +358,12 @@ static void engine_changes(void)
 					    .vf = 1,
 					    .policy = fair,
 					    .params = params};
-	CU_ASSERT_EQUAL(ask(&request), 0);
+	CU_ASSERT_EQUAL(ask_engine(engine, &request), 0);
 	CU_ASSERT_EQUAL(engine_policy(engine)->in_force.vf_params[1][0], params[0]);
 	request.event.policy = vgpu_builtin_policy("wdrr");
-	CU_ASSERT_EQUAL(ask(&request), -ESTALE);
+	CU_ASSERT_EQUAL(ask_engine(engine, &request), -ESTALE);
 	request = (struct engine_request){.ask = ENGINE_MEMORY};
-	CU_ASSERT_EQUAL(ask(&request), -EOPNOTSUPP);
+	CU_ASSERT_EQUAL(ask_engine(engine, &request), -EOPNOTSUPP);
 	engine_stop(engine);
 }
 
@@ -405,11 +371,11 @@ static void engine_changes(void)
 static const struct engine_snapshot *epochs(uint64_t n)
 {
 	vgpu_nsec until = vgpu_now() + 60 * VGPU_SEC;
-	const struct engine_snapshot *s = look();
+	const struct engine_snapshot *s = look_at(engine);
 
 	while (s->governor.epochs < n && vgpu_now() < until) {
 		nanosleep(&(struct timespec){0, 20000000}, NULL);
-		s = look();
+		s = look_at(engine);
 	}
 	return s;
 }
@@ -423,7 +389,9 @@ static void engine_begins(void)
 	vgpu_nsec sum = 0;
 	uint32_t i;
 
-	CU_ASSERT_EQUAL_FATAL(start_engine("null-firmware:served_ms=90000", "fair", &err), 0);
+	CU_ASSERT_EQUAL_FATAL(begin_engine(&engine, on("null-firmware:served_ms=90000"), "fair",
+					   NULL, NULL, &err),
+			      0);
 	s = epochs(3);
 	CU_ASSERT(s->governor.epochs >= 3 && s->governor.unread == 0);
 	for (i = 0; i < VFS; i++)

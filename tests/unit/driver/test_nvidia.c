@@ -10,26 +10,21 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "asked.h"
 #include "builtin.h"
-#include "engine/engine.h"
+#include "driven.h"
 #include "fake_nvml.h"
 #include "library.h"
 #include "nvidia_kernel.h"
 #include "suite.h"
-#include "vgpu/descriptor.h"
 
 #define MS VGPU_MSEC
-#define DEADLINE_MS 20000
 #define UUID_A "11111111-2222-3333-4444-555555555555"
 #define UUID_B "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
 
-static const struct vgpu_driver_ops *const ops = &vgpu_nvidia_driver;
-static struct vgpu_driver *gpu;
-static struct vgpu_driver_caps caps;
-static struct vgpu_driver_found found;
-static struct vgpu_error err;
-static struct vgpu_event told[16];
-static uint32_t n_told;
+const struct vgpu_driver_ops *const ops = &vgpu_nvidia_driver;
+char *const trace = reactive_trace;
+
 static struct fake_nvml *fake;
 static const char *hidden[4]; /* names that the library does not have */
 
@@ -41,13 +36,6 @@ static void *symbol(void *handle, const char *name)
 		if (strcmp(hidden[i], name) == 0)
 			return NULL;
 	return dlsym(handle, name);
-}
-
-static void on_event(void *data, const struct vgpu_event *event)
-{
-	(void)data;
-	CU_ASSERT_FATAL(n_told < 16);
-	told[n_told++] = *event;
 }
 
 /* A GPU after a restart of the host: no types, and best effort. */
@@ -93,26 +81,9 @@ static struct vgpu_driver_config config_of(const char *policy, vgpu_nsec slice)
 					   .declaration = {policy, slice}};
 }
 
-static int try_open(const struct vgpu_driver_config *config)
-{
-	n_told = 0;
-	err.text[0] = '\0';
-	return ops->device->open(&gpu, config, &caps, &found, on_event, NULL, &err);
-}
-
 static void open_gpu(const char *policy, vgpu_nsec slice)
 {
-	struct vgpu_driver_config config = config_of(policy, slice);
-
-	if (try_open(&config) < 0) {
-		fprintf(stderr, "%s\n", err.text);
-		CU_FAIL_FATAL("the GPU cannot be opened");
-	}
-}
-
-static void close_gpu(void)
-{
-	ops->device->close(gpu, false);
+	open_as(config_of(policy, slice));
 }
 
 /* Waits for the next observation. */
@@ -208,7 +179,7 @@ static void untyped(void)
 	make_gpu();
 	config.vgpu_type = 0;
 	nvidia_types[1] = NVIDIA_OTHER_TYPE;
-	CU_ASSERT_EQUAL_FATAL(try_open(&config), 0);
+	CU_ASSERT_EQUAL_FATAL(try_open(config), 0);
 	CU_ASSERT(has_types(0, NVIDIA_OTHER_TYPE, 0, 0));
 	CU_ASSERT(fake->policy == NVML_EQUAL_SHARE && fake->set2.frequency == 0);
 	close_gpu();
@@ -354,7 +325,7 @@ static void names_missing(void)
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		make_gpu();
 		memcpy(hidden, cases[i].names, sizeof(cases[i].names));
-		CU_ASSERT_EQUAL(try_open(&config), cases[i].missing ? -ENOSYS : 0);
+		CU_ASSERT_EQUAL(try_open(config), cases[i].missing ? -ENOSYS : 0);
 		if (cases[i].missing) {
 			snprintf(says, sizeof(says), "has no %s: vgpud needs NVIDIA vGPU",
 				 cases[i].missing);
@@ -398,7 +369,7 @@ static void library_fails(void)
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		make_gpu();
 		memcpy((char *)fake + cases[i].at, &cases[i].result, sizeof(int));
-		r = try_open(&config);
+		r = try_open(config);
 		if (r != cases[i].code || !strstr(err.text, cases[i].why) ||
 		    !strstr(err.text, PF)) {
 			fprintf(stderr, "case %u: %d: %s\n", i, r, err.text);
@@ -426,16 +397,16 @@ static void types(void)
 
 	make_gpu();
 	nvidia_room = 3;
-	CU_ASSERT_EQUAL(try_open(&config), -EINVAL);
+	CU_ASSERT_EQUAL(try_open(config), -EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "cannot give VF 3 vGPU type 1428"));
 	CU_ASSERT(has_types(0, 0, 0, 0) && fake->policy == NVML_BEST_EFFORT && fake->sets == 2);
 	nvidia_before_type = taken_meanwhile;
-	CU_ASSERT_EQUAL(try_open(&config), -EINVAL);
+	CU_ASSERT_EQUAL(try_open(config), -EINVAL);
 	CU_ASSERT(has_types(NVIDIA_TYPE, NVIDIA_OTHER_TYPE, 0, 0));
 	nvidia_before_type = NULL;
 	/* A VF has another type already: nothing is changed. */
 	reactive_trace[0] = '\0';
-	CU_ASSERT_EQUAL(try_open(&config), -EBUSY);
+	CU_ASSERT_EQUAL(try_open(config), -EBUSY);
 	CU_ASSERT_PTR_NOT_NULL(
 		strstr(err.text, "VF 1 of " PF " has type 1145, which vgpud leaves"));
 	CU_ASSERT_STRING_EQUAL(reactive_trace, "");
@@ -443,11 +414,11 @@ static void types(void)
 	/* No such type. */
 	nvidia_types[0] = nvidia_types[1] = 0;
 	config.vgpu_type = 5;
-	CU_ASSERT_EQUAL(try_open(&config), -EINVAL);
+	CU_ASSERT_EQUAL(try_open(config), -EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(
 		strstr(err.text, "can have: 1145 (NVIDIA H200X-35C), 1428 (NVIDIA H200X-141C)"));
 	nvidia_room = 0;
-	CU_ASSERT_EQUAL(try_open(&config), -EINVAL);
+	CU_ASSERT_EQUAL(try_open(config), -EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "can have: none"));
 	CU_ASSERT(has_types(0, 0, 0, 0));
 	remove_gpu();
@@ -625,50 +596,6 @@ static void lost(void)
 	}
 }
 
-static void stranger(struct vgpu_driver_config *config)
-{
-	(void)config;
-	put_file("0x8086\n", PCI_DEVICES "/%s/vendor", PF);
-}
-
-static void other_driver(struct vgpu_driver_config *config)
-{
-	(void)config;
-	point("../../drivers/nouveau", PCI_DEVICES "/" PF "/driver");
-}
-
-static void is_a_vf(struct vgpu_driver_config *config)
-{
-	(void)config;
-	point("../0000:02:00.0", PCI_DEVICES "/" PF "/physfn");
-}
-
-static void mediated(struct vgpu_driver_config *config)
-{
-	(void)config;
-	take(PCI_DEVICES "/" PF "/virtfn0/nvidia/current_vgpu_type");
-}
-
-static void too_many(struct vgpu_driver_config *config)
-{
-	config->n_vfs = NVIDIA_VFS + 1;
-}
-
-static void sized(struct vgpu_driver_config *config)
-{
-	config->sizes[1] = 64 << 20;
-}
-
-static void host_memory(struct vgpu_driver_config *config)
-{
-	config->host = 64 << 20;
-}
-
-static void a_layout(struct vgpu_driver_config *config)
-{
-	config->layout = "navi";
-}
-
 static void not_offered(struct vgpu_driver_config *config)
 {
 	(void)config;
@@ -680,58 +607,47 @@ static void too_short(struct vgpu_driver_config *config)
 	config->declaration.slice = 500 * VGPU_USEC;
 }
 
-static const struct {
-	const char *why;
-	int code;
-	void (*spoil)(struct vgpu_driver_config *config);
-} refusals[] = {
-	{"is not an NVIDIA GPU, and stays as it is", -ENODEV, stranger},
-	{"has driver nouveau, not nvidia, and stays as it is", -ENODEV, other_driver},
-	{"is a VF; give its PF, 0000:02:00.0", -EINVAL, is_a_vf},
-	{"vGPUs are not mediated devices", -ENOENT, mediated},
-	{"vfs = 5: " PF " has 4 VFs", -EINVAL, too_many},
-	{"set vgpu_type instead", -EINVAL, sized},
-	{"host_memory_mib", -EINVAL, host_memory},
-	{"layout = navi", -EINVAL, a_layout},
-	{PF ": policy = equal: the driver of this GPU does not offer it", -EOPNOTSUPP, not_offered},
-	{PF ": policy = equal: slice_us = 500: this GPU takes", -EINVAL, too_short},
+static const struct refusal refusals[] = {
+	NO_VENDOR("is not an NVIDIA GPU, and stays as it is", "0x8086\n"),
+	NO_DRIVER("has driver nouveau, not nvidia, and stays as it is", "nouveau"),
+	IS_A_VF,
+	NO_HOST_MEMORY,
+	NO_LAYOUT,
+	{.why = "vGPUs are not mediated devices",
+	 .code = -ENOENT,
+	 .gone = PCI_DEVICES "/" PF "/virtfn0/nvidia/current_vgpu_type"},
+	{.why = "vfs = 5: " PF " has 4 VFs", .code = -EINVAL, .vfs = NVIDIA_VFS + 1},
+	{.why = "set vgpu_type instead", .code = -EINVAL, .size = 64 << 20},
+	{.why = PF ": policy = equal: the driver of this GPU does not offer it",
+	 .code = -EOPNOTSUPP,
+	 .spoil = not_offered},
+	{.why = PF ": policy = equal: slice_us = 500: this GPU takes",
+	 .code = -EINVAL,
+	 .spoil = too_short},
 };
+
+static void as_it_was(void)
+{
+	CU_ASSERT_STRING_EQUAL(reactive_trace, "");
+	CU_ASSERT(fake->sets == 0 && has_types(0, 0, 0, 0));
+}
 
 /* A refusal says what, where and what to do, and leaves the GPU as it was. */
 static void refused(void)
 {
-	struct vgpu_driver_config config;
-	unsigned i;
-	int r;
-
-	for (i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
-		make_gpu();
-		config = config_of("equal", 0);
-		refusals[i].spoil(&config);
-		r = try_open(&config);
-		if (r != refusals[i].code || !strstr(err.text, refusals[i].why)) {
-			fprintf(stderr, "case %u: %d: %s\n", i, r, err.text);
-			CU_FAIL("another refusal");
-		}
-		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "0000:0"));
-		CU_ASSERT_STRING_EQUAL(reactive_trace, "");
-		CU_ASSERT(fake->sets == 0 && has_types(0, 0, 0, 0));
-		remove_gpu();
-	}
+	refuse_each(refusals, sizeof(refusals) / sizeof(refusals[0]), config_of("equal", 0),
+		    make_gpu, as_it_was, remove_gpu);
 	make_machine();
 	put_file("0x10de\n", PCI_DEVICES "/%s/vendor", PF);
 	point("../../drivers/nvidia", PCI_DEVICES "/" PF "/driver");
-	config = config_of("equal", 0);
-	CU_ASSERT_EQUAL(try_open(&config), -ENODEV);
+	CU_ASSERT_EQUAL(try_open(config_of("equal", 0)), -ENODEV);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "sriov-manage -e " PF));
 	remove_machine();
 }
 
 static int open_equal(void)
 {
-	struct vgpu_driver_config config = config_of("equal", 0);
-
-	return try_open(&config);
+	return try_open(config_of("equal", 0));
 }
 
 static void set_up_or_as_found(int r)
@@ -757,52 +673,6 @@ static void any_call_fails(void)
 /* From here on: vgpud's engine over this driver, in real time. */
 static struct engine *engine;
 
-static int start_engine(const char *policy, const char *param, const char *value)
-{
-	struct engine_config config = {
-		.driver = config_of(NULL, 0),
-		.begin = {.policy = vgpu_builtin_policy(policy)},
-	};
-	uint32_t i;
-
-	vgpu_core_defaults(&config.core, NVIDIA_VFS);
-	vgpu_param_defaults(config.begin.policy->params, config.begin.params);
-	if (param)
-		CU_ASSERT_EQUAL(vgpu_param_set(config.begin.policy->params, param, value,
-					       config.begin.params, &err),
-				0);
-	for (i = 0; i < NVIDIA_VFS; i++)
-		vgpu_param_defaults(config.begin.policy->vf_params, config.begin.vf_params[i]);
-	return engine_start(&engine, &config, &err);
-}
-
-/* Sends a request, and waits for its answer. */
-static int ask(struct engine_request *request)
-{
-	struct pollfd p = {engine_fd(engine), POLLIN, 0};
-	struct engine_request *answered;
-
-	CU_ASSERT_FATAL(engine_send(engine, request));
-	for (;;) {
-		vgpu_eventfd_drain(p.fd);
-		answered = engine_receive(engine);
-		if (answered)
-			break;
-		CU_ASSERT_FATAL(poll(&p, 1, DEADLINE_MS) == 1);
-	}
-	CU_ASSERT_PTR_EQUAL(answered, request);
-	return request->result;
-}
-
-static const struct engine_snapshot *look(void)
-{
-	static struct engine_snapshot s;
-	struct engine_request request = {.ask = ENGINE_SNAPSHOT, .snapshot = &s};
-
-	CU_ASSERT_EQUAL(ask(&request), 0);
-	return &s;
-}
-
 /* Policies and parameters that NVIDIA's scheduler does not have are refused before the GPU is
  * touched. */
 static void engine_refuses(void)
@@ -824,7 +694,8 @@ static void engine_refuses(void)
 
 	make_gpu();
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		CU_ASSERT_EQUAL_FATAL(start_engine(cases[i].policy, cases[i].param, cases[i].value),
+		CU_ASSERT_EQUAL_FATAL(begin_engine(&engine, config_of(NULL, 0), cases[i].policy,
+						   cases[i].param, cases[i].value, &err),
 				      1);
 		engine_stop(engine);
 		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, cases[i].why));
@@ -833,31 +704,20 @@ static void engine_refuses(void)
 	remove_gpu();
 }
 
-/* Waits until the engine has observed that VF N's vGPU exists. */
-static const struct engine_snapshot *await_vf(uint32_t n)
-{
-	const struct engine_snapshot *s = look();
-	unsigned i;
-
-	for (i = 0; i < DEADLINE_MS / 10 && !(s->observed.up >> n & 1); i++) {
-		nanosleep(&(struct timespec){0, 10000000}, NULL);
-		s = look();
-	}
-	return s;
-}
-
 static void engine_runs(void)
 {
 	const struct vgpu_policy_ops *strict = vgpu_builtin_policy("strict");
 	const struct vgpu_policy_ops *equal = vgpu_builtin_policy("equal");
 	const struct vgpu_policy_ops *best = vgpu_builtin_policy("best-effort");
-	int64_t rows[NVIDIA_VFS * VGPU_MAX_PARAMS], params[VGPU_MAX_PARAMS], i;
+	int64_t params[VGPU_MAX_PARAMS];
 	struct engine_request request = {.ask = ENGINE_EVENT};
 	const struct engine_snapshot *s;
 	uint32_t n;
 
 	make_gpu();
-	CU_ASSERT_EQUAL_FATAL(start_engine("strict", "slice_us", "4000"), 0);
+	CU_ASSERT_EQUAL_FATAL(begin_engine(&engine, config_of(NULL, 0), "strict", "slice_us",
+					   "4000", &err),
+			      0);
 	CU_ASSERT(fake->policy == NVML_FIXED_SHARE && fake->set2.frequency == 250);
 	CU_ASSERT_PTR_NOT_NULL(strstr(engine_says(engine, &n), "vgpud chooses its policy"));
 	/* Turns are of one length. */
@@ -867,48 +727,29 @@ static void engine_runs(void)
 					    .vf = 1,
 					    .policy = strict,
 					    .params = params};
-	CU_ASSERT_EQUAL(ask(&request), -EOPNOTSUPP);
+	CU_ASSERT_EQUAL(ask_engine(engine, &request), -EOPNOTSUPP);
 	CU_ASSERT_PTR_NOT_NULL(strstr(request.why, "give all VFs the same"));
 	/* Another policy, live. */
-	vgpu_param_defaults(equal->params, params);
-	for (i = 0; i < NVIDIA_VFS; i++)
-		vgpu_param_defaults(equal->vf_params, rows + i * VGPU_MAX_PARAMS);
-	request.event = (struct vgpu_event){.type = VGPU_EV_POLICY,
-					    .policy = equal,
-					    .params = params,
-					    .vf_params = rows};
-	CU_ASSERT_EQUAL(ask(&request), 0);
-	for (n = 0; n < DEADLINE_MS / 10 && strcmp(look()->observed.policy, "equal") != 0; n++)
-		nanosleep(&(struct timespec){0, 10000000}, NULL);
+	CU_ASSERT_EQUAL(ask_policy(engine, equal), 0);
+	CU_ASSERT(AWAIT(strcmp(look_at(engine)->observed.policy, "equal") == 0));
 	CU_ASSERT_EQUAL(fake->policy, NVML_EQUAL_SHARE);
 	CU_ASSERT_PTR_EQUAL(engine_policy(engine)->in_force.policy, equal);
 	/* One that the library refuses, when its turn comes, is tried again when it is set again.
 	 */
-	vgpu_param_defaults(best->params, params);
-	for (i = 0; i < NVIDIA_VFS; i++)
-		vgpu_param_defaults(best->vf_params, rows + i * VGPU_MAX_PARAMS);
-	request.event.policy = best;
 	CHANGE(fake->set = NVML_RESET_REQUIRED);
-	CU_ASSERT_EQUAL(ask(&request), 0);
-	for (n = 0; n < DEADLINE_MS / 10 && !look()->observed.trouble; n++)
-		nanosleep(&(struct timespec){0, 10000000}, NULL);
+	CU_ASSERT_EQUAL(ask_policy(engine, best), 0);
+	CU_ASSERT(AWAIT(look_at(engine)->observed.trouble));
 	CU_ASSERT_EQUAL(fake->policy, NVML_EQUAL_SHARE);
 	CHANGE(fake->set = 0);
-	CU_ASSERT_EQUAL(ask(&request), 0);
-	for (n = 0; n < DEADLINE_MS / 10 && look()->observed.trouble; n++)
-		nanosleep(&(struct timespec){0, 10000000}, NULL);
+	CU_ASSERT_EQUAL(ask_policy(engine, best), 0);
+	CU_ASSERT(AWAIT(!look_at(engine)->observed.trouble));
 	CU_ASSERT_EQUAL(fake->policy, NVML_BEST_EFFORT);
-	request.event.policy = equal;
-	vgpu_param_defaults(equal->params, params);
-	for (i = 0; i < NVIDIA_VFS; i++)
-		vgpu_param_defaults(equal->vf_params, rows + i * VGPU_MAX_PARAMS);
-	CU_ASSERT_EQUAL(ask(&request), 0);
-	for (n = 0; n < DEADLINE_MS / 10 && strcmp(look()->observed.policy, "equal") != 0; n++)
-		nanosleep(&(struct timespec){0, 10000000}, NULL);
+	CU_ASSERT_EQUAL(ask_policy(engine, equal), 0);
+	CU_ASSERT(AWAIT(strcmp(look_at(engine)->observed.policy, "equal") == 0));
 	/* A VM comes, and is in the books. */
 	runs(5, UUID_A);
 	nvidia_vm(4711, 3, UUID_A);
-	s = await_vf(3);
+	CU_ASSERT(AWAIT((s = look_at(engine))->observed.up >> 3 & 1));
 	CU_ASSERT(s->declared && !s->governed && s->vfs[3].state == VGPU_VF_ACTIVE);
 	CU_ASSERT(s->vfs[3].share_numerator == 1 && s->vfs[3].share_denominator == 1);
 	CU_ASSERT(s->vfs[3].bound.max_lag == VGPU_NEVER && s->vfs[2].state == VGPU_VF_AVAIL);
@@ -916,20 +757,16 @@ static void engine_runs(void)
 	for (n = 0; n < DEADLINE_MS / 10 && s->vfs[3].ledger.run_ns == 0; n++) {
 		CHANGE(fake->now += 10000);
 		nanosleep(&(struct timespec){0, 10000000}, NULL);
-		s = look();
+		s = look_at(engine);
 	}
 	CU_ASSERT(s->vfs[3].ledger.run_ns > 0 && s->core.engine.wall_ns > 0);
 	/* While it runs, the policy stands. */
-	request.event.policy = strict;
-	vgpu_param_defaults(strict->params, params);
-	for (i = 0; i < NVIDIA_VFS; i++)
-		vgpu_param_defaults(strict->vf_params, rows + i * VGPU_MAX_PARAMS);
-	CU_ASSERT_EQUAL(ask(&request), -EBUSY);
-	CU_ASSERT_PTR_EQUAL(look()->core.policy, equal);
+	CU_ASSERT_EQUAL(ask_policy(engine, strict), -EBUSY);
+	CU_ASSERT_PTR_EQUAL(look_at(engine)->core.policy, equal);
 	request.event = (struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = 3};
-	CU_ASSERT_EQUAL(ask(&request), 0);
+	CU_ASSERT_EQUAL(ask_engine(engine, &request), 0);
 	request = (struct engine_request){.ask = ENGINE_MEMORY};
-	CU_ASSERT_EQUAL(ask(&request), -EOPNOTSUPP);
+	CU_ASSERT_EQUAL(ask_engine(engine, &request), -EOPNOTSUPP);
 	CU_ASSERT_EQUAL(nvidia_types[3], NVIDIA_TYPE);
 	engine_stop(engine);
 	CU_ASSERT(fake->policy == NVML_EQUAL_SHARE && nvidia_types[3] == NVIDIA_TYPE);
@@ -943,12 +780,12 @@ static void engine_waits(void)
 
 	make_gpu();
 	runs(5, UUID_A);
-	CU_ASSERT_EQUAL_FATAL(start_engine("equal", NULL, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(begin_engine(&engine, config_of(NULL, 0), "equal", NULL, NULL, &err),
+			      0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(engine_says(engine, &n), "the configured policy"));
-	CU_ASSERT(look()->observed.waits && fake->sets == 0);
+	CU_ASSERT(look_at(engine)->observed.waits && fake->sets == 0);
 	CHANGE(fake->n_vgpus = 0);
-	for (n = 0; n < DEADLINE_MS / 10 && look()->observed.waits; n++)
-		nanosleep(&(struct timespec){0, 10000000}, NULL);
+	CU_ASSERT(AWAIT(!look_at(engine)->observed.waits));
 	CU_ASSERT_EQUAL(fake->policy, NVML_EQUAL_SHARE);
 	engine_stop(engine);
 	remove_gpu();

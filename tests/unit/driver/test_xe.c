@@ -3,41 +3,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "driven.h"
 #include "suite.h"
-#include "vgpu/driver.h"
 #include "xe_abi.h"
 #include "xe_kernel.h"
 
 #define VFS 3u
 #define MS VGPU_MSEC
-#define DEADLINE_MS 20000
 
-static const struct vgpu_driver_ops *const ops = &vgpu_xe_driver;
-static struct vgpu_driver *gpu;
-static struct vgpu_driver_caps caps;
-static struct vgpu_driver_found found;
-static struct vgpu_error err;
-static struct vgpu_event told[16];
-static uint32_t n_told;
-
-static void on_event(void *data, const struct vgpu_event *event)
-{
-	(void)data;
-	CU_ASSERT_FATAL(n_told < 16);
-	told[n_told++] = *event;
-}
-
-static int try_open(const struct vgpu_driver_config *config)
-{
-	n_told = 0;
-	err.text[0] = '\0';
-	return ops->device->open(&gpu, config, &caps, &found, on_event, NULL, &err);
-}
+const struct vgpu_driver_ops *const ops = &vgpu_xe_driver;
+char *const trace = xe_trace;
 
 static struct vgpu_driver_config config_of(uint32_t n)
 {
@@ -46,17 +25,7 @@ static struct vgpu_driver_config config_of(uint32_t n)
 
 static void open_gpu(void)
 {
-	struct vgpu_driver_config config = config_of(VFS);
-
-	if (try_open(&config) < 0) {
-		fprintf(stderr, "%s\n", err.text);
-		CU_FAIL_FATAL("the GPU cannot be opened");
-	}
-}
-
-static void close_gpu(void)
-{
-	ops->device->close(gpu, false);
+	open_as(config_of(VFS));
 }
 
 static struct vgpu_program schedule(bool keep_turns, uint32_t a, uint32_t b, uint32_t c)
@@ -69,29 +38,6 @@ static struct vgpu_program schedule(bool keep_turns, uint32_t a, uint32_t b, uin
 		p.vfs[i].timeout = 8 * MS;
 	}
 	return p;
-}
-
-/* Waits until the driver's descriptor says that something is done, and dispatches. */
-static int await_and_dispatch(void)
-{
-	struct pollfd p = {.fd = ops->device->fd(gpu), .events = POLLIN};
-
-	CU_ASSERT_EQUAL_FATAL(poll(&p, 1, DEADLINE_MS), 1);
-	return ops->device->dispatch(gpu, 1);
-}
-
-/* Programs, waits, and returns the answer. */
-static int program(struct vgpu_program p, struct vgpu_program *applied)
-{
-	int r;
-
-	xe_trace[0] = '\0';
-	CU_ASSERT_EQUAL(ops->programmed->program(gpu, &p, 1), 0);
-	do {
-		CU_ASSERT(await_and_dispatch() <= 0);
-		r = ops->programmed->programmed(gpu, applied);
-	} while (r == 1);
-	return r;
 }
 
 static unsigned lines_with(const char *text)
@@ -132,7 +78,7 @@ static void set_up(void)
 	make_xe_machine();
 	for (i = 0; i < VFS; i++)
 		config.sizes[i] = (2048 + i) * XE_MIB + 1;
-	CU_ASSERT_EQUAL_FATAL(try_open(&config), 0);
+	CU_ASSERT_EQUAL_FATAL(try_open(config), 0);
 	CU_ASSERT(!found.adopted && !found.driver_up[VFS - 1] && caps.max_vfs == XE_VFS);
 	CU_ASSERT(before("vf3/profile/vram_quota", "pf/profile/exec_quantum_ms"));
 	CU_ASSERT(before("vf3/profile/preempt_timeout_us", "sriov_numvfs"));
@@ -448,8 +394,7 @@ static void stop_and_reset(void)
 	open_gpu();
 	CU_ASSERT_EQUAL(ops->programmed->stop(gpu, 1, 1), 0);
 	CU_ASSERT_EQUAL(ops->device->reset(gpu, 2, VGPU_RESET_VF, 1), 0);
-	while (n_told == 0)
-		CU_ASSERT_EQUAL_FATAL(await_and_dispatch(), 0);
+	await_told(1);
 	CU_ASSERT(told[0].type == VGPU_EV_RESET_DONE && told[0].vf == 2 &&
 		  told[0].code == VGPU_RESET_VF && told[0].value == 0);
 	CU_ASSERT(xe_functions[2].stops == 1 && xe_functions[3].resets == 2);
@@ -457,19 +402,16 @@ static void stop_and_reset(void)
 	xe_fault = (struct xe_fault){"vf2/stop", -EIO, 1, true, 0};
 	n_told = 0;
 	CU_ASSERT_EQUAL(ops->programmed->stop(gpu, 1, 1), 0);
-	while (n_told == 0)
-		CU_ASSERT_EQUAL_FATAL(await_and_dispatch(), 0);
+	await_told(1);
 	CU_ASSERT(n_told == 1 && told[0].type == VGPU_EV_HANG && told[0].vf == 1);
 	xe_fault = (struct xe_fault){"virtfn1/reset", -ENOTTY, 1, true, 0};
 	CU_ASSERT_EQUAL(ops->device->reset(gpu, 1, VGPU_RESET_VF, 1), 0);
-	while (n_told == 1)
-		CU_ASSERT_EQUAL_FATAL(await_and_dispatch(), 0);
+	await_told(2);
 	CU_ASSERT(told[1].type == VGPU_EV_RESET_DONE && told[1].value == -ENOTTY);
 	/* There is no reset of the GPU that the other VFs survive. */
 	CU_ASSERT_EQUAL(caps.reset_levels, 1u << VGPU_RESET_VF);
 	CU_ASSERT_EQUAL(ops->device->reset(gpu, 0, VGPU_RESET_GPU, 1), 0);
-	while (n_told == 2)
-		CU_ASSERT_EQUAL_FATAL(await_and_dispatch(), 0);
+	await_told(3);
 	CU_ASSERT(told[2].type == VGPU_EV_RESET_DONE && told[2].value == -EOPNOTSUPP);
 	close_gpu();
 	remove_xe_machine();
@@ -484,7 +426,7 @@ static int open_sized(uint64_t a, uint64_t b, uint64_t c)
 	config.sizes[1] = b * XE_MIB;
 	config.sizes[2] = c * XE_MIB;
 	xe_trace[0] = '\0';
-	return try_open(&config);
+	return try_open(config);
 }
 
 static bool has_memory(uint64_t a, uint64_t b, uint64_t c)
@@ -549,29 +491,8 @@ static void memory(void)
 	remove_xe_machine();
 }
 
-static void stranger(struct vgpu_driver_config *config)
-{
-	(void)config;
-	put_file("0x10de\n", PCI_DEVICES "/%s/vendor", PF);
-}
-
-static void other_driver(struct vgpu_driver_config *config)
-{
-	(void)config;
-	point("../../drivers/i915", PCI_DEVICES "/" PF "/driver");
-}
-
-static void is_a_vf(struct vgpu_driver_config *config)
-{
-	(void)config;
-	point("../0000:02:00.0", PCI_DEVICES "/" PF "/physfn");
-}
-
-static void no_vfs(struct vgpu_driver_config *config)
-{
-	(void)config;
-	put_file("0\n", PCI_DEVICES "/%s/sriov_totalvfs", PF);
-}
+/* The functions before the driver saw the GPU. */
+static struct xe_function was[XE_VFS + 1];
 
 static void old_kernel(struct vgpu_driver_config *config)
 {
@@ -579,64 +500,10 @@ static void old_kernel(struct vgpu_driver_config *config)
 	remove_tree(inside(PCI_DEVICES "/" PF "/sriov_admin"));
 }
 
-static void one_file_less(struct vgpu_driver_config *config)
-{
-	(void)config;
-	take(PCI_DEVICES "/" PF "/sriov_admin/vf1/profile/preempt_timeout_us");
-}
-
-static void too_many(struct vgpu_driver_config *config)
-{
-	config->n_vfs = XE_VFS + 1;
-}
-
-static void a_layout(struct vgpu_driver_config *config)
-{
-	config->layout = "navi";
-}
-
-static void host_memory(struct vgpu_driver_config *config)
-{
-	config->host = 64 * XE_MIB;
-}
-
-static void on_demand(struct vgpu_driver_config *config)
-{
-	config->sizes[1] = VGPU_SIZE_NONE;
-}
-
-static void some_sizes(struct vgpu_driver_config *config)
-{
-	config->sizes[1] = 64 * XE_MIB;
-}
-
-static void no_memory(struct vgpu_driver_config *config)
-{
-	take(PCI_DEVICES "/" PF "/sriov_admin/.bulk_profile/vram_quota");
-	config->sizes[0] = config->sizes[1] = config->sizes[2] = 64 * XE_MIB;
-}
-
-static void too_much(struct vgpu_driver_config *config)
-{
-	config->sizes[0] = config->sizes[1] = config->sizes[2] = 8192 * XE_MIB;
-}
-
 static void some_memory(struct vgpu_driver_config *config)
 {
 	(void)config;
-	xe_functions[2].memory = 64 * XE_MIB;
-}
-
-static void no_permission(struct vgpu_driver_config *config)
-{
-	(void)config;
-	xe_no_counters = -EACCES;
-}
-
-static void no_format(struct vgpu_driver_config *config)
-{
-	(void)config;
-	take("/sys/bus/event_source/devices/xe_0000_03_00.0/format/function");
+	was[2].memory = xe_functions[2].memory = 64 * XE_MIB;
 }
 
 static void wedged(struct vgpu_driver_config *config)
@@ -651,62 +518,66 @@ static void not_bound(struct vgpu_driver_config *config)
 	nobody_probes = true;
 }
 
-static const struct {
-	const char *why;
-	int code;
-	void (*spoil)(struct vgpu_driver_config *config);
-} refusals[] = {
-	{"is not an Intel GPU, and stays as it is", -ENODEV, stranger},
-	{"has driver i915, not xe, and stays as it is", -ENODEV, other_driver},
-	{"is a VF; give its PF, 0000:02:00.0", -EINVAL, is_a_vf},
-	{"offers no VFs", -ENODEV, no_vfs},
-	{"needs Linux 6.19 or later", -ENOENT, old_kernel},
-	{"no file sriov_admin/vf1/profile/preempt_timeout_us", -ENOENT, one_file_less},
-	{"vfs = 9: " PF " has at most 8", -EINVAL, too_many},
-	{"layout = navi", -EINVAL, a_layout},
-	{"host_memory_mib", -EINVAL, host_memory},
-	{"use partition = equal", -EINVAL, on_demand},
-	{"set it for all, or for none", -EINVAL, some_sizes},
-	{"cannot divide the memory of " PF, -EINVAL, no_memory},
-	{"cannot change the memory of VF 2: No space left", -ENOSPC, too_much},
-	{"1 of 3 VFs have memory", -EINVAL, some_memory},
-	{"SystemCallFilter=perf_event_open", -EACCES, no_permission},
-	{"does not count what each VF uses", -ENODEV, no_format},
-	{"the kernel has given the GPU up", -ECANCELED, wedged},
-	{"driver xe-vfio-pci does not bind it", -EIO, not_bound},
+static const struct refusal refusals[] = {
+	NO_VENDOR("is not an Intel GPU, and stays as it is", "0x10de\n"),
+	NO_DRIVER("has driver i915, not xe, and stays as it is", "i915"),
+	IS_A_VF,
+	NO_HOST_MEMORY,
+	NO_LAYOUT,
+	{.why = "offers no VFs", .code = -ENODEV, .file = "sriov_totalvfs", .text = "0\n"},
+	{.why = "needs Linux 6.19 or later", .code = -ENOENT, .spoil = old_kernel},
+	{.why = "no file sriov_admin/vf1/profile/preempt_timeout_us",
+	 .code = -ENOENT,
+	 .gone = PCI_DEVICES "/" PF "/sriov_admin/vf1/profile/preempt_timeout_us"},
+	{.why = "vfs = 9: " PF " has at most 8", .code = -EINVAL, .vfs = XE_VFS + 1},
+	{.why = "use partition = equal", .code = -EINVAL, .size = VGPU_SIZE_NONE},
+	{.why = "set it for all, or for none", .code = -EINVAL, .size = 64 * XE_MIB},
+	{.why = "cannot divide the memory of " PF,
+	 .code = -EINVAL,
+	 .gone = PCI_DEVICES "/" PF "/sriov_admin/.bulk_profile/vram_quota",
+	 .all = 64 * XE_MIB},
+	{.why = "cannot change the memory of VF 2: No space left",
+	 .code = -ENOSPC,
+	 .all = 8192 * XE_MIB},
+	{.why = "1 of 3 VFs have memory", .code = -EINVAL, .spoil = some_memory},
+	{.why = "SystemCallFilter=perf_event_open",
+	 .code = -EACCES,
+	 .number = &xe_no_counters,
+	 .value = -EACCES},
+	{.why = "does not count what each VF uses",
+	 .code = -ENODEV,
+	 .gone = "/sys/bus/event_source/devices/xe_0000_03_00.0/format/function"},
+	{.why = "the kernel has given the GPU up", .code = -ECANCELED, .spoil = wedged},
+	{.why = "driver xe-vfio-pci does not bind it", .code = -EIO, .spoil = not_bound},
 };
+
+static void make_and_note(void)
+{
+	make_xe_machine();
+	memcpy(was, xe_functions, sizeof(was));
+}
+
+static void as_it_was(void)
+{
+	char text[32];
+	unsigned k;
+
+	CU_ASSERT(kernel_read_text(text, sizeof(text),
+				   PCI_DEVICES "/" PF "/sriov_drivers_autoprobe") > 0);
+	CU_ASSERT_STRING_EQUAL(text, "1");
+	CU_ASSERT(kernel_read_link(text, sizeof(text), PCI_DEVICES "/" PF "/virtfn0") < 0);
+	for (k = 0; k <= XE_VFS; k++)
+		CU_ASSERT(was[k].quantum[0] == xe_functions[k].quantum[0] &&
+			  was[k].timeout[1] == xe_functions[k].timeout[1] &&
+			  was[k].memory == xe_functions[k].memory &&
+			  was[k].priority == xe_functions[k].priority);
+}
 
 /* A refusal says what, where and what to do, and leaves the GPU as it was. */
 static void refused(void)
 {
-	struct vgpu_driver_config config;
-	struct xe_function was[XE_VFS + 1];
-	char text[32];
-	unsigned i, k;
-	int r;
-
-	for (i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
-		make_xe_machine();
-		config = config_of(VFS);
-		refusals[i].spoil(&config);
-		memcpy(was, xe_functions, sizeof(was));
-		r = try_open(&config);
-		if (r != refusals[i].code || !strstr(err.text, refusals[i].why)) {
-			fprintf(stderr, "case %u: %d: %s\n", i, r, err.text);
-			CU_FAIL("another refusal");
-		}
-		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "0000:0"));
-		CU_ASSERT(kernel_read_text(text, sizeof(text),
-					   PCI_DEVICES "/" PF "/sriov_drivers_autoprobe") > 0);
-		CU_ASSERT_STRING_EQUAL(text, "1");
-		CU_ASSERT(kernel_read_link(text, sizeof(text), PCI_DEVICES "/" PF "/virtfn0") < 0);
-		for (k = 0; k <= XE_VFS; k++)
-			CU_ASSERT(was[k].quantum[0] == xe_functions[k].quantum[0] &&
-				  was[k].timeout[1] == xe_functions[k].timeout[1] &&
-				  was[k].memory == xe_functions[k].memory &&
-				  was[k].priority == xe_functions[k].priority);
-		remove_xe_machine();
-	}
+	refuse_each(refusals, sizeof(refusals) / sizeof(refusals[0]), config_of(VFS), make_and_note,
+		    as_it_was, remove_xe_machine);
 }
 
 /* VFs that somebody uses are not taken away; another number of VFs is made otherwise. */
@@ -717,28 +588,28 @@ static void other_number(void)
 
 	make_xe_machine();
 	open_gpu();
-	CU_ASSERT_EQUAL(try_open(&config), -EBUSY);
+	CU_ASSERT_EQUAL(try_open(config), -EBUSY);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "another program holds this device"));
 	close_gpu();
 	xe_use(1);
 	xe_functions[1].quantum[0] = xe_functions[1].quantum[1] = 21;
-	CU_ASSERT_EQUAL(try_open(&config), -EBUSY);
+	CU_ASSERT_EQUAL(try_open(config), -EBUSY);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "qemu (pid 4711)"));
 	CU_ASSERT(is_bound_to(2, "xe-vfio-pci") && xe_functions[1].quantum[0] == 21);
 	xe_use_none();
 	/* A program of the host may use a VF without VFIO. */
 	point("../../drivers/xe", PCI_DEVICES "/" PF "/virtfn2/driver");
-	CU_ASSERT_EQUAL(try_open(&config), -EBUSY);
+	CU_ASSERT_EQUAL(try_open(config), -EBUSY);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "has driver xe, so that programs of this host"));
 	CU_ASSERT(is_bound_to(2, "xe") && xe_functions[1].quantum[0] == 21);
 	point("../../drivers/xe-vfio-pci", PCI_DEVICES "/" PF "/virtfn2/driver");
 	/* If it fails, the VFs that there were come back, with their settings. */
 	xe_no_counters = -EMFILE;
-	CU_ASSERT_EQUAL(try_open(&config), -EMFILE);
+	CU_ASSERT_EQUAL(try_open(config), -EMFILE);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "LimitNOFILE"));
 	CU_ASSERT(is_bound_to(2, "xe-vfio-pci") && xe_functions[1].quantum[0] == 21);
 	xe_no_counters = 0;
-	CU_ASSERT_EQUAL(try_open(&config), 0);
+	CU_ASSERT_EQUAL(try_open(config), 0);
 	CU_ASSERT(!found.adopted && is_bound_to(1, "xe-vfio-pci") && !is_bound_to(2, ""));
 	close_gpu();
 	lock = open(inside(PCI_DEVICES "/" PF "/config"), O_RDONLY | O_CLOEXEC);
@@ -763,7 +634,7 @@ static int open_two(void)
 	struct vgpu_driver_config config = config_of(2);
 
 	config.sizes[0] = config.sizes[1] = 1024 * XE_MIB;
-	return try_open(&config);
+	return try_open(config);
 }
 
 /* No VF has a driver of the host. */
