@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # needs.sh LIBRARY...: the libraries that guests load need libc's own libraries and no other, and no symbol of a glibc newer than
 # docs/cuda.md says: they are loaded into file systems that others have made.
-oldest=2.34
+oldest=2.28
 grep -q "glibc $oldest or later" "$(dirname "$0")/../../../docs/cuda.md" || { echo "FAILED: docs/cuda.md does not say glibc $oldest"; exit 1; }
 for library; do
 	[ -e "$library" ] || { echo "FAILED: there is no $library"; exit 1; }

@@ -11,6 +11,8 @@
 #include "library.h"
 #include "record.h"
 
+#include "vgpu/clock.h"
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static enum { STATE_DOWN = 0, STATE_UP, STATE_FORKED, STATE_ENDED } state;
 /* Why a call cannot go on. */
@@ -87,13 +89,15 @@ static void in_child(void)
 /* A process that ends without this has its VF reset, which its host counts. */
 __attribute__((destructor)) static void stop(void)
 {
-	struct timespec until;
+	const struct timespec rest = {.tv_nsec = (long)VGPU_MSEC};
+	vgpu_nsec until = vgpu_now() + VGPU_SEC;
 
 	/* flush.c may have the lock for an instant. A thread that waits for the VF keeps it. */
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec++;
-	if (pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until) != 0)
-		return;
+	while (pthread_mutex_trylock(&lock) != 0) {
+		if (vgpu_now() >= until)
+			return;
+		nanosleep(&rest, NULL);
+	}
 	if (state == STATE_UP)
 		link_leave();
 	record_end();

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ending.h"
@@ -472,8 +471,8 @@ int main(int argc, char **argv)
 	 * dump is to hold tenants' memory. */
 	vgpu_hide_memory();
 	r = ending_create(&front.ending, &err);
-	if (r == 0 && mkdir(front.sockets.dir, 0755) < 0 && errno != EEXIST)
-		r = vgpu_error_set(&err, -errno, "%s: %s", front.sockets.dir, strerror(errno));
+	if (r == 0)
+		r = sockets_own(&front.sockets, &err);
 	/* Without groups a VF's process may use up the host's memory, as any other may. */
 	if (r == 0 && groups_create(&config.groups, LIMIT_ROOT, config.n_vfs, &err) < 0)
 		fprintf(stderr, "<4>softgpu: VF processes have no control groups: %s\n", err.text);
@@ -505,5 +504,6 @@ int main(int argc, char **argv)
 	softgpu_destroy(front.gpu);
 	groups_destroy(config.groups);
 	vfs_changed(&front, 0);
+	sockets_disown(&front.sockets);
 	return 0;
 }

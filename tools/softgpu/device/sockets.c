@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "sockets.h"
 #include "softgpu.h"
 
+#include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
 
 #define BACKLOG 4
@@ -74,6 +77,29 @@ int sockets_access(struct sockets *s, const char *user, const char *group, const
 	s->uid = owner ? owner->pw_uid : (uid_t)-1;
 	s->gid = members ? members->gr_gid : owner ? owner->pw_gid : (gid_t)-1;
 	return parse_mode(mode ? mode : "600", &s->mode, err);
+}
+
+int sockets_own(struct sockets *s, struct vgpu_error *err)
+{
+	VGPU_AUTO_CLOSE int fd = -1;
+
+	if (mkdir(s->dir, 0755) < 0 && errno != EEXIST)
+		return vgpu_error_set(err, -errno, "%s: %s", s->dir, strerror(errno));
+	fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return vgpu_error_set(err, -errno, "%s: %s", s->dir, strerror(errno));
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return vgpu_error_set(err, -EADDRINUSE,
+				      "--dir %s: another softgpu has its sockets there: end it, or "
+				      "use another directory",
+				      s->dir);
+	s->owned = vgpu_take(&fd);
+	return 0;
+}
+
+void sockets_disown(struct sockets *s)
+{
+	vgpu_close(&s->owned);
 }
 
 static void path_of(const struct sockets *s, int vf, char path[VGPU_SOCKET_PATH])

@@ -14,6 +14,7 @@
 
 struct sockets {
 	const char *dir;
+	int owned; /* the directory, locked, from sockets_own() to sockets_disown() */
 	uid_t uid; /* of the VFs' sockets; (uid_t)-1: this process's */
 	gid_t gid;
 	mode_t mode;
@@ -28,6 +29,12 @@ struct sockets {
  */
 int sockets_access(struct sockets *sockets, const char *user, const char *group, const char *mode,
 		   struct vgpu_error *err);
+
+/* Makes the directory, if it is missing, and locks it: another softgpu there would remove these
+ * sockets when it ends, or have its own removed. 0, or -errno with the reason. */
+int sockets_own(struct sockets *sockets, struct vgpu_error *err);
+/* Lets another softgpu have the directory, which stays. */
+void sockets_disown(struct sockets *sockets);
 
 /* A socket that listens for VF; the caller's. -errno with the reason. Any thread. */
 int sockets_listen(const struct sockets *sockets, int vf, struct vgpu_error *err);
