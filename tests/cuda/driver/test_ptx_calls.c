@@ -8,7 +8,12 @@
 #include "ptx.h"
 #include "suite.h"
 
+#ifdef HAVE_CLANG
+#define FUNCTION static
+#include "calls.h"
+
 extern const char calls_0_ptx[], calls_2_ptx[];
+#endif
 
 #define THREADS 64u
 #define HEAD ".version 7.0\n.target sm_80\n.address_size 64\n"
@@ -315,61 +320,8 @@ static void refused(void)
 	}
 }
 
-/* clang compiles this to calls_0.ptx and calls_2.ptx, where a FUNCTION is not inlined. */
-#define FUNCTION static
-
-struct three {
-	unsigned a;
-	unsigned long long b;
-	unsigned char c[5];
-};
-
-FUNCTION unsigned mix(unsigned x, unsigned y)
-{
-	for (unsigned i = 0; i < (y & 3); i++)
-		x = x * 31 + y;
-	return x;
-}
-
-FUNCTION double scaled(unsigned long long x, float f, double d)
-{
-	return (double)(x + mix((unsigned)x, 3)) * (double)f + d;
-}
-
-FUNCTION struct three turned(struct three p, unsigned k)
-{
-	struct three q = p;
-
-	q.a = (unsigned)p.b;
-	q.b = p.a;
-	q.c[k % 5] = (unsigned char)k;
-	return q;
-}
-
-FUNCTION short narrow(signed char c, bool b, unsigned short s)
-{
-	return (short)(b ? c : s);
-}
-
-FUNCTION void put(unsigned *to, unsigned v)
-{
-	*to += v;
-}
-
-FUNCTION unsigned long long work(unsigned i)
-{
-	struct three p = {mix(i, i + 1), i, {1, 2, 3, 4, 5}};
-
-	if (i & 1)
-		p.a = mix(p.a, 7);
-	for (unsigned k = 0; k < i % 5; k++)
-		put(&p.a, mix(k, p.a));
-	p = turned(p, i);
-	return p.a + p.b + p.c[i % 5] + (unsigned long long)scaled(p.b, (float)i, 0.5) +
-	       (unsigned long long)narrow((signed char)i, i & 2, (unsigned short)p.b);
-}
-
-/* What clang makes of these functions, without and with optimisation, computes the same. */
+#ifdef HAVE_CLANG
+/* What clang makes of the functions of calls.h, without and with optimisation, computes the same. */
 static void compiled(void)
 {
 	const char *const texts[] = {calls_0_ptx, calls_2_ptx};
@@ -393,10 +345,13 @@ static void compiled(void)
 		CU_ASSERT_EQUAL(out[4 * THREADS], 1);
 	}
 }
+#endif
 
 static const struct test tests[] = {
 	{"calls give the right results", computes},
+#ifdef HAVE_CLANG
 	{"what a compiler writes computes the same", compiled},
+#endif
 	{"threads meet in functions", meetings},
 	{"bodies share room", room},
 	{"what the machine does not call", refused},
