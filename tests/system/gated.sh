@@ -32,6 +32,16 @@ CONF
 keeper_pid=$!
 trap 'r=$?; [ -z "$keeper_pid" ] || { kill $keeper_pid; wait $keeper_pid; }; (exit $r); finish' EXIT
 await 30 ctl gpu list
+
+# Guarantees count on VFs that stop at most late_us late; a VF of this GPU may stop as late as grace_ms, and no earlier by force.
+late="hold only with late_us of at least grace_ms"
+! ctl policy set qos 2>"$run/said" || fail "a policy with guarantees was accepted, with late_us = 500 and grace_ms = 5000"
+grep -q "$late" "$run/said" || fail "qos was refused so: $(cat "$run/said")"
+sed 's/^policy = fair/policy = deadline/; s/^grace_ms = .*/grace_ms = 50/' "$run/vgpud.conf" >"$run/early.conf"
+! "$vgpud" --check-config --config "$run/early.conf" >"$run/said" 2>&1 || fail "--check-config takes budgets with late_us = 500"
+grep -q "$late" "$run/said" || fail "--check-config says: $(cat "$run/said")"
+sed 's/^policy = deadline/&\nlate_us = 50000/' "$run/early.conf" >"$run/late.conf"
+"$vgpud" --check-config --config "$run/late.conf" >"$run/said" 2>&1 || fail "late_us = 50000 is refused: $(cat "$run/said")"
 child() { cat "/proc/$keeper_pid/task/$keeper_pid/children" | tr -d ' '; }
 
 # start NAME OPTIONS... -- PROGRAM...: runs a program with a VF; sets $started.

@@ -7,6 +7,7 @@
 #include "builtin.h"
 #include "engine/engine_declared.h"
 #include "engine/engine_governed.h"
+#include "engine/engine_switched.h"
 #include "vgpu/clock.h"
 #include "vgpu/record.h"
 
@@ -222,6 +223,7 @@ static int ask(struct question *q, const struct vgpu_driver_caps *caps, struct v
 {
 	const struct vgpu_policy_ops *policy = q->values->policy;
 	struct vgpu_error unused;
+	const char *why;
 	int r;
 
 	q->vf = -1;
@@ -232,6 +234,11 @@ static int ask(struct question *q, const struct vgpu_driver_caps *caps, struct v
 		return ask_declared(q, err);
 	if (caps && caps->kind == VGPU_DRIVER_PROGRAMMED)
 		return ask_governor(q, caps, err);
+	why = caps ? engine_stops_too_late(caps, (vgpu_nsec)q->gpu->grace_ms * VGPU_MSEC, policy,
+					   q->values->params)
+		   : NULL;
+	if (why)
+		return vgpu_error_set(err, -EOPNOTSUPP, "policy %s: %s", policy->name, why);
 	r = ask_core(q, err);
 	if (r == -EINVAL && !caps && ask_governor(q, &any_firmware, &unused) == 0)
 		return 0;

@@ -5,10 +5,27 @@
 
 #include "builtin.h"
 #include "engine_private.h"
+#include "engine_switched.h"
 #include "vgpu/clock.h"
 
 /* A view may be that old: each step for a reader takes room in the recording. */
 #define STALE_AFTER (10 * VGPU_MSEC)
+
+const char *engine_stops_too_late(const struct vgpu_driver_caps *caps, vgpu_nsec grace,
+				  const struct vgpu_policy_ops *policy, const int64_t *params)
+{
+	int i;
+
+	if (!caps->preemption || strcmp(caps->preemption, "submission") != 0 ||
+	    !(policy->promises & VGPU_PROMISE_GUARANTEE))
+		return NULL;
+	for (i = 0; policy->params[i].name; i++)
+		if (strcmp(policy->params[i].name, "late_us") == 0 &&
+		    params[i] * (int64_t)VGPU_USEC >= (int64_t)grace)
+			return NULL;
+	return "on this GPU a VF stops when its submission ends, and is ended after grace_ms: "
+	       "its guarantees hold only with late_us of at least grace_ms";
+}
 
 /* Makes a new core, and steps it with the policy, the VFs and their parameters. */
 static int build(struct engine *e)
@@ -21,6 +38,10 @@ static int build(struct engine *e)
 
 	if (begin->policy->memory(n) > RECORD_SLOT_SIZE)
 		return -E2BIG;
+	e->out.why =
+		engine_stops_too_late(&e->caps, e->config.core.grace, begin->policy, begin->params);
+	if (e->out.why)
+		return -EOPNOTSUPP;
 	memset(recorder_core_memory(e->recorder), 0, vgpu_core_size(n));
 	memset(recorder_fallback_memory(e->recorder), 0, fallback->memory(n));
 	recorder_restart(e->recorder);
@@ -178,7 +199,15 @@ static void set_vf(struct engine *e, struct engine_request *request)
 
 static void change(struct engine *e, struct engine_request *request)
 {
-	if (request->event.type == VGPU_EV_POLICY)
+	const struct vgpu_event *event = &request->event;
+	bool of_policy = event->type == VGPU_EV_POLICY || event->type == VGPU_EV_SET_POLICY;
+	const char *why = of_policy ? engine_stops_too_late(&e->caps, e->config.core.grace,
+							    event->policy, event->params)
+				    : NULL;
+
+	if (why)
+		engine_refuse(request, -EOPNOTSUPP, "%s", why);
+	else if (request->event.type == VGPU_EV_POLICY)
 		change_policy(e, request);
 	else if (request->event.type == VGPU_EV_SET_VF)
 		set_vf(e, request);

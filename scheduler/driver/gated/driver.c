@@ -231,6 +231,7 @@ static int gated_give(struct vgpu_driver *d, uint32_t vf, uint32_t process, uint
 
 static const struct vgpu_device_face device_face = {
 	.probe = gated_probe,
+	.check = gated_check,
 	.open = gated_open,
 	.close = gated_close,
 	.fd = gated_fd,

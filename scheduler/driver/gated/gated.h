@@ -84,6 +84,8 @@ struct vgpu_driver {
 };
 
 /* open.c */
+int gated_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps *caps,
+		struct vgpu_error *err);
 int gated_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 	       struct vgpu_driver_caps *caps, struct vgpu_driver_found *found,
 	       vgpu_event_sink *sink, void *data, struct vgpu_error *err);

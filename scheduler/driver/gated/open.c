@@ -337,18 +337,27 @@ static void fill_caps(const struct vgpu_driver_config *config, struct vgpu_drive
 	snprintf(caps->transport, sizeof(caps->transport), "vulkan");
 }
 
+int gated_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps *caps,
+		struct vgpu_error *err)
+{
+	if (caps->max_vfs == 0)
+		fill_caps(config, caps);
+	return config->host > 0
+		       ? vgpu_error_set(err, -EOPNOTSUPP,
+					"host_memory_mib: the memory of this GPU is its driver's: "
+					"leave the key out")
+		       : 0;
+}
+
 int gated_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 	       struct vgpu_driver_caps *caps, struct vgpu_driver_found *found,
 	       vgpu_event_sink *sink, void *data, struct vgpu_error *err)
 {
 	struct vgpu_driver *d;
-	int r;
+	int r = gated_check(config, caps, err);
 
-	if (config->host > 0)
-		return vgpu_error_set(
-			err, -EOPNOTSUPP,
-			"host_memory_mib: the memory of this GPU is its driver's: leave "
-			"the key out");
+	if (r < 0)
+		return r;
 	d = make(config, sink, data);
 	if (!d)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");

@@ -327,6 +327,43 @@ static bool admit_picky(void *state, uint32_t vf, const int64_t *params, vgpu_ns
 	return switch_ns == 0 && vgpu_builtin_policy("equal")->admit(state, vf, params, now, why);
 }
 
+/* Budgets hold among VFs that stop in time, and a GPU that preempts nothing stops one after
+ * grace_ms at the latest. */
+static void guarantees_need_stops_in_time(void)
+{
+	static const struct vgpu_driver_caps gated = {.kind = VGPU_DRIVER_SWITCHED,
+						      .preemption = "submission"},
+					     switched = {.kind = VGPU_DRIVER_SWITCHED,
+							 .preemption = "block"};
+	static const struct {
+		const char *settings;
+		int result;
+	} tries[] = {
+		{"policy = fair\n", 0},
+		{"policy = deadline\n", -EOPNOTSUPP},
+		{"policy = qos\nlate_us = 49999\n", -EOPNOTSUPP},
+		{"policy = qos\nlate_us = 50000\n", 0},
+		{"policy = deadline\nlate_us = 7000\ngrace_ms = 7\n", 0},
+	};
+	struct policy_values values;
+	struct vgpu_error err = {""};
+	char text[200];
+	uint32_t i;
+	int32_t vf;
+
+	for (i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+		const struct gpu_config *g = config.gpus;
+
+		snprintf(text, sizeof(text), "%s%s", GPU, tries[i].settings);
+		CU_ASSERT_EQUAL_FATAL(read_text(text), 0);
+		values.policy = g->ops;
+		memcpy(values.params, g->params, sizeof(values.params));
+		memcpy(values.vf_params, g->vf_params, sizeof(values.vf_params));
+		CU_ASSERT_EQUAL(trial(g, &gated, &values, &vf, &err), tries[i].result);
+		CU_ASSERT_EQUAL(trial(g, &switched, &values, &vf, &err), 0);
+	}
+}
+
 /* A GPU whose firmware schedules is tried with a governor, another with a core. Of one that was not
  * opened nobody knows which it is: refused is what neither of them takes. */
 static void tried_as_its_kind(void)
@@ -627,6 +664,7 @@ static const struct test tests[] = {
 	{"a directory is no configuration", not_a_file},
 	{"guarantees beyond the GPU are mistakes", guarantees_add_up},
 	{"percent is read as claims have it", percent_is_read},
+	{"guarantees need stops in time", guarantees_need_stops_in_time},
 	{"a GPU is tried as what it is", tried_as_its_kind},
 	{"a trial tells what a policy would promise", promises_of_a_trial},
 	{"devices and groups that do not exist are mistakes", not_here},
