@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions for the CPU and, by calls.cu, for the machine that runs PTX. A FUNCTION is not inlined there. */
+/* Functions for the CPU and, by calls.cu, for the machine that runs PTX. A FUNCTION is not inlined
+ * there. */
 struct three {
 	unsigned a;
 	unsigned long long b;

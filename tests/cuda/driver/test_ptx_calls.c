@@ -321,7 +321,8 @@ static void refused(void)
 }
 
 #ifdef HAVE_CLANG
-/* What clang makes of the functions of calls.h, without and with optimisation, computes the same. */
+/* What clang makes of the functions of calls.h, without and with optimisation, computes the same.
+ */
 static void compiled(void)
 {
 	const char *const texts[] = {calls_0_ptx, calls_2_ptx};
