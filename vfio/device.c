@@ -19,6 +19,7 @@ static const struct {
 } transports[] = {
 	{"vfio-user:", vfio_user_open}, {"sysfs:", sysfs_device_open}, {"resource:", sysfs_vf_open},
 	{"shared:", sysfs_vf_share},	{"registers:", sysfs_vf_look}, {"vfio:", vfio_pci_open},
+	{"lease:", vfio_lease_open},
 };
 
 int vfio_device_open(struct vfio_device **out, const char *name, struct vgpu_error *err)
@@ -37,7 +38,7 @@ int vfio_device_open(struct vfio_device **out, const char *name, struct vgpu_err
 	}
 	return vgpu_error_set(err, -EINVAL,
 			      "%s: not a device; want sysfs:ADDRESS, resource:ADDRESS, "
-			      "shared:ADDRESS, vfio:ADDRESS or vfio-user:PATH",
+			      "shared:ADDRESS, vfio:ADDRESS, vfio-user:PATH or lease:PATH",
 			      name);
 }
 

@@ -10,6 +10,8 @@
 
 /* vfio-user:PATH */
 int vfio_user_open(struct vfio_device **out, const char *name, struct vgpu_error *err);
+/* lease:PATH */
+int vfio_lease_open(struct vfio_device **out, const char *name, struct vgpu_error *err);
 /* sysfs:ADDRESS */
 int sysfs_device_open(struct vfio_device **out, const char *name, struct vgpu_error *err);
 /* resource:ADDRESS */

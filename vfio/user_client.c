@@ -453,23 +453,20 @@ static int negotiate(struct client *c)
 	return 0;
 }
 
-int vfio_user_open(struct vfio_device **out, const char *path, struct vgpu_error *err)
+/* Makes the connection FD, which it takes over, a device at PATH. */
+static int begin(struct vfio_device **out, int fd, const char *path, struct vgpu_error *err)
 {
 	struct timeval timeout = {TIMEOUT_S, 0};
 	struct client *c;
 	int r;
 
 	c = calloc(1, sizeof(*c));
-	if (!c)
+	if (!c) {
+		close(fd);
 		return vgpu_error_set(err, -ENOMEM, "%s: out of memory", path);
-	c->device.ops = &user_ops;
-	c->fd = vgpu_socket_connect(path, 0);
-	if (c->fd < 0) {
-		r = vgpu_error_set(err, c->fd, "cannot connect to %s: %s; is the device running?",
-				   path, strerror(-c->fd));
-		free(c);
-		return r;
 	}
+	c->device.ops = &user_ops;
+	c->fd = fd;
 	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	r = negotiate(c);
 	if (r == -EBUSY || r == -ENODEV)
@@ -486,4 +483,38 @@ int vfio_user_open(struct vfio_device **out, const char *path, struct vgpu_error
 	}
 	*out = &c->device;
 	return 0;
+}
+
+int vfio_user_open(struct vfio_device **out, const char *path, struct vgpu_error *err)
+{
+	int fd = vgpu_socket_connect(path, 0);
+
+	if (fd < 0)
+		return vgpu_error_set(err, fd, "cannot connect to %s: %s; is the device running?",
+				      path, strerror(-fd));
+	return begin(out, fd, path, err);
+}
+
+/* What vgpud says: one byte and a connection, or why there is none. */
+int vfio_lease_open(struct vfio_device **out, const char *path, struct vgpu_error *err)
+{
+	VGPU_AUTO_CLOSE int fd = vgpu_socket_connect_within(path, TIMEOUT_S * VGPU_SEC);
+	struct timeval timeout = {TIMEOUT_S, 0};
+	struct vgpu_received with = {0};
+	char text[200];
+	ssize_t n;
+
+	if (fd < 0)
+		return vgpu_error_set(err, fd, "cannot connect to %s: %s; does vgpud run?", path,
+				      strerror(-fd));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	n = vgpu_socket_receive(fd, text, sizeof(text) - 1, 0, &with);
+	if (n > 0 && with.n_fds == 1)
+		return begin(out, with.fds[0], path, err);
+	vgpu_received_drop(&with);
+	if (n <= 0)
+		return vgpu_error_set(err, -ENODEV, "%s: %s", path,
+				      n < 0 ? strerror((int)-n) : "the lease has ended");
+	text[n] = '\0';
+	return vgpu_error_set(err, -ENODEV, "%s: %s", path, text);
 }

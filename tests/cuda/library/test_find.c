@@ -75,6 +75,7 @@ static void finds(void)
 		{"shared:0000:00:07.0", "shared:0000:00:07.0"},
 		{"resource:0000:00:07.0", "resource:0000:00:07.0"},
 		{"vfio:0000:00:07.0", "vfio:0000:00:07.0"},
+		{"lease:/run/x/vf.sock", "lease:/run/x/vf.sock"},
 		{"0000:00:07", "vfio-user:0000:00:07"},
 	};
 	char name[FIND_NAME_SIZE], all[2][PCI_ADDRESS_SIZE], long_path[400];
@@ -89,6 +90,10 @@ static void finds(void)
 	CU_ASSERT_EQUAL(find_all(all, 2), 3);
 	CU_ASSERT_STRING_EQUAL(all[0], "0000:00:04.0");
 	CU_ASSERT_STRING_EQUAL(all[1], VF);
+	/* in a container the lease, whatever the host's /sys shows */
+	put_file("", FIND_SLOT "/" FIND_SOCKET);
+	CU_ASSERT_EQUAL(find_vf(name, &err), 0);
+	CU_ASSERT_STRING_EQUAL(name, "lease:" FIND_SLOT "/" FIND_SOCKET);
 	remove_machine();
 	make();
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

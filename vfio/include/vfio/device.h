@@ -55,6 +55,7 @@ struct vfio_device {
 /*
  * Opens the function called NAME:
  *   vfio-user:PATH     a device of another process, such as softgpu's
+ *   lease:PATH         the same, which vgpud hands out at a lease's socket (docs/protocol.md)
  *   sysfs:ADDRESS      a PF through sysfs; binds it to pci-pf-stub first
  *   resource:ADDRESS   a VF of softgpu in a VM, through the files of its BARs in sysfs: without
  *                      interrupts, DMA or a reset

@@ -44,20 +44,30 @@ int find_all(char out[][PCI_ADDRESS_SIZE], int max)
 	return r < 0 ? r : s.n;
 }
 
+/* What a lease fills in a container; else the first VF of this machine. NULL: there is none. */
+static const char *find_without(char first[1][PCI_ADDRESS_SIZE])
+{
+	if (kernel_has(FIND_SOCKET, "%s", FIND_SLOT))
+		return "lease:" FIND_SLOT "/" FIND_SOCKET;
+	return find_all(first, 1) < 1 ? NULL : first[0];
+}
+
 int find_vf(char out[FIND_NAME_SIZE], struct vgpu_error *err)
 {
-	static const char *const prefixes[] = {"shared:", "resource:", "vfio:", "vfio-user:"};
+	static const char *const prefixes[] = {"shared:", "resource:", "vfio:", "vfio-user:",
+					       "lease:"};
 	const char *wanted = getenv(FIND_VARIABLE), *prefix = "vfio-user:";
 	char first[1][PCI_ADDRESS_SIZE], address[PCI_ADDRESS_SIZE];
 	size_t i;
 
 	if (!wanted || !*wanted) {
-		if (find_all(first, 1) < 1)
+		wanted = find_without(first);
+		if (!wanted)
 			return vgpu_error_set(
 				err, -ENODEV,
-				"this machine has no VF of softgpu: attach one to this "
-				"VM, or set " FIND_VARIABLE " to the socket of one, DIR/vfN.sock");
-		wanted = first[0];
+				"this machine has no VF of softgpu, and no lease is in " FIND_SLOT
+				": attach one to this VM or container, or set " FIND_VARIABLE
+				" to the socket of one, DIR/vfN.sock");
 	}
 	if (pci_address_normal(wanted, address) == 0) {
 		wanted = address;
@@ -144,10 +154,9 @@ bool find_is_visible(const char *name, const char *list)
 
 void find_key(const char *name, char out[FIND_NAME_SIZE])
 {
-	size_t prefix = strlen("vfio-user:");
 	struct stat st;
 
-	if (strncmp(name, "vfio-user:", prefix) == 0 && stat(name + prefix, &st) == 0)
+	if (stat(strchr(name, ':') + 1, &st) == 0 && S_ISSOCK(st.st_mode))
 		snprintf(out, FIND_NAME_SIZE, "socket:%ju:%ju", (uintmax_t)st.st_dev,
 			 (uintmax_t)st.st_ino);
 	else

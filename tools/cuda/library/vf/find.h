@@ -10,10 +10,14 @@
  */
 #define FIND_VARIABLE "VGPU_CUDA_VF"
 #define FIND_NAME_SIZE 256
+/* Where a container finds its lease, if that variable is not set: a directory that vgpud's hook
+ * mounts there, and the socket in it. */
+#define FIND_SLOT "/run/vgpud/gpu"
+#define FIND_SOCKET "vf.sock"
 
 /* Writes the VF's name, as vfio_device_open() takes it, to OUT: the one that the environment names,
- * or the first of this machine. Any thread. 0; -ENODEV: there is none; -EINVAL: the environment
- * names nothing that could be one; with the reason in ERR. */
+ * else that of its container's lease, or the first of this machine. Any thread. 0; -ENODEV: there
+ * is none; -EINVAL: the environment names nothing that could be one; with the reason in ERR. */
 int find_vf(char out[FIND_NAME_SIZE], struct vgpu_error *err);
 
 /* A VF's place on this machine's PCI bus. A VF without one has a domain that no machine has. */
