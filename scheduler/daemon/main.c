@@ -77,9 +77,9 @@
  *   engine/trail.h              the last records of one thread, for all threads
  */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,27 +105,9 @@
 #include "uevents.h"
 #include "vfio/pci.h"
 #include "vgpu/note.h"
+#include "vgpu/options.h"
 #include "vgpu/output.h"
 #include "vgpu/untrusted.h"
-
-static void usage(FILE *to)
-{
-	fputs("usage: vgpud [options]\n"
-	      "Schedules SR-IOV GPUs: gives each VF the engine in time slices, as a policy "
-	      "decides.\n"
-	      "Runs in the foreground. SIGTERM ends vgpud; GPUs, VFs and guests keep running.\n"
-	      "\n"
-	      "  --config FILE    read FILE and FILE.d/*.conf (" CONFIG_DEFAULT_FILE ")\n"
-	      "  --check-config   check the configuration, print its mistakes, and exit\n"
-	      "  --dump-config    print the configuration with all defaults, and exit\n"
-	      "  --help-config    print all configuration keys and their meaning, and exit\n"
-	      "  --release ADDRESS  remove the VFs of the PF at ADDRESS, return the PF to its "
-	      "host\n"
-	      "                   driver, and exit; refused while vgpud holds the PF or a process\n"
-	      "                   uses a VF\n"
-	      "  --help, --version\n",
-	      to);
-}
 
 static void on_signal(evutil_socket_t number, short what, void *base)
 {
@@ -412,63 +394,64 @@ static bool is_usable(struct config *config, const char *file)
 	return wrong == 0;
 }
 
+struct options {
+	const char *file, *release;
+	bool check, dump, help;
+};
+
+#define ROW(name, value, kind, member, help)                                                       \
+	VGPU_OPTION(name, value, help, kind, offsetof(struct options, member))
+static const struct vgpu_option rows[] = {
+	ROW("config", "FILE", TEXT, file, "read FILE and FILE.d/*.conf (" CONFIG_DEFAULT_FILE ")"),
+	ROW("check-config", NULL, FLAG, check,
+	    "check the configuration, print its mistakes, and exit"),
+	ROW("dump-config", NULL, FLAG, dump, "print the configuration with all defaults, and exit"),
+	ROW("help-config", NULL, FLAG, help,
+	    "print all configuration keys and their meaning, and exit"),
+	ROW("release", "ADDRESS", TEXT, release,
+	    "remove the VFs of the PF at ADDRESS, return the PF to its host driver, and exit; "
+	    "refused while vgpud holds the PF or a process "
+	    "uses a VF"),
+	{.name = NULL},
+};
+
+static void usage(FILE *to)
+{
+	fputs("usage: vgpud [options]\n"
+	      "Schedules SR-IOV GPUs: gives each VF the engine in time slices, as a policy "
+	      "decides.\n"
+	      "Runs in the foreground. SIGTERM ends vgpud; GPUs, VFs and guests keep running.\n\n",
+	      to);
+	vgpu_options_list(rows, 19, to);
+}
+
 int main(int argc, char **argv)
 {
-	enum { CONFIG = 1, CHECK, DUMP, HELP_CONFIG, RELEASE, HELP, VERSION };
-	static const struct option options[] = {
-		{"config", required_argument, NULL, CONFIG},
-		{"check-config", no_argument, NULL, CHECK},
-		{"dump-config", no_argument, NULL, DUMP},
-		{"help-config", no_argument, NULL, HELP_CONFIG},
-		{"release", required_argument, NULL, RELEASE},
-		{"help", no_argument, NULL, HELP},
-		{"version", no_argument, NULL, VERSION},
-		{NULL, 0, NULL, 0},
-	};
+	struct options o = {.file = CONFIG_DEFAULT_FILE};
 	static struct config config;
-	const char *file = CONFIG_DEFAULT_FILE;
-	bool check = false, dump = false;
-	int option;
+	int r;
 
 	if (vgpu_untrusted_main(argc, argv))
 		return 0;
 	vgpu_output_check("vgpud");
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (option) {
-		case CONFIG:
-			file = optarg;
-			break;
-		case CHECK:
-			check = true;
-			break;
-		case DUMP:
-			dump = true;
-			break;
-		case HELP_CONFIG:
-			config_help(stdout);
-			return 0;
-		case RELEASE:
-			return release(optarg);
-		case HELP:
-			usage(stdout);
-			return 0;
-		case VERSION:
-			puts("vgpud " VGPU_VERSION);
-			return 0;
-		default:
-			usage(stderr);
-			return 2;
-		}
-	}
+	r = vgpu_options_read("vgpud", rows, usage, argc, argv, &o);
+	if (r != 0)
+		return r < 0 ? 2 : 0;
 	if (optind < argc) {
 		fprintf(stderr, "vgpud: unexpected argument \"%s\"; see vgpud --help\n",
 			argv[optind]);
 		return 2;
 	}
+	if (o.help) {
+		config_help(stdout);
+		return 0;
+	}
+	if (o.release)
+		return release(o.release);
 	signal(SIGPIPE, SIG_IGN);
-	if (check || dump)
-		return look_at(&config, file, check);
+	if (o.check || o.dump)
+		return look_at(&config, o.file, o.check);
 	signal(SIGHUP, SIG_IGN); /* until there is something to reload */
 	service_start();
-	return is_usable(&config, file) ? run(&config) : EX_CONFIG;
+	return is_usable(&config, o.file) ? run(&config) : EX_CONFIG;
 }

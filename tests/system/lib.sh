@@ -137,6 +137,8 @@ start_lost() {
 		grep -q "GPU lost: it cannot be opened: .*$2" "$run/lost.txt"
 		said=$?
 	done
+	# Once it answers, a signal ends it cleanly.
+	[ $said != 0 ] || "$vgpuctl" --socket "$(sed -n 's/^socket = //p' "$1")" gpu list >/dev/null 2>&1
 	kill $pid
 	wait $pid
 	return $said

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* vgpu-sim: the scheduler core and its policies in virtual time. */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -21,7 +21,7 @@
 #include "prove.h"
 #include "replay.h"
 #include "report.h"
-#include "vgpu/number.h"
+#include "vgpu/options.h"
 #include "vgpu/output.h"
 
 #define LOG_MAX 1000000u
@@ -34,10 +34,9 @@ struct options {
 	const char *with[LINES_MAX];
 	unsigned n_with;
 	bool json, log, check, monitor, vary, reclaim;
-	uint64_t decisions, seed, sets, seeds;
+	uint64_t decisions, seed, sets, seeds, cap_pct;
 	vgpu_nsec until, switch_ns, min_slice, late, from;
 	uint32_t vf, background;
-	int64_t cap_pct;
 	char **args;
 	int n_args;
 };
@@ -491,7 +490,7 @@ static int cmd_admission(const struct options *o)
 					    .min_slice = o->min_slice,
 					    .late = o->late,
 					    .background = o->background,
-					    .cap_pct = o->cap_pct,
+					    .cap_pct = (int64_t)o->cap_pct,
 					    .vary = o->vary,
 					    .reclaim = o->reclaim,
 					    .cover = o->cover,
@@ -707,77 +706,62 @@ static void usage(FILE *to)
 	      to);
 }
 
-static bool number(const char *text, double scale, uint64_t *out)
+static int take_plugin(void *options, char *file, struct vgpu_error *err)
 {
-	double v;
+	struct options *o = options;
 
-	if (vgpu_parse_real(text, 0, 1e18 / scale, &v) < 0)
-		return false;
-	*out = (uint64_t)(v * scale + 0.5);
-	return true;
+	o->loaded = plugin_load(file, err);
+	if (!o->loaded)
+		return -EINVAL;
+	o->policy = o->loaded->name;
+	o->plugin = file;
+	return 0;
 }
+
+static int take_line(void *options, char *line, struct vgpu_error *err)
+{
+	struct options *o = options;
+
+	if (o->n_with == LINES_MAX)
+		return vgpu_error_set(err, -EINVAL, "--with: there are more than %u", LINES_MAX);
+	o->with[o->n_with++] = line;
+	return 0;
+}
+
+#define ROW(name, kind, member, ...)                                                               \
+	VGPU_OPTION(name, NULL, NULL, kind, offsetof(struct options, member), __VA_ARGS__)
+/* The help of each command names its options. */
+static const struct vgpu_option rows[] = {
+	ROW("policy", TEXT, policy),
+	ROW("svg", TEXT, svg),
+	ROW("save", TEXT, save),
+	ROW("json", FLAG, json),
+	ROW("log", FLAG, log),
+	ROW("check", FLAG, check),
+	ROW("decisions", TIMES, decisions, .scale = 1),
+	ROW("seed", TIMES, seed, .scale = 1),
+	ROW("sets", TIMES, sets, .scale = 1),
+	ROW("until", TIMES, until, .scale = 1e9),
+	ROW("switch", TIMES, switch_ns, .scale = 1e3),
+	ROW("min-slice", TIMES, min_slice, .scale = 1e3),
+	ROW("late", TIMES, late, .scale = 1e3),
+	ROW("from", TIMES, from, .scale = 1e9),
+	ROW("vf", WHOLE32, vf, .max = 99999),
+	ROW("admission", TEXT, admission),
+	ROW("plugin", TAKE, plugin, .take = take_plugin),
+	ROW("mix", TEXT, mix),
+	ROW("seeds", TIMES, seeds, .scale = 1, .min = 1),
+	ROW("with", TAKE, with, .take = take_line),
+	ROW("vary", FLAG, vary),
+	ROW("reclaim", FLAG, reclaim),
+	ROW("cap", WHOLE, cap_pct, .min = 1, .max = 100),
+	ROW("background", WHOLE32, background, .max = 64),
+	ROW("cover", TEXT, cover),
+	{.name = NULL},
+};
 
 int main(int argc, char **argv)
 {
-	enum {
-		POLICY = 1,
-		SVG,
-		SAVE,
-		JSON,
-		LOG,
-		CHECK,
-		DECISIONS,
-		SEED,
-		SETS,
-		UNTIL,
-		SWITCH,
-		MIN_SLICE,
-		LATE,
-		FROM,
-		VF,
-		ADMISSION,
-		RECLAIM,
-		CAP,
-		PLUGIN,
-		MIX,
-		SEEDS,
-		WITH,
-		VARY,
-		BACKGROUND,
-		COVER,
-		HELP,
-		VERSION
-	};
-	static const struct option options[] = {
-		{"policy", required_argument, NULL, POLICY},
-		{"svg", required_argument, NULL, SVG},
-		{"save", required_argument, NULL, SAVE},
-		{"json", no_argument, NULL, JSON},
-		{"log", no_argument, NULL, LOG},
-		{"check", no_argument, NULL, CHECK},
-		{"decisions", required_argument, NULL, DECISIONS},
-		{"seed", required_argument, NULL, SEED},
-		{"sets", required_argument, NULL, SETS},
-		{"until", required_argument, NULL, UNTIL},
-		{"switch", required_argument, NULL, SWITCH},
-		{"min-slice", required_argument, NULL, MIN_SLICE},
-		{"late", required_argument, NULL, LATE},
-		{"from", required_argument, NULL, FROM},
-		{"vf", required_argument, NULL, VF},
-		{"admission", required_argument, NULL, ADMISSION},
-		{"plugin", required_argument, NULL, PLUGIN},
-		{"mix", required_argument, NULL, MIX},
-		{"seeds", required_argument, NULL, SEEDS},
-		{"with", required_argument, NULL, WITH},
-		{"vary", no_argument, NULL, VARY},
-		{"reclaim", no_argument, NULL, RECLAIM},
-		{"cap", required_argument, NULL, CAP},
-		{"background", required_argument, NULL, BACKGROUND},
-		{"cover", required_argument, NULL, COVER},
-		{"help", no_argument, NULL, HELP},
-		{"version", no_argument, NULL, VERSION},
-		{NULL, 0, NULL, 0},
-	};
 	struct options o = {.decisions = 1000000,
 			    .seed = 1,
 			    .sets = 1000,
@@ -786,115 +770,13 @@ int main(int argc, char **argv)
 			    .min_slice = 500 * VGPU_USEC,
 			    .late = 200 * VGPU_USEC,
 			    .cap_pct = 100};
-	const struct vgpu_policy_ops *plugin;
 	const struct command *c;
-	struct vgpu_error err;
-	bool ok = true;
-	uint64_t v = 0;
-	int option;
+	int r;
 
 	vgpu_output_check("vgpu-sim");
-	while (ok && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (option) {
-		case POLICY:
-			o.policy = optarg;
-			break;
-		case SVG:
-			o.svg = optarg;
-			break;
-		case SAVE:
-			o.save = optarg;
-			break;
-		case JSON:
-			o.json = true;
-			break;
-		case LOG:
-			o.log = true;
-			break;
-		case CHECK:
-			o.check = true;
-			break;
-		case DECISIONS:
-			ok = number(optarg, 1, &o.decisions);
-			break;
-		case SEED:
-			ok = number(optarg, 1, &o.seed);
-			break;
-		case SETS:
-			ok = number(optarg, 1, &o.sets);
-			break;
-		case UNTIL:
-			ok = number(optarg, 1e9, &o.until);
-			break;
-		case SWITCH:
-			ok = number(optarg, 1e3, &o.switch_ns);
-			break;
-		case MIN_SLICE:
-			ok = number(optarg, 1e3, &o.min_slice);
-			break;
-		case LATE:
-			ok = number(optarg, 1e3, &o.late);
-			break;
-		case FROM:
-			ok = number(optarg, 1e9, &o.from);
-			break;
-		case VF:
-			ok = number(optarg, 1, &v) && v < 100000;
-			o.vf = (uint32_t)v;
-			break;
-		case ADMISSION:
-			o.admission = optarg;
-			break;
-		case RECLAIM:
-			o.reclaim = true;
-			break;
-		case CAP:
-			ok = number(optarg, 1, &v) && v >= 1 && v <= 100;
-			o.cap_pct = (int64_t)v;
-			break;
-		case PLUGIN:
-			plugin = plugin_load(optarg, &err);
-			if (!plugin) {
-				fprintf(stderr, "vgpu-sim: %s\n", err.text);
-				return 2;
-			}
-			o.policy = plugin->name;
-			o.plugin = optarg;
-			o.loaded = plugin;
-			break;
-		case VARY:
-			o.vary = true;
-			break;
-		case BACKGROUND:
-			ok = number(optarg, 1, &v) && v <= 64;
-			o.background = (uint32_t)v;
-			break;
-		case COVER:
-			o.cover = optarg;
-			break;
-		case MIX:
-			o.mix = optarg;
-			break;
-		case SEEDS:
-			ok = number(optarg, 1, &o.seeds) && o.seeds > 0;
-			break;
-		case WITH:
-			ok = o.n_with < LINES_MAX;
-			if (ok)
-				o.with[o.n_with++] = optarg;
-			break;
-		case HELP:
-			usage(stdout);
-			return 0;
-		case VERSION:
-			puts("vgpu-sim " VGPU_VERSION);
-			return 0;
-		default:
-			return 2;
-		}
-	}
-	if (!ok)
-		return usage_error(argv[optind - 1]);
+	r = vgpu_options_read("vgpu-sim", rows, usage, argc, argv, &o);
+	if (r != 0)
+		return r < 0 ? 2 : 0;
 	if (optind == argc)
 		return usage_error("no command is given");
 	for (c = commands; c->name; c++)

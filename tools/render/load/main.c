@@ -1,37 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* vgpu-vulkan: a Vulkan program with work of a known size, for tests and demonstrations. */
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "compute.h"
-#include "vgpu/about.h"
 #include "vgpu/clock.h"
-#include "vgpu/number.h"
+#include "vgpu/options.h"
 #include "vgpu/output.h"
-
-static const char usage[] =
-	"usage: vgpu-vulkan [options]\n"
-	"\n"
-	"Submits a compute shader to a Vulkan device again and again, compares its results with "
-	"the\n"
-	"CPU's, and prints a report as JSON.\n"
-	"\n"
-	"  --seconds N   ends after N s, instead of 5\n"
-	"  --steps N     length of the shader, 1 to 65535, instead of 2000\n"
-	"  --endless     submits a shader that takes hours\n"
-	"  --deep N      keeps N submissions under way, 1 to 8, instead of 2\n"
-	"  --every-us N  submits one each N us, waits for it, and reports how long these take,\n"
-	"                from when they are due to their end\n"
-	"  --memory MIB  also allocates device memory, in pieces of 16 MiB, and says how much it "
-	"got\n"
-	"  --help, --version\n"
-	"\n"
-	"exit codes: 0 all results were right; 1 not, or something failed; 2 wrong usage\n";
 
 struct options {
 	int64_t seconds, steps, deep, every, memory;
@@ -46,46 +27,35 @@ static void on_signal(int signal)
 	stop = 1;
 }
 
-static int number(const char *text, int64_t min, int64_t max, int64_t *out)
-{
-	return vgpu_parse_between(text, min, max, out);
-}
+#define ROW(name, value, kind, member, help, ...)                                                  \
+	VGPU_OPTION(name, value, help, kind, offsetof(struct options, member), __VA_ARGS__)
+static const struct vgpu_option rows[] = {
+	ROW("seconds", "N", WHOLE, seconds, "ends after N s, instead of 5", .min = 1,
+	    .max = 1000000),
+	ROW("steps", "N", WHOLE, steps, "length of the shader, 1 to 65535, instead of 2000",
+	    .min = 1, .max = COMPUTE_STEPS),
+	ROW("endless", NULL, FLAG, endless, "submits a shader that takes hours"),
+	ROW("deep", "N", WHOLE, deep, "keeps N submissions under way, 1 to 8, instead of 2",
+	    .min = 1, .max = COMPUTE_SLOTS),
+	ROW("every-us", "N", WHOLE, every,
+	    "submits one each N us, waits for it, and reports how long these take, from when they "
+	    "are due to their end",
+	    .min = 100, .max = 10000000),
+	ROW("memory", "MIB", WHOLE, memory,
+	    "also allocates device memory, in pieces of 16 MiB, and says how much it got",
+	    .min = 16, .max = 1 << 20),
+	{.name = NULL},
+};
 
-static bool read_options(int argc, char **argv, struct options *o)
+static void usage(FILE *to)
 {
-	enum { SECONDS = 256, STEPS, DEEP, EVERY, MEMORY, ENDLESS };
-	static const struct option longs[] = {
-		{"seconds", required_argument, NULL, SECONDS},
-		{"steps", required_argument, NULL, STEPS},
-		{"deep", required_argument, NULL, DEEP},
-		{"every-us", required_argument, NULL, EVERY},
-		{"memory", required_argument, NULL, MEMORY},
-		{"endless", no_argument, NULL, ENDLESS},
-		{.name = NULL},
-	};
-	int c, r = 0;
-
-	while (r == 0 && (c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
-		if (c == SECONDS) {
-			r = number(optarg, 1, 1000000, &o->seconds);
-		} else if (c == STEPS) {
-			r = number(optarg, 1, COMPUTE_STEPS, &o->steps);
-		} else if (c == DEEP) {
-			r = number(optarg, 1, COMPUTE_SLOTS, &o->deep);
-		} else if (c == EVERY) {
-			r = number(optarg, 100, 10000000, &o->every);
-		} else if (c == MEMORY) {
-			r = number(optarg, 16, 1 << 20, &o->memory);
-		} else if (c == ENDLESS) {
-			o->endless = true;
-		} else {
-			r = -EINVAL;
-		}
-	}
-	if (r == 0 && optind == argc)
-		return true;
-	fprintf(stderr, "vgpu-vulkan: wrong usage; see vgpu-vulkan --help\n");
-	return false;
+	fputs("usage: vgpu-vulkan [options]\n\n"
+	      "Submits a compute shader to a Vulkan device again and again, compares its results\n"
+	      "with the CPU's, and prints a report as JSON.\n\n",
+	      to);
+	vgpu_options_list(rows, 16, to);
+	fputs("\nexit codes: 0 all results were right; 1 not, or something failed; 2 wrong usage\n",
+	      to);
 }
 
 /* Allocates until there is no more. Returns MiB. */
@@ -201,12 +171,17 @@ int main(int argc, char **argv)
 	uint32_t wrong = 0;
 	int64_t got = 0;
 	bool ok;
+	int r;
 
 	vgpu_output_check("vgpu-vulkan");
-	if (vgpu_about(argc, argv, "vgpu-vulkan", usage))
-		return 0;
-	if (!read_options(argc, argv, &o))
-		return 2;
+	r = vgpu_options_read("vgpu-vulkan", rows, usage, argc, argv, &o);
+	if (r == 0 && optind < argc) {
+		fprintf(stderr, "vgpu-vulkan: unexpected argument \"%s\"; see --help\n",
+			argv[optind]);
+		r = -EINVAL;
+	}
+	if (r != 0)
+		return r < 0 ? 2 : 0;
 	signal(SIGINT, on_signal);
 	signal(SIGTERM, on_signal);
 	if (!compute_open(&c)) {

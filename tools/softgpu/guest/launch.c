@@ -3,14 +3,16 @@
 
 #include <errno.h>
 #include <float.h>
-#include <getopt.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "guest.h"
 #include "vgpu/number.h"
+#include "vgpu/options.h"
 
 #define TIMEOUT (60 * VGPU_SEC)
 #define LOG_BYTES 8192u
@@ -25,8 +27,8 @@ struct arg {
 };
 
 struct request {
-	char device[160];
-	const char *image;
+	const char *socket, *device, *function, *image;
+	char name[160]; /* of the VF */
 	struct softgpu_launch launch;
 	struct arg args[SOFTGPU_MAX_LAUNCH_ARGS];
 	uint64_t repeat;
@@ -40,31 +42,9 @@ struct space {
 	uint64_t device_at, device_size, device_used;
 };
 
-static void usage(FILE *to)
+void guest_name(char *out, size_t size, const char *socket, const char *device)
 {
-	fputs("usage: vgpu-guest launch FILE --function NAME --socket PATH|--device NAME "
-	      "[options]\n"
-	      "Loads FILE (PTX or a cubin) on a softgpu VF, and launches one of its GPU "
-	      "kernels.\nsoftgpu must run with --engine cuda.\n\n"
-	      "Options:\n"
-	      "  --function NAME   the GPU kernel to launch\n"
-	      "  --socket PATH     the VF's vfio-user socket\n"
-	      "  --device NAME     the VF as vfio:ADDRESS, through the kernel's VFIO\n"
-	      "  --grid X[,Y,Z]    blocks (1)\n"
-	      "  --block X[,Y,Z]   threads of a block (1)\n"
-	      "  --shared N        bytes of dynamic shared memory for each block (0)\n"
-	      "  --arg KIND:VALUE  the next argument:\n"
-	      "                      u32:N, u64:N, f32:N, f64:N  a number\n"
-	      "                      in:FILE           a buffer with the bytes of FILE\n"
-	      "                      out:BYTES[:FILE]  a buffer of zeros, which is written to "
-	      "FILE\n"
-	      "                                        at the end, or printed\n"
-	      "                      inout:FILE:FILE   a buffer with the bytes of the first FILE,\n"
-	      "                                        which is written to the second\n"
-	      "  --gated           stop work between blocks; the blocks must not wait for each "
-	      "other\n"
-	      "  --repeat N        launch N times (1)\n",
-	      to);
+	snprintf(out, size, "%s%s", socket ? "vfio-user:" : "", socket ? socket : device);
 }
 
 static bool parse_whole(const char *text, uint64_t most, uint64_t *out)
@@ -154,80 +134,81 @@ static bool parse_arg(struct arg *a, char *text)
 	return (strcmp(text, "in") == 0 || a->out) && file_size(value, &a->wire.bytes);
 }
 
+static int take_grid(void *request, char *text, struct vgpu_error *err)
+{
+	return parse_three(text, ((struct request *)request)->launch.grid)
+		       ? 0
+		       : vgpu_error_set(err, -EINVAL, "--grid: want X, X,Y or X,Y,Z");
+}
+
+static int take_block(void *request, char *text, struct vgpu_error *err)
+{
+	return parse_three(text, ((struct request *)request)->launch.block)
+		       ? 0
+		       : vgpu_error_set(err, -EINVAL, "--block: want X, X,Y or X,Y,Z");
+}
+
+static int take_arg(void *request, char *text, struct vgpu_error *err)
+{
+	struct request *q = request;
+	char given[256];
+
+	snprintf(given, sizeof(given), "%s", text); /* parsing writes into it */
+	if (q->launch.n_args < SOFTGPU_MAX_LAUNCH_ARGS &&
+	    parse_arg(&q->args[q->launch.n_args++], text))
+		return 0;
+	return vgpu_error_set(err, -EINVAL, "--arg %s: not a valid value, or no such file", given);
+}
+
+#define ROW(name, value, kind, member, help, ...)                                                  \
+	VGPU_OPTION(name, value, help, kind, offsetof(struct request, member), __VA_ARGS__)
+static const struct vgpu_option rows[] = {
+	ROW("function", "NAME", TEXT, function, "the GPU kernel to launch"),
+	ROW("socket", "PATH", TEXT, socket, "the VF's vfio-user socket"),
+	ROW("device", "NAME", TEXT, device, "the VF as vfio:ADDRESS, through the kernel's VFIO"),
+	ROW("grid", "X[,Y,Z]", TAKE, launch.grid, "blocks (1)", .take = take_grid),
+	ROW("block", "X[,Y,Z]", TAKE, launch.block, "threads of a block (1)", .take = take_block),
+	ROW("shared", "N", WHOLE32, launch.shared,
+	    "bytes of dynamic shared memory for each block (0)"),
+	ROW("arg", "KIND:VALUE", TAKE, args,
+	    "the next argument: u32:N, u64:N, f32:N or f64:N, a number; in:FILE, a buffer with the "
+	    "bytes of FILE; out:BYTES[:FILE], a buffer "
+	    "of zeros, which is written to FILE at the end, or printed; inout:FILE:FILE, a buffer "
+	    "with the bytes of the first FILE, which is "
+	    "written to the second",
+	    .take = take_arg),
+	ROW("gated", NULL, FLAG, gated,
+	    "stop work between blocks; the blocks must not wait for each other"),
+	ROW("repeat", "N", WHOLE, repeat, "launch N times (1)", .min = 1),
+	{.name = NULL},
+};
+
+static void usage(FILE *to)
+{
+	fputs("usage: vgpu-guest launch FILE --function NAME --socket PATH|--device NAME "
+	      "[options]\n"
+	      "Loads FILE (PTX or a cubin) on a softgpu VF, and launches one of its GPU "
+	      "kernels.\nsoftgpu must run with --engine cuda.\n\n"
+	      "Options:\n",
+	      to);
+	vgpu_options_list(rows, 20, to);
+}
+
 static int parse(int argc, char **argv, struct request *q)
 {
-	enum { SOCKET = 1, DEVICE, FUNCTION, GRID, BLOCK, SHARED, ARG, GATED, REPEAT, HELP };
-	static const struct option options[] = {
-		{"socket", required_argument, NULL, SOCKET},
-		{"device", required_argument, NULL, DEVICE},
-		{"function", required_argument, NULL, FUNCTION},
-		{"grid", required_argument, NULL, GRID},
-		{"block", required_argument, NULL, BLOCK},
-		{"shared", required_argument, NULL, SHARED},
-		{"arg", required_argument, NULL, ARG},
-		{"gated", no_argument, NULL, GATED},
-		{"repeat", required_argument, NULL, REPEAT},
-		{"help", no_argument, NULL, HELP},
-		{NULL, 0, NULL, 0},
-	};
 	struct softgpu_launch *l = &q->launch;
-	char given[256] = ""; /* the option's value, before parsing writes into it */
-	int option, index = 0;
-	uint64_t value;
-	bool ok = true;
+	int r = vgpu_options_read("vgpu-guest: launch", rows, usage, argc, argv, q);
 
-	while (ok && (option = getopt_long(argc, argv, "", options, &index)) != -1) {
-		snprintf(given, sizeof(given), "%s", optarg ? optarg : "");
-		switch (option) {
-		case SOCKET:
-			snprintf(q->device, sizeof(q->device), "vfio-user:%s", optarg);
-			break;
-		case DEVICE:
-			snprintf(q->device, sizeof(q->device), "%s", optarg);
-			break;
-		case FUNCTION:
-			ok = strlen(optarg) < sizeof(l->function);
-			snprintf(l->function, sizeof(l->function), "%s", optarg);
-			break;
-		case GRID:
-			ok = parse_three(optarg, l->grid);
-			break;
-		case BLOCK:
-			ok = parse_three(optarg, l->block);
-			break;
-		case SHARED:
-			ok = parse_whole(optarg, UINT32_MAX, &value);
-			l->shared = (uint32_t)value;
-			break;
-		case ARG:
-			ok = l->n_args < SOFTGPU_MAX_LAUNCH_ARGS &&
-			     parse_arg(&q->args[l->n_args++], optarg);
-			break;
-		case GATED:
-			q->gated = true;
-			break;
-		case REPEAT:
-			ok = parse_whole(optarg, UINT64_MAX, &q->repeat) && q->repeat > 0;
-			break;
-		case HELP:
-			usage(stdout);
-			exit(0);
-		default:
-			return -EINVAL;
-		}
-	}
-	if (!ok) {
-		fprintf(stderr,
-			"vgpu-guest: launch: --%s %s: not a valid value, or no such file; see "
-			"--help\n",
-			options[index].name, given);
-		return -EINVAL;
-	}
-	if (optind + 2 != argc || !q->device[0] || !l->function[0]) {
+	if (r != 0)
+		return r;
+	if (optind + 2 != argc || (!q->socket && !q->device) || !q->function ||
+	    strlen(q->function) >= sizeof(l->function)) {
 		fprintf(stderr, "vgpu-guest: launch: give one FILE, --function, and --socket or "
 				"--device; see --help\n");
 		return -EINVAL;
 	}
+	strcpy(l->function, q->function);
+	guest_name(q->name, sizeof(q->name), q->socket, q->device);
 	q->image = argv[optind + 1];
 	return 0;
 }
@@ -434,9 +415,10 @@ int launch_main(int argc, char **argv)
 	struct space s = {0};
 	int r;
 
-	if (parse(argc, argv, &q) < 0)
-		return 2;
-	r = guest_open(&g, q.device, &err);
+	r = parse(argc, argv, &q);
+	if (r != 0)
+		return r < 0 ? 2 : 0;
+	r = guest_open(&g, q.name, &err);
 	if (r == 0)
 		r = guest_bring_up(g, TIMEOUT, &err);
 	if (r == 0 && !guest_has_modules(g))

@@ -4,6 +4,8 @@
 #define GUEST_LAUNCH_H
 
 /* ARGV: all arguments of vgpu-guest, with "launch" at index 1. Returns the exit status. */
+/* What guest_open() calls the VF that has this socket or, if SOCKET is NULL, DEVICE. */
+void guest_name(char *out, size_t size, const char *socket, const char *device);
 int launch_main(int argc, char **argv);
 
 #endif

@@ -4,12 +4,13 @@
  * result against a reference that the CPU has computed, and reports how fast its jobs were.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <json-c/json.h>
 
@@ -17,7 +18,7 @@
 #include "launch.h"
 #include "workload.h"
 #include "vgpu/clock.h"
-#include "vgpu/number.h"
+#include "vgpu/options.h"
 #include "vgpu/output.h"
 
 #define MAX_DEPTH 16u
@@ -25,8 +26,8 @@
 #define TIMEOUT (30 * VGPU_SEC)
 
 struct options {
-	const char *png;
-	char device[160];
+	const char *png, *socket, *device;
+	char name[160]; /* of the VF */
 	const struct workload *workload;
 	struct workload_options w;
 	double seconds;
@@ -53,6 +54,31 @@ static void on_signal(int number)
 		interrupted = 1;
 }
 
+#define ROW(name, value, kind, member, help, ...)                                                  \
+	VGPU_OPTION(name, value, help, kind, offsetof(struct options, member), __VA_ARGS__)
+static const struct vgpu_option rows[] = {
+	ROW("socket", "PATH", TEXT, socket, "the VF's vfio-user socket"),
+	ROW("device", "NAME", TEXT, device,
+	    "the VF as vfio:ADDRESS, through the kernel's VFIO; add ,token=UUID or "
+	    ",token-file=PATH if its PF is opened with a token"),
+	ROW("seconds", "N", REAL, seconds, "run for N seconds (5)", .max = 1e6),
+	ROW("jobs", "N", TIMES, jobs, "run at most N jobs (no limit)", .min = 1, .max = 1e12,
+	    .scale = 1),
+	ROW("depth", "N", WHOLE32, depth, "jobs in flight, 1 to 16 (2; interactive: 1)", .min = 1,
+	    .max = MAX_DEPTH),
+	ROW("rate", "HZ", REAL, rate, "jobs started a second (interactive: 60; others: no limit)",
+	    .min = 0.001, .max = 1e5),
+	ROW("us", "N", TIMES, w.us, "length of a spin, hog or interactive job, microseconds (1000)",
+	    .min = 1, .max = 1e7, .scale = 1),
+	ROW("size", "N", WHOLE32, w.size, "size of the problem, 1 to 8 (1)", .min = 1, .max = 8),
+	ROW("device-memory", NULL, FLAG, w.device_memory,
+	    "compute in the device memory behind the window"),
+	ROW("png", "PREFIX", TEXT, png, "mandelbrot: write frames to PREFIX-N.png"),
+	ROW("leave", NULL, FLAG, leave, "end without bringing the VF down, as a killed VM would"),
+	ROW("json", NULL, FLAG, json, "print one JSON object"),
+	{.name = NULL},
+};
+
 static void usage(FILE *to)
 {
 	size_t i;
@@ -63,133 +89,26 @@ static void usage(FILE *to)
 	      to);
 	for (i = 0; workloads[i]; i++)
 		fprintf(to, "  %-12s %s\n", workloads[i]->name, workloads[i]->help);
-	fputs("\nOptions:\n"
-	      "  --socket PATH     the VF's vfio-user socket\n"
-	      "  --device NAME     the VF as vfio:ADDRESS, through the kernel's VFIO; add\n"
-	      "                    ,token=UUID or ,token-file=PATH if its PF is opened with a "
-	      "token\n"
-	      "  --seconds N       run for N seconds (5)\n"
-	      "  --jobs N          run at most N jobs (no limit)\n"
-	      "  --depth N         jobs in flight, 1 to 16 (2; interactive: 1)\n"
-	      "  --rate HZ         jobs started a second (interactive: 60; others: no limit)\n"
-	      "  --us N            length of a spin, hog or interactive job, microseconds (1000)\n"
-	      "  --size N          size of the problem, 1 to 8 (1)\n"
-	      "  --device-memory   compute in the device memory behind the window\n"
-	      "  --png PREFIX      mandelbrot: write frames to PREFIX-N.png\n"
-	      "  --leave           end without bringing the VF down, as a killed VM would\n"
-	      "  --json            print one JSON object\n"
-	      "SIGINT ends it; SIGUSR1 makes it report after its next job.\n"
+	fputs("\nOptions:\n", to);
+	vgpu_options_list(rows, 20, to);
+	fputs("SIGINT ends it; SIGUSR1 makes it report after its next job.\n"
 	      "Exit status: 0 if all results were right, 1 if not or after an error, 2 for wrong\n"
 	      "arguments, 3 if the host refuses the VF the engine.\n",
 	      to);
 }
 
-static bool number(const char *text, double min, double max, double *out)
-{
-	return vgpu_parse_real(text, min, max, out) == 0;
-}
-
 static int parse(int argc, char **argv, struct options *o)
 {
-	enum {
-		SOCKET = 1,
-		DEVICE,
-		SECONDS,
-		JOBS,
-		DEPTH,
-		RATE,
-		US,
-		SIZE,
-		DEVICE_MEMORY,
-		PNG,
-		LEAVE,
-		JSON,
-		HELP,
-		VERSION
-	};
-	static const struct option options[] = {
-		{"socket", required_argument, NULL, SOCKET},
-		{"device", required_argument, NULL, DEVICE},
-		{"seconds", required_argument, NULL, SECONDS},
-		{"jobs", required_argument, NULL, JOBS},
-		{"depth", required_argument, NULL, DEPTH},
-		{"rate", required_argument, NULL, RATE},
-		{"us", required_argument, NULL, US},
-		{"size", required_argument, NULL, SIZE},
-		{"device-memory", no_argument, NULL, DEVICE_MEMORY},
-		{"png", required_argument, NULL, PNG},
-		{"leave", no_argument, NULL, LEAVE},
-		{"json", no_argument, NULL, JSON},
-		{"help", no_argument, NULL, HELP},
-		{"version", no_argument, NULL, VERSION},
-		{NULL, 0, NULL, 0},
-	};
-	double v = 0;
-	bool ok = true;
-	int option, index = 0;
+	int r = vgpu_options_read("vgpu-guest", rows, usage, argc, argv, o);
 
-	while (ok && (option = getopt_long(argc, argv, "", options, &index)) != -1) {
-		switch (option) {
-		case SOCKET:
-			snprintf(o->device, sizeof(o->device), "vfio-user:%s", optarg);
-			break;
-		case DEVICE:
-			snprintf(o->device, sizeof(o->device), "%s", optarg);
-			break;
-		case SECONDS:
-			ok = number(optarg, 0, 1e6, &o->seconds);
-			break;
-		case JOBS:
-			ok = number(optarg, 1, 1e12, &v);
-			o->jobs = (uint64_t)v;
-			break;
-		case DEPTH:
-			ok = number(optarg, 1, MAX_DEPTH, &v);
-			o->depth = (uint32_t)v;
-			break;
-		case RATE:
-			ok = number(optarg, 0.001, 1e5, &o->rate);
-			break;
-		case US:
-			ok = number(optarg, 1, 1e7, &v);
-			o->w.us = (uint64_t)v;
-			break;
-		case SIZE:
-			ok = number(optarg, 1, 8, &v);
-			o->w.size = (uint32_t)v;
-			break;
-		case DEVICE_MEMORY:
-			o->w.device_memory = true;
-			break;
-		case PNG:
-			o->png = optarg;
-			break;
-		case LEAVE:
-			o->leave = true;
-			break;
-		case JSON:
-			o->json = true;
-			break;
-		case HELP:
-			usage(stdout);
-			exit(0);
-		case VERSION:
-			puts("vgpu-guest " VGPU_VERSION);
-			exit(0);
-		default:
-			return -EINVAL;
-		}
-	}
-	if (!ok) {
-		fprintf(stderr, "vgpu-guest: --%s %s: not a number, or out of range; see --help\n",
-			options[index].name, optarg);
-		return -EINVAL;
-	}
-	if (optind + 1 != argc || !o->device[0]) {
+	if (r != 0)
+		return r;
+	if (optind + 1 != argc || (!o->socket && !o->device)) {
 		fprintf(stderr,
 			"vgpu-guest: give one WORKLOAD, and --socket or --device; see --help\n");
 		return -EINVAL;
 	}
+	guest_name(o->name, sizeof(o->name), o->socket, o->device);
 	o->workload = workload_find(argv[optind]);
 	if (!o->workload) {
 		fprintf(stderr, "vgpu-guest: %s: no such workload; see --help\n", argv[optind]);
@@ -371,14 +290,15 @@ int main(int argc, char **argv)
 	vgpu_output_check("vgpu-guest");
 	if (argc > 1 && strcmp(argv[1], "launch") == 0)
 		return launch_main(argc, argv);
-	if (parse(argc, argv, &o) < 0)
-		return 2;
+	r = parse(argc, argv, &o);
+	if (r != 0)
+		return r < 0 ? 2 : 0;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGUSR1, &action, NULL);
 	result.samples_us = calloc(MAX_SAMPLES, sizeof(uint32_t));
 	result.began = vgpu_now();
-	r = guest_open(&g, o.device, &err);
+	r = guest_open(&g, o.name, &err);
 	if (r == 0)
 		r = run_tenant(g, &o, &result, &err);
 	guest_close(g);

@@ -6,10 +6,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,11 +23,10 @@
 #include "vf.h"
 #include "vfio/thread.h"
 #include "vfio/user_proto.h"
-#include "vgpu/about.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
-#include "vgpu/number.h"
+#include "vgpu/options.h"
 
 /* A client's mappings for DMA, its vectors, and the descriptors of the process itself. */
 #define MAX_DESCRIPTORS (VFIO_USER_MAX_DMA_MAPS + 128u)
@@ -355,71 +354,48 @@ static int give_back(void)
 	return 0;
 }
 
-/* Reads what softgpu passes into VF, UID, GID, and DEVICE, which is its process. 0 or -EINVAL, with
- * a message on standard error. */
-static int read_options(int argc, char **argv, struct vf *vf, uid_t *uid, gid_t *gid, pid_t *device)
+/* What softgpu passes. */
+struct options {
+	uint32_t number, user, group, device;
+	uint64_t vram;
+	const char *layout;
+	bool workers;
+};
+
+#define ROW(name, kind, member)                                                                    \
+	VGPU_OPTION(name, NULL, NULL, kind, offsetof(struct options, member))
+static const struct vgpu_option rows[] = {
+	ROW("vf", WHOLE32, number),	ROW("vram", WHOLE, vram),
+	ROW("user", WHOLE32, user),	ROW("group", WHOLE32, group),
+	ROW("device", WHOLE32, device), ROW("layout", TEXT, layout),
+	ROW("workers", FLAG, workers),	{.name = NULL},
+};
+
+static void usage(FILE *to)
 {
-	enum { NUMBER = 0, VRAM, USER, GROUP, DEVICE, NUMBERS, LAYOUT = NUMBERS, WORKERS };
-	static const struct option options[] = {
-		{"vf", required_argument, NULL, NUMBER},
-		{"vram", required_argument, NULL, VRAM},
-		{"user", required_argument, NULL, USER},
-		{"group", required_argument, NULL, GROUP},
-		{"device", required_argument, NULL, DEVICE},
-		{"layout", required_argument, NULL, LAYOUT},
-		{"workers", no_argument, NULL, WORKERS},
-		{NULL, 0, NULL, 0},
-	};
-	uint64_t numbers[NUMBERS] = {0}, most;
-	int option;
-
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (option) {
-		case LAYOUT:
-			vf->layout = gpuiov_layout_by_name(optarg);
-			break;
-		case WORKERS:
-			vf->has_worker = true;
-			break;
-		case '?':
-			return -EINVAL;
-		default:
-			most = option == VRAM ? UINT64_MAX : UINT32_MAX;
-			if (vgpu_parse_unsigned(optarg, most, &numbers[option]) == 0)
-				break;
-			fprintf(stderr, "softgpu-vf: --%s %s: expected a number from 0 to %llu\n",
-				options[option].name, optarg, (unsigned long long)most);
-			return -EINVAL;
-		}
-	}
-	vf->number = (uint32_t)numbers[NUMBER];
-	vf->vram = numbers[VRAM];
-	*uid = (uid_t)numbers[USER];
-	*gid = (gid_t)numbers[GROUP];
-	*device = (pid_t)numbers[DEVICE];
-	return 0;
+	fputs("softgpu-vf serves the client of one VF of softgpu and executes its packets.\n"
+	      "softgpu starts it; it cannot be used by itself.\n",
+	      to);
 }
-
-static const char help[] =
-	"softgpu-vf serves the client of one VF of softgpu and executes its packets.\n"
-	"softgpu starts it; it cannot be used by itself.\n";
 
 int main(int argc, char **argv)
 {
 	static struct vf vf = {.memfd = -1, .client = -1};
 	struct vgpu_error err = {""};
-	pid_t device;
-	uid_t uid;
-	gid_t gid;
+	struct options o = {0};
+	int r;
 
-	if (vgpu_about(argc, argv, "softgpu-vf", help))
-		return 0;
 	if (argc == 2 && strcmp(argv[1], "--give-back") == 0)
 		return give_back();
-	if (read_options(argc, argv, &vf, &uid, &gid, &device) < 0)
-		return 2;
+	r = vgpu_options_read("softgpu-vf", rows, usage, argc, argv, &o);
+	if (r != 0)
+		return r < 0 ? 2 : 0;
+	vf.number = o.number;
+	vf.vram = o.vram;
+	vf.has_worker = o.workers;
+	vf.layout = o.layout ? gpuiov_layout_by_name(o.layout) : NULL;
 	if (!vf.layout || !vf.vram || fcntl(VF_LOG_FD, F_GETFD) < 0) {
-		fputs(help, stderr);
+		usage(stderr);
 		return 2;
 	}
 	/* What this process was started with is softgpu's. */
@@ -432,7 +408,7 @@ int main(int argc, char **argv)
 	 * lock. */
 	vfio_mutex_init(&vf.lock);
 	vf.has_carrier = fcntl(VF_DMA_FD, F_GETFD) >= 0;
-	if (start(&vf, uid, gid, device, &err) < 0) {
+	if (start(&vf, (uid_t)o.user, (gid_t)o.group, (pid_t)o.device, &err) < 0) {
 		fprintf(stderr, "<3>softgpu: VF %u: %s\n", vf.number, err.text);
 		return 1;
 	}

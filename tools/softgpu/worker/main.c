@@ -5,10 +5,10 @@
  * that it answers even while the device hangs.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,11 +23,10 @@
 #include "protocol.h"
 #include "ring.h"
 #include "swap.h"
-#include "vgpu/about.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
-#include "vgpu/number.h"
+#include "vgpu/options.h"
 
 /* How long clearing the VF's memory may take at the end. After that a signal ends the process, and
  * its memory is cleared without it. */
@@ -366,9 +365,6 @@ static int run(struct worker *w, const struct device_setup *setup, uid_t uid, gi
 	return 0;
 }
 
-/* The options that are numbers; their places in struct option and in arrays. */
-enum { GPU = 0, SIZE, VF, LIMIT, MODULES, USER, GROUP, NUMBERS };
-
 /* Returns the device NAME; NULL: a build without CUDA has the CPU only. */
 static const struct device_ops *device_called(const char *name)
 {
@@ -379,76 +375,64 @@ static const struct device_ops *device_called(const char *name)
 	return strcmp(name, "host") == 0 ? &device_host : NULL;
 }
 
-/* Reads what softgpu passes: numbers, and the name of the device. 0; -EINVAL with a message on
- * standard error. */
-static int read_options(int argc, char **argv, uint64_t numbers[NUMBERS],
-			const struct device_ops **ops)
-{
-	enum { DEVICE = NUMBERS };
-	static const struct option options[] = {
-		{"gpu", required_argument, NULL, GPU},
-		{"size", required_argument, NULL, SIZE},
-		{"vf", required_argument, NULL, VF},
-		{"limit", required_argument, NULL, LIMIT},
-		{"modules", required_argument, NULL, MODULES},
-		{"user", required_argument, NULL, USER},
-		{"group", required_argument, NULL, GROUP},
-		{"device", required_argument, NULL, DEVICE},
-		{NULL, 0, NULL, 0},
-	};
-	static const uint64_t most[NUMBERS] = {
-		[GPU] = UINT32_MAX,   [SIZE] = UINT64_MAX,    [VF] = UINT32_MAX,
-		[LIMIT] = UINT64_MAX, [MODULES] = UINT64_MAX, [USER] = UINT32_MAX,
-		[GROUP] = UINT32_MAX,
-	};
-	int option;
+/* What softgpu passes. */
+struct options {
+	uint32_t gpu, vf, user, group;
+	uint64_t size, limit, modules;
+	const struct device_ops *ops;
+};
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (option == '?')
-			return -EINVAL;
-		if (option == DEVICE) {
-			*ops = device_called(optarg);
-			if (!*ops) {
-				fprintf(stderr,
-					"softgpu-worker: --device %s: this build has none\n",
-					optarg);
-				return -EINVAL;
-			}
-		} else if (vgpu_parse_unsigned(optarg, most[option], &numbers[option]) < 0) {
-			fprintf(stderr,
-				"softgpu-worker: --%s %s: expected a number from 0 to %llu\n",
-				options[option].name, optarg, (unsigned long long)most[option]);
-			return -EINVAL;
-		}
-	}
-	return 0;
+static int take_device(void *options, char *name, struct vgpu_error *err)
+{
+	struct options *o = options;
+
+	o->ops = device_called(name);
+	return o->ops ? 0 : vgpu_error_set(err, -EINVAL, "--device %s: this build has none", name);
 }
 
-static const char help[] =
-	"softgpu-worker computes for one VF of softgpu, on an NVIDIA GPU or on the CPU.\n"
-	"softgpu starts it; it cannot be used by itself.\n";
+#define ROW(name, kind, member, ...)                                                               \
+	VGPU_OPTION(name, NULL, NULL, kind, offsetof(struct options, member), __VA_ARGS__)
+static const struct vgpu_option rows[] = {
+	ROW("gpu", WHOLE32, gpu),
+	ROW("size", WHOLE, size),
+	ROW("vf", WHOLE32, vf),
+	ROW("limit", WHOLE, limit),
+	ROW("modules", WHOLE, modules),
+	ROW("user", WHOLE32, user),
+	ROW("group", WHOLE32, group),
+	ROW("device", TAKE, ops, .take = take_device),
+	{.name = NULL},
+};
+
+static void usage(FILE *to)
+{
+	fputs("softgpu-worker computes for one VF of softgpu, on an NVIDIA GPU or on the CPU.\n"
+	      "softgpu starts it; it cannot be used by itself.\n",
+	      to);
+}
 
 int main(int argc, char **argv)
 {
-	uint64_t numbers[NUMBERS] = {0};
+	struct options o = {0};
 	struct rlimit none = {0, 0};
 	struct worker w = {.hard_at = VGPU_NEVER};
 	struct device_setup setup = {0};
 	struct stat st;
+	int r;
 
-	if (vgpu_about(argc, argv, "softgpu-worker", help))
-		return 0;
-	if (read_options(argc, argv, numbers, &w.ops) < 0)
-		return 2;
+	r = vgpu_options_read("softgpu-worker", rows, usage, argc, argv, &o);
+	if (r != 0)
+		return r < 0 ? 2 : 0;
+	w.ops = o.ops;
 	if (!w.ops || fstat(WORKER_WINDOW_FD, &st) < 0) {
-		fputs(help, stderr);
+		usage(stderr);
 		return 2;
 	}
-	setup.gpu = (uint32_t)numbers[GPU];
-	setup.size = numbers[SIZE];
-	setup.vf = (uint32_t)numbers[VF];
-	setup.limit = numbers[LIMIT];
-	setup.modules = numbers[MODULES];
+	setup.gpu = o.gpu;
+	setup.size = o.size;
+	setup.vf = o.vf;
+	setup.limit = o.limit;
+	setup.modules = o.modules;
 	prctl(PR_SET_TIMERSLACK, 1000);
 	catch_quit();
 	setrlimit(RLIMIT_CORE, &none);
@@ -465,5 +449,5 @@ int main(int argc, char **argv)
 	if (w.event_fd < 0 || w.turn == MAP_FAILED || w.shared == MAP_FAILED ||
 	    setup.window == MAP_FAILED || setup.stage == MAP_FAILED)
 		return 1;
-	return run(&w, &setup, (uid_t)numbers[USER], (gid_t)numbers[GROUP]);
+	return run(&w, &setup, (uid_t)o.user, (gid_t)o.group);
 }
