@@ -89,9 +89,11 @@ int vgpu_options_read(const char *program, const struct vgpu_option *table, void
 			(struct option){table[n].name, table[n].kind != VGPU_OPTION_FLAG, NULL, n};
 	names[n++] = (struct option){"help", no_argument, NULL, HELP};
 	names[n] = (struct option){"version", no_argument, NULL, VERSION};
-	while (r == 0 && (c = getopt_long(argc, argv, "", names, NULL)) != -1) {
+	while (r == 0 && (c = getopt_long(argc, argv, "h", names, NULL)) != -1) {
 		if (c == '?')
 			return -EINVAL;
+		if (c == 'h')
+			c = HELP;
 		if (c == HELP || c == VERSION)
 			vgpu_output_check(program);
 		if (c == HELP) {

@@ -63,7 +63,7 @@ for wrong in "--arg u32:x" "--arg u32:4294967296" "--arg f32:1,5" "--arg out:0" 
 	"--grid 0" "--block 1x" "--shared -1" "--repeat 0"; do
 	# shellcheck disable=SC2086
 	"$guest" launch "$0" --function f --socket "$run/gpu/vf0.sock" $wrong 2>"$run/usage.err"
-	[ $? = 2 ] && grep -q 'not a valid value' "$run/usage.err" || fail "launch does not refuse $wrong: $(cat "$run/usage.err")"
+	[ $? = 2 ] && grep -qE 'not a valid value|want' "$run/usage.err" || fail "launch does not refuse $wrong: $(cat "$run/usage.err")"
 done
 grep -q 'loads no GPU kernels' "$run/launch.err" || fail "$(cat "$run/launch.err")"
 "$softgpu" --dir "$run/none" --engine host --worker-user nobody-of-that-name 2>"$run/user.err" && fail "softgpu started with a worker user that does not exist"

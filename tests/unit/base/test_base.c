@@ -3,7 +3,9 @@
  * layouts. */
 #include <errno.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "engine/histogram.h"
 #include "config/metrics_address.h"
@@ -14,6 +16,7 @@
 #include "vfio/device.h"
 #include "vfio/gpuiov.h"
 #include "vgpu/number.h"
+#include "vgpu/options.h"
 #include "vgpu/partition.h"
 #include "vgpu/words.h"
 
@@ -520,7 +523,92 @@ static void words_copy_memory(void)
 	}
 }
 
+struct wanted {
+	const char *text;
+	uint64_t whole, times, size;
+	uint32_t small;
+	bool flag;
+};
+
+#define WANT(name, kind, member, ...)                                                              \
+	VGPU_OPTION(name, "N", "as in a table", kind, offsetof(struct wanted, member), __VA_ARGS__)
+static const struct vgpu_option options[] = {
+	WANT("text", TEXT, text),
+	WANT("flag", FLAG, flag),
+	WANT("whole", WHOLE, whole),
+	WANT("small", WHOLE32, small, .min = 2, .max = 9),
+	WANT("times", TIMES, times, .min = 1, .max = 5, .scale = 1e3),
+	WANT("size", SIZE, size),
+	{.name = NULL},
+};
+
+static void no_help(FILE *to)
+{
+	fputs("help", to);
+}
+
+static int read_words(const char *first, const char *second, struct wanted *w)
+{
+	const char *words[] = {"test", first, second, "rest", NULL};
+	char *argv[5];
+
+	memcpy(argv, words, sizeof(argv));
+	optind = 0; /* glibc: begin anew */
+	return vgpu_options_read("test", options, no_help, 4, argv, w);
+}
+
+/* Each kind takes its values to the edge, and nothing beyond; what is wrong changes nothing. */
+static void options_are_read(void)
+{
+	static const char *const wrong[] = {
+		"--whole=-1",	"--whole=18446744073709551616",
+		"--small=1",	"--small=10",
+		"--small=2x",	"--times=0.9",
+		"--times=6",	"--size=1025G",
+		"--size=large", "--flag=1",
+		"--nothing",
+	};
+	struct wanted w = {.text = NULL}, none = {.text = NULL};
+	unsigned i;
+
+	CU_ASSERT_EQUAL(read_words("--text=a b", "--flag", &w), 0);
+	CU_ASSERT(w.flag && strcmp(w.text, "a b") == 0 && optind == 3);
+	CU_ASSERT_EQUAL(read_words("--whole=18446744073709551615", "--small=9", &w), 0);
+	CU_ASSERT(w.whole == UINT64_MAX && w.small == 9);
+	CU_ASSERT_EQUAL(read_words("--times=1.5", "--size=2G", &w), 0);
+	CU_ASSERT(w.times == 1500 && w.size == UINT64_C(2) << 30);
+	CU_ASSERT_EQUAL(read_words("--small=2", "--help", &w), 1);
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		w = none;
+		CU_ASSERT_EQUAL(read_words(wrong[i], "rest", &w), -EINVAL);
+		CU_ASSERT_EQUAL(memcmp(&w, &none, sizeof(w)), 0);
+	}
+}
+
+static void options_are_listed(void)
+{
+	static const struct vgpu_option listed[] = {
+		{"a", "X", "short", VGPU_OPTION_TEXT, 0, 0, 0, 0, NULL},
+		{"longer-than-that", "X", "one two three four five six seven eight nine ten eleven",
+		 VGPU_OPTION_TEXT, 0, 0, 0, 0, NULL},
+		{"hidden", "X", NULL, VGPU_OPTION_TEXT, 0, 0, 0, 0, NULL},
+		{.name = NULL},
+	};
+	char text[512] = "";
+	FILE *f = fmemopen(text, sizeof(text), "w");
+
+	vgpu_options_list(listed, 30, f);
+	fclose(f);
+	CU_ASSERT_STRING_EQUAL(text, "  --a X                       short\n"
+				     "  --longer-than-that X        one two three four five six "
+				     "seven eight nine ten\n"
+				     "                              eleven\n"
+				     "  --help, --version\n");
+}
+
 static const struct test tests[] = {
+	{"options: each kind to its edges", options_are_read},
+	{"options: the help is wrapped", options_are_listed},
 	{"partition: equal parts by default", partition_equal},
 	{"partition: impossible requests are refused", partition_refusals},
 	{"partition: host memory, homes and pinned VFs", partition_swapped},

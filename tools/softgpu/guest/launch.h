@@ -3,6 +3,8 @@
 #ifndef GUEST_LAUNCH_H
 #define GUEST_LAUNCH_H
 
+#include <stddef.h>
+
 /* ARGV: all arguments of vgpu-guest, with "launch" at index 1. Returns the exit status. */
 /* What guest_open() calls the VF that has this socket or, if SOCKET is NULL, DEVICE. */
 void guest_name(char *out, size_t size, const char *socket, const char *device);
