@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -87,6 +88,17 @@ static int bind_at(int fd, const char *path, const struct sockaddr_un *address)
 	if (r < 0)
 		return r;
 	return bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
+}
+
+void vgpu_socket_of_tenants(const char *control, char *out, size_t size)
+{
+	const char *slash = strrchr(control, '/');
+
+	if (strncmp(control, "/run/vgpud/", 11) == 0)
+		snprintf(out, size, "/run/vgpud-tenant/tenant.sock");
+	else
+		snprintf(out, size, "%.*stenant.sock", slash ? (int)(slash + 1 - control) : 0,
+			 control);
 }
 
 int vgpu_socket_listen(const char *path, mode_t mode, int backlog, struct vgpu_error *err)

@@ -17,7 +17,8 @@
 #include "control/log.h"
 #include "vms/memory_methods.h"
 #include "methods/methods.h"
-#include "vms/program.h"
+#include "tenants/explained.h"
+#include "tenants/tenant.h"
 #include "control/service.h"
 #include "vms/vm.h"
 #include "vgpu/clock.h"
@@ -53,6 +54,11 @@ static void handle_line(struct client *client, const char *line)
 	if (!method)
 		r = vgpu_error_set(&err, -EINVAL, "%.64s: no such method; 'methods' lists them",
 				   json_object_get_string(name));
+	else if (method->access != ACCESS_ANY &&
+		 (method->access == ACCESS_TENANT) != (client->at == CLIENT_TENANT))
+		r = vgpu_error_set(&err, -EACCES, "%s: %s the socket for programs and containers",
+				   method->name,
+				   client->at == CLIENT_TENANT ? "not at" : "only at");
 	else if (method->access == ACCESS_CHANGE && !client->may_change)
 		r = vgpu_error_set(&err, -EACCES, "%s: only root may do this", method->name);
 	else if (client->n_calls >= MAX_CALLS)
@@ -118,37 +124,63 @@ static bool in_group(int fd, gid_t gid, unsigned group)
 }
 
 /* Tells a stranger why, and closes the connection. The socket is new, so the text fits. */
-static void turn_away(const struct control *control, int fd, bool is_hook)
+static void turn_away(int fd, const char *in, const char *group)
 {
 	dprintf(fd,
 		"{\"id\":null,\"error\":{\"code\":\"EACCES\",\"message\":\"permission denied: you "
 		"are not %s%s\"}}\n",
-		is_hook ? "root" : "in group ", is_hook ? "" : control->config->group);
+		in, group);
 	vgpu_untrusted_close(&fd);
 }
 
 /* Takes over a connection. Returns whether its peer may change things. */
-static bool admit(struct control *control, int fd, bool is_hook)
+static bool admit(struct control *control, int fd, enum client_at at)
 {
+	struct caller who = {.pidfd = -1};
 	struct ucred peer;
 	bool known = listen_peer(fd, &peer) == 0, may_change;
 
-	may_change = known && (peer.uid == 0 || peer.uid == geteuid());
-	if (may_change || (known && !is_hook && in_group(fd, peer.gid, control->group)))
-		client_add(control, fd, &peer, is_hook, may_change, &client_ops);
+	may_change = known && caller_is_root(fd, peer.uid);
+	who.uid = peer.uid;
+	if (may_change || (known && at == CLIENT_CONTROL && peer.uid != 0 &&
+			   in_group(fd, peer.gid, control->group)))
+		client_add(control, fd, &who, at, may_change, &client_ops);
+	else if (at == CLIENT_HOOK)
+		turn_away(fd, "root", "");
 	else
-		turn_away(control, fd, is_hook);
+		turn_away(fd, "in group ", control->config->group);
 	return may_change;
 }
 
 static bool admit_client(int fd, void *control)
 {
-	return admit(control, fd, false);
+	return admit(control, fd, CLIENT_CONTROL);
 }
 
 static bool admit_hook(int fd, void *control)
 {
-	return admit(control, fd, true);
+	return admit(control, fd, CLIENT_HOOK);
+}
+
+/* Whoever asks for a program or a container is a reader to all else: its lines wait for the
+ * readers' share. */
+static bool admit_tenant(int fd, void *data)
+{
+	struct control *control = data;
+	struct caller who;
+
+	if (caller_read(fd, &who) < 0) {
+		turn_away(fd, "known to the kernel", "");
+		return false;
+	}
+	if (who.owner != (uid_t)-1 &&
+	    (who.is_root || (who.uid != 0 && in_group(fd, who.gid, control->tenant_group)))) {
+		client_add(control, fd, &who, CLIENT_TENANT, false, &client_ops);
+		return who.is_root;
+	}
+	vgpu_close(&who.pidfd);
+	turn_away(fd, "in group ", control->config->tenant_group);
+	return false;
 }
 
 static bool shed(void *control)
@@ -156,7 +188,8 @@ static bool shed(void *control)
 	return client_shed(control);
 }
 
-static const struct door_ops door_ops = {admit_client, shed}, hook_door_ops = {admit_hook, shed};
+static const struct door_ops door_ops = {admit_client, shed}, hook_door_ops = {admit_hook, shed},
+			     tenant_door_ops = {admit_tenant, shed};
 
 static void on_tick(evutil_socket_t fd, short what, void *data)
 {
@@ -171,7 +204,7 @@ static void on_tick(evutil_socket_t fd, short what, void *data)
 		events_said(&control->gpus[i]);
 		change_run(&control->gpus[i]);
 	}
-	programs_look(control);
+	tenants_look(control);
 }
 
 static void tell_service(struct control *control)
@@ -245,6 +278,29 @@ static bool belongs_to(const char *path, gid_t group)
 	return stat(path, &s) == 0 && s.st_gid == group;
 }
 
+/* Without this door everything else goes on, and the log says why. */
+static int open_tenant_door(struct control *control)
+{
+	const struct config *config = control->config;
+	struct group *group = getgrnam(config->tenant_group);
+	struct vgpu_error err;
+	int fd = listen_open("tenant", config->tenant_socket, 0660, &err);
+
+	control->tenant_group = group ? group->gr_gid : (unsigned)-1;
+	if (fd < 0) {
+		log_line(LOG_ERR, "programs and containers get no VF: %s", err.text);
+		return 0;
+	}
+	if (group && !belongs_to(config->tenant_socket, group->gr_gid) &&
+	    chown(config->tenant_socket, (uid_t)-1, group->gr_gid) < 0)
+		log_line(LOG_WARNING,
+			 "cannot give %s to group %s: %s; under systemd, its directory must be of "
+			 "that group, and have the mode 2750",
+			 config->tenant_socket, config->tenant_group, strerror(errno));
+	return door_open(&control->tenant_door, control->base, fd, "socket for programs",
+			 DOOR_RESERVE, &tenant_door_ops, control);
+}
+
 int control_start(struct control *control, struct config *config, struct vgpu_error *err)
 {
 	struct timeval often = {0, 50000}, second = {1, 0};
@@ -276,6 +332,7 @@ int control_start(struct control *control, struct config *config, struct vgpu_er
 		       control);
 	r |= door_open(&control->hook_door, control->base, hook, "hook socket", DOOR_RESERVE,
 		       &hook_door_ops, control);
+	r |= open_tenant_door(control);
 	control->tick = event_new(control->base, -1, EV_PERSIST, on_tick, control);
 	control->second = event_new(control->base, -1, EV_PERSIST, on_second, control);
 	if (r < 0 || !control->tick || !control->second)
@@ -338,6 +395,8 @@ void control_stop(struct control *control)
 	share_stop(&control->share);
 	listen_close(control->config->socket, door_close(control->door));
 	listen_close(control->config->hook_socket, door_close(control->hook_door));
+	listen_close(control->config->tenant_socket, door_close(control->tenant_door));
+	explained_end(control);
 	if (control->tick)
 		event_free(control->tick);
 	if (control->second)

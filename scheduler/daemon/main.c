@@ -17,13 +17,17 @@
  *   methods/policy_methods.c    the methods policy.*, and vf.set
  *   methods/policy_explain.c    what a policy promises, or would promise
  *   methods/config_methods.c    the methods config.*
+ *   methods/tenant_methods.c    the methods tenant.*
  *   methods/promised.c          what a policy promises to a VF, as answers have it
  *   methods/saved.c             the drop-in for saved changes
  *   methods/check_running.c     checks a configuration that would be read while vgpud runs
+ *   tenants/limits.c            what root allows a user's programs and containers
+ *   tenants/asked.c             what they ask for
+ *   tenants/tenant.c            their leases
+ *   tenants/explained.c         why they got none
  *   vms/hook.c                  the method of libvirt's hook
  *   vms/outgoing.c              what VMs would take to another host
  *   vms/incoming.c              VMs that come with the state of their VFs
- *   vms/program.c               programs on this host that have VFs
  *   vms/vm_check.c              checks changed claims before they are written
  *   vms/reconcile.c             compares leases with the VMs that run
  *   vms/reserve.c               finds VFs for a VM
@@ -43,6 +47,7 @@
  *   control/args.c              reads the arguments of a call
  *   control/call.c              a request, from its beginning to its answer
  *   control/client.c            a client of the control socket or the hook's
+ *   control/caller.c            who has connected
  *   control/door.c              accepts connections
  *   control/listen.c            sockets to listen on
  *   control/service.c           talks to the service manager

@@ -14,6 +14,7 @@
 #include "vgpu/names.h"
 #include "vgpu/param.h"
 
+const char *const claim_by_names[CLAIM_BY] = {"vm", "program", "container"};
 const char *const claim_on_hang_names[CLAIM_ON_HANG] = {"reset", "pause", "stop"};
 
 #define QEMU_URI "http://libvirt.org/schemas/domain/qemu/1.0"

@@ -39,6 +39,12 @@ enum claim_on_hang { CLAIM_GO_ON = 0, CLAIM_PAUSE, CLAIM_STOP, CLAIM_ON_HANG };
 /* The words in the claim. */
 extern const char *const claim_on_hang_names[CLAIM_ON_HANG];
 
+/* Who claims: a libvirt domain, or a process of this host, which is a program or the first one of a
+ * container. */
+enum claim_by { CLAIM_BY_VM = 0, CLAIM_BY_PROGRAM, CLAIM_BY_CONTAINER, CLAIM_BY };
+extern const char *const claim_by_names[CLAIM_BY];
+#define CLAIM_ID_SIZE 129
+
 /* One VF of a claim. */
 struct claim_vf {
 	char name[64], alias[64];
@@ -74,9 +80,12 @@ struct claim {
 	struct claim_vf vfs[CLAIM_MAX_VFS];
 	uint32_t n_hostdevs;
 	struct claim_hostdev hostdevs[CLAIM_MAX_HOSTDEVS];
-	uint32_t process; /* a program's, which is no domain; 0: it is one */
-	uint64_t started; /* of the process, vgpu/process.h */
-	bool stays;	  /* its QEMU refuses to migrate and to save it: docs/domain.md says how */
+	/* Of a program or a container: who is charged, a uid; and a container's id, unique for its
+	 * owner. */
+	enum claim_by by;
+	uint32_t owner;
+	char id[CLAIM_ID_SIZE];
+	bool stays; /* its QEMU refuses to migrate and to save it: docs/domain.md says how */
 };
 
 /* Whether a domain's XML may have a claim: a quick look, which most domains fail. */

@@ -5,6 +5,7 @@
 
 #include "options.h"
 #include "text.h"
+#include "tenant.h"
 #include "view.h"
 
 #define ASKS (TAKES_HOST | TAKES_SOCKET) /* vgpud, here or on another host */
@@ -84,9 +85,15 @@ const struct command commands[] = {
 	{"verify", NULL, "gpu.show", "[GPU]",
 	 "measure what VFs get, against the policy's bounds; writes a report", NO_GPU,
 	 TAKES_SOCKET | TAKES_GPU | TAKES_FORMAT | TAKES_OUTPUT | TAKES_VERIFY, NULL, NULL, NULL},
-	{"run", NULL, "program.start", "[NAME=VALUE...] -- PROGRAM...",
-	 "run a Vulkan program with a VF of a GPU, for as long as it lives", NO_GPU,
-	 TAKES_SOCKET | TAKES_GPU | TAKES_CLAIM, NULL, NULL, NULL},
+	{"run", NULL, "tenant.start", "[NAME=VALUE...] -- PROGRAM...",
+	 "run a program with a VF of a GPU, for as long as it lives", NO_GPU,
+	 TAKES_SOCKET | TAKES_GPU | TAKES_CLAIM | TAKES_LIMIT, NULL, NULL, NULL},
+	{"tenant", "list", "tenant.list", "",
+	 "list programs and containers that have a VF; for root all, and VMs", NO_GPU,
+	 TAKES_SOCKET | TAKES_FORMAT | TAKES_CSV, view_tenant_list, NULL, NULL},
+	{"container", "explain", "tenant.explain", "ID|last",
+	 "show why the start of a container or program was refused", NO_GPU,
+	 TAKES_SOCKET | TAKES_FORMAT, view_tenant_explain, NULL, NULL},
 	{"bridge", NULL, NULL, "", "connect stdin and stdout to vgpud, for --host", NO_GPU,
 	 TAKES_SOCKET, NULL, NULL, NULL},
 	{"complete", NULL, NULL, "[WORD...]", "print shell completions of the last word", NO_GPU,

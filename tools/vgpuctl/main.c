@@ -17,6 +17,7 @@
 #include "run.h"
 #include "screen.h"
 #include "table.h"
+#include "tenant.h"
 #include "top.h"
 #include "validate.h"
 #include "verify.h"
@@ -293,12 +294,15 @@ int main(int argc, char **argv)
 	}
 	table_csv = o.csv;
 	if (o.csv && !(c->takes & TAKES_CSV)) {
-		fputs("vgpuctl: -o csv is for gpu list, vf list, vm list, dmon and inventory\n",
+		fputs("vgpuctl: -o csv is for gpu list, vf list, vm list, tenant list, dmon and "
+		      "inventory\n",
 		      stderr);
 		return EXIT_USAGE;
 	}
 	view_colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 	if (strcmp(c->noun, "run") == 0)
 		return run(&o, o.words + used);
+	if (c->method && strncmp(c->method, "tenant.", 7) == 0)
+		return tenant(&o, c, o.words + used);
 	return c->method ? with_vgpud(&o, c, o.words + used) : without_vgpud(&o, c, o.words + used);
 }

@@ -50,8 +50,11 @@ static const struct row {
 	 "run: the program's weight, under policies that have weights"},
 	{"memory", 0, "SIZE", TEXT, AT(memory), 0, 0, TAKES_CLAIM,
 	 "run: least device memory for the program: 512M, 2G"},
-	{"limit", 0, "N", NUMBER, AT(limit), 1, 1024, TAKES_LIMIT,
-	 "number of events, the newest (1 to 1024; 50, or 1024 with --since)"},
+	{"profile", 0, "NAME", TEXT, AT(profile), 0, 0, TAKES_CLAIM,
+	 "run: what [profile NAME] of vgpud's configuration claims"},
+	{"limit", 0, "N", TEXT, AT(limit), 0, 0, TAKES_LIMIT,
+	 "number of events, the newest (1 to 1024; 50, or 1024 with --since); run: the largest "
+	 "part of the GPU's time, like 40%, under policies that limit"},
 	{"follow", 'f', NULL, FLAG, AT(follow), 0, 0, TAKES_FOLLOW,
 	 "print further events as they happen"},
 	{"output", 0, "FILE", TEXT, AT(output), 0, 0, TAKES_OUTPUT,

@@ -28,14 +28,14 @@ enum {
 	TAKES_HOST = 1 << 17,
 	TAKES_SOCKET = 1 << 18,
 	TAKES_CSV = 1 << 20,   /* -o csv */
-	TAKES_CLAIM = 1 << 21, /* --weight, --memory */
+	TAKES_CLAIM = 1 << 21, /* --weight, --memory, --profile */
 };
 
 struct options {
 	const char *socket, *gpu, *svg, *html, *output, *since, *sort, *reason, *format, *provider,
-		*busy, *change, *host, *weight, *memory;
+		*busy, *change, *host, *weight, *memory, *profile, *limit;
 	bool json, csv, force, save, check, watch, follow, help, version;
-	int64_t ms, limit, count, seconds;
+	int64_t ms, count, seconds;
 	double interval;
 	unsigned given; /* of the bits above */
 	char **words;	/* what is no option, in order */

@@ -3,8 +3,8 @@
  * vgpud gives the VF to the process that asks, and takes it back when that process ends. So this
  * one asks, and becomes the program: whoever waits for it waits for the program itself.
  *
- * The layer is an explicit one, in a directory of its own: the loader has it only where this file
- * names it.
+ * The layer of gated GPUs is an explicit one, in a directory of its own: the loader has it only
+ * where this file names it. So it is with the CUDA library for VFs of softgpu.
  */
 #include "run.h"
 
@@ -15,9 +15,8 @@
 #include <unistd.h>
 
 #include "answer.h"
-#include "control_client.h"
 #include "exit_code.h"
-#include "session.h"
+#include "tenant.h"
 #include "vgpu/gate.h"
 #include "vgpu/number.h"
 
@@ -68,8 +67,10 @@ static struct json_object *claim(const struct options *o, const char *program,
 	uint64_t memory;
 
 	add_text(params, "weight", o->weight);
+	add_text(params, "max", o->limit);
 	json_object_object_add(args, "params", json_object_get(params));
 	add_text(args, "gpu", o->gpu);
+	add_text(args, "profile", o->profile);
 	add_text(args, "name", slash && slash[1] ? slash + 1 : program);
 	if (!o->memory)
 		return args;
@@ -96,45 +97,76 @@ static int prepend(const char *name, const char *what)
 	return r;
 }
 
-static int become(char **words, const char *directory, const char *door)
+/* What the program finds its VF by. Returns 0 or -errno. */
+static int tell(struct json_object *answer)
 {
-	int r = setenv(GATE_DOOR, door, 1) < 0 ? -errno : 0;
+	const char *door = get_text(answer, "door"), *socket = get_text(answer, "socket"),
+		   *directory;
+	int r = setenv("VGPUD_LEASE", get_text(answer, "lease"), 1) < 0 ? -errno : 0;
 
+	if (r == 0 && *socket)
+		r = setenv("VGPU_CUDA_VF", socket, 1) < 0 ? -errno : 0;
+	if (r == 0 && *socket && access(CUDA, X_OK) == 0)
+		r = prepend("LD_LIBRARY_PATH", CUDA);
+	if (r < 0 || !*door)
+		return r;
+	directory = layers();
+	if (!directory)
+		return -ENOENT;
+	r = setenv(GATE_DOOR, door, 1) < 0 ? -errno : 0;
 	if (r == 0)
 		r = prepend("VK_ADD_LAYER_PATH", directory);
-	if (r == 0)
-		r = prepend("VK_INSTANCE_LAYERS", GATE_LAYER);
-	if (r == 0)
-		execvp(words[0], words);
-	fprintf(stderr, "vgpuctl: %s: %s\n", words[0], strerror(r ? -r : errno));
-	return EXIT_FAILED;
+	return r < 0 ? r : prepend("VK_INSTANCE_LAYERS", GATE_LAYER);
+}
+
+/* The words of a container engine's "run", with the annotation that hands the lease to the
+ * container; else WORDS themselves. The caller frees neither. */
+static char **for_engine(char **words, const char *lease)
+{
+	static const char *const engines[] = {"podman", "docker", "nerdctl", NULL};
+	const char *slash = strrchr(words[0], '/'), *name = slash ? slash + 1 : words[0];
+	char **all, *annotation;
+	size_t n, i;
+
+	for (i = 0; engines[i] && strcmp(engines[i], name) != 0; i++)
+		;
+	if (!engines[i] || !words[1] || strcmp(words[1], "run") != 0)
+		return words;
+	for (n = 0; words[n]; n++)
+		;
+	all = calloc(n + 2, sizeof(*all));
+	if (!all || asprintf(&annotation, "--annotation=vgpud.dev/lease=%s", lease) < 0)
+		return words;
+	all[0] = words[0];
+	all[1] = words[1];
+	all[2] = annotation;
+	memcpy(all + 3, words + 2, (n - 2) * sizeof(*all));
+	return all;
 }
 
 int run(const struct options *o, char **words)
 {
 	struct json_object *params = json_object_new_object(), *args, *answer = NULL;
-	struct vgpu_error err = {""};
-	const char *directory = layers();
 	int fd, r;
 
 	words += take_params(words, params);
 	if (!words[0])
 		fputs("vgpuctl: run: want [NAME=VALUE...] -- PROGRAM [ARGUMENT...]\n", stderr);
-	args = words[0] && directory ? claim(o, words[0], params) : NULL;
+	args = words[0] ? claim(o, words[0], params) : NULL;
 	json_object_put(params);
 	if (!args)
-		return words[0] && !directory ? EXIT_FAILED : EXIT_USAGE;
-	fd = client_connect(session_path(o), &err);
+		return EXIT_USAGE;
+	fd = tenant_call(o, "tenant.start", args, &answer);
 	if (fd < 0)
-		json_object_put(args);
-	r = fd < 0 ? fd : client_call(fd, "program.start", args, &answer, &err);
-	if (r < 0) {
-		fprintf(stderr, "vgpuctl: %s\n", err.text);
-		return exit_code_of(r);
+		return -fd;
+	r = tell(answer);
+	if (r == 0) {
+		words = for_engine(words, get_text(answer, "lease"));
+		execvp(words[0], words); /* the connection closes then */
+		r = -errno;
 	}
-	/* The connection closes when the program begins. */
-	r = become(words, directory, get_text(answer, "door"));
+	fprintf(stderr, "vgpuctl: %s: %s\n", words[0], strerror(-r));
 	json_object_put(answer);
 	close(fd);
-	return r;
+	return EXIT_FAILED;
 }

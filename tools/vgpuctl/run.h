@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* 'vgpuctl run': a Vulkan program with a VF of a GPU. */
+/* 'vgpuctl run': a program with a VF of a GPU. */
 #ifndef VGPUCTL_RUN_H
 #define VGPUCTL_RUN_H
 

@@ -3,9 +3,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <grp.h>
 #include <ini.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@
 #include "plugin.h"
 #include "vfio/gpuiov.h"
 #include "vgpu/file.h"
+#include "vgpu/local_socket.h"
 #include "vgpu/names.h"
 
 /* A line whose key is none of ours: a parameter, checked once the policy is known. */
@@ -307,6 +310,64 @@ static void profile_line(struct reader *r, const char *profile_name, const char 
 		set_profile_param(r, p, name, value);
 }
 
+void config_tenant_default(struct tenant_config *out)
+{
+	memset(out, 0, sizeof(*out));
+	set_defaults(TENANT, out);
+}
+
+/* Finds out whose a section [tenant WHO] is. False: this host has no such user or group. */
+static bool find_tenant(struct tenant_config *t, const char *who)
+{
+	const struct passwd *user;
+	const struct group *group;
+	int64_t number;
+
+	snprintf(t->name, sizeof(t->name), "%s", who);
+	t->who = strcmp(who, "*") == 0 ? TENANT_OTHERS : who[0] == '@' ? TENANT_GROUP : TENANT_USER;
+	if (t->who == TENANT_OTHERS)
+		return true;
+	who += t->who == TENANT_GROUP;
+	if (vgpu_parse_between(who, 0, UINT32_MAX - 1, &number) == 0) {
+		t->number = (uint32_t)number;
+		return true;
+	}
+	user = t->who == TENANT_USER ? getpwnam(who) : NULL;
+	group = t->who == TENANT_GROUP ? getgrnam(who) : NULL;
+	t->number = user ? user->pw_uid : group ? group->gr_gid : 0;
+	return user || group;
+}
+
+static void tenant_line(struct reader *r, const char *who, const char *name, const char *value)
+{
+	const struct config_key *key = find_key(TENANT, name);
+	struct config *c = r->config;
+	struct tenant_config *t;
+	uint32_t i;
+
+	for (i = 0; i < c->n_tenants && strcmp(c->tenants[i].name, who) != 0; i++)
+		;
+	if (i == CONFIG_MAX_TENANTS || strlen(who) >= sizeof(c->tenants[0].name)) {
+		complain(r, r->at, "[tenant %.40s]: more than %u such sections, or a long name",
+			 who, CONFIG_MAX_TENANTS);
+		return;
+	}
+	t = &c->tenants[i];
+	if (i == c->n_tenants) {
+		config_tenant_default(t);
+		c->n_tenants++;
+		if (!find_tenant(t, who))
+			complain(r, r->at,
+				 "[tenant %s]: this host has no such %s; want a user, @GROUP or *",
+				 who, t->who == TENANT_GROUP ? "group" : "user");
+	}
+	t->at = r->at;
+	if (key)
+		set_key(r, key, (char *)t + key->at, value);
+	else
+		complain(r, r->at, "%.40s: no such key in [tenant WHO]", name);
+}
+
 /* Notes where a key stands; it must not stand in one file twice. */
 static void note_place(struct reader *r, const char *section, const char *name)
 {
@@ -370,11 +431,15 @@ static int on_line(void *data, const char *section, const char *name, const char
 		gpu_line(r, section + 4, name, value);
 	} else if (strncmp(section, "profile ", 8) == 0) {
 		profile_line(r, section + 8, name, value);
+	} else if (strncmp(section, "tenant ", 7) == 0) {
+		tenant_line(r, section + 7, name, value);
 	} else if (strncmp(section, "vf ", 3) == 0) {
 		snprintf(which, sizeof(which), "%s", section + 3);
 		vf_line(r, which, name, value);
 	} else {
-		complain(r, r->at, "[%s]: want [daemon], [gpu NAME], [vf NAME/N] or [profile NAME]",
+		complain(r, r->at,
+			 "[%s]: want [daemon], [gpu NAME], [vf NAME/N], [profile NAME] or [tenant "
+			 "WHO]",
 			 section);
 	}
 	return 1;
@@ -632,6 +697,27 @@ static void check_twice(struct reader *r, uint32_t gpu)
 				 c->gpus[gpu].name, c->gpus[gpu].device, c->gpus[i].name);
 }
 
+/* The GPUs of a section [tenant WHO] must be there. */
+static void check_tenants(struct reader *r)
+{
+	struct config *c = r->config;
+	const char *at;
+	char name[40];
+	uint32_t i;
+	size_t n;
+
+	for (i = 0; i < c->n_tenants; i++)
+		for (at = c->tenants[i].gpus; *at; at += n) {
+			at += strspn(at, " ");
+			n = strcspn(at, " ");
+			snprintf(name, sizeof(name), "%.*s", (int)n, at);
+			if (n > 0 && !gpu_named(c, name, false))
+				complain(r, c->tenants[i].at,
+					 "[tenant %s]: gpus: there is no [gpu %s]",
+					 c->tenants[i].name, name);
+		}
+}
+
 /* Checks what needs the whole configuration: policies, their parameters, and keys that depend on
  * each other. */
 static void finish(struct reader *r)
@@ -645,6 +731,8 @@ static void finish(struct reader *r)
 		complain(r, place_of(r, "daemon", "metrics"),
 			 "[daemon]: metrics = %s: want " METRICS_ADDRESS_WANT, c->metrics);
 	beside(c->socket, "hook.sock", c->hook_socket, sizeof(c->hook_socket));
+	if (!c->tenant_socket[0])
+		vgpu_socket_of_tenants(c->socket, c->tenant_socket, sizeof(c->tenant_socket));
 	beside(c->socket, "leases.json", c->leases, sizeof(c->leases));
 	beside(c->socket, "live.json", c->live, sizeof(c->live));
 	for (i = 0; vgpu_builtin_policies[i]; i++)
@@ -705,6 +793,7 @@ static void finish(struct reader *r)
 		g->mistaken = true;
 	}
 	check_profiles(r);
+	check_tenants(r);
 }
 
 static int read_all(struct config *out, const char *file, bool staged, FILE *errors)
@@ -763,6 +852,12 @@ void config_vf_usual(const struct gpu_config *gpu, uint32_t vf,
 bool config_is_for_programs(const struct gpu_config *g)
 {
 	return strncmp(g->device, "vulkan:", 7) == 0;
+}
+
+bool config_takes_tenants(const struct gpu_config *g)
+{
+	return config_is_for_programs(g) || strncmp(g->device, "vfio-user:", 10) == 0 ||
+	       strncmp(g->device, "null:", 5) == 0;
 }
 
 void config_to_engine(const struct gpu_config *g, struct engine_config *out)

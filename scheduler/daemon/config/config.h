@@ -18,6 +18,8 @@ enum { PINNED_AUTO = 0, PINNED_YES, PINNED_NO };
 #define CONFIG_MAX_GPUS 64u
 #define CONFIG_MAX_PROFILES 32u
 #define CONFIG_DEFAULT_GROUP "vgpu"
+#define CONFIG_TENANT_GROUP "vgpu-run"
+#define CONFIG_MAX_TENANTS 64u
 #define CONFIG_DEFAULT_FILE "/etc/vgpud/vgpud.conf"
 
 /* A place in the configuration: the file, by its number in config.files (0: the main file), and the
@@ -35,6 +37,16 @@ struct profile {
 	int64_t memory_mib; /* 0: any */
 	uint32_t n_params;
 	struct claim_param params[CLAIM_MAX_PARAMS];
+};
+
+/* What a user, the members of a group, or all others may have: [tenant WHO]. */
+struct tenant_config {
+	char name[40]; /* as written */
+	enum { TENANT_OTHERS = 0, TENANT_USER, TENANT_GROUP } who;
+	uint32_t number; /* uid or gid */
+	struct config_place at;
+	int64_t leases, memory_mib, weight, share_percent, limit_percent;
+	char gpus[160];
 };
 
 struct gpu_config {
@@ -65,22 +77,30 @@ struct gpu_config {
 struct config {
 	char file[256];					/* from which it was read */
 	char files[CONFIG_MAX_FILES][CONFIG_FILE_NAME]; /* names in FILE.d, from number 1 on */
-	char socket[108], hook_socket[108];
+	char socket[108], hook_socket[108], tenant_socket[108];
 	char leases[160]; /* path of the file that they are saved in */
 	char live[160];	  /* path of the file that live changes are kept in */
-	int64_t lease_s, incoming_s, booking_ms;
-	char bookings[108];   /* socket of vgpud-openstack; "": none */
-	char metrics[128];    /* address that serves them; "": none */
-	char group[32];	      /* whose members may read */
-	char policy_dir[160]; /* of plug-ins; "": none are loaded */
+	int64_t lease_s, incoming_s, booking_ms, hold_s;
+	char bookings[108];    /* socket of vgpud-openstack; "": none */
+	char metrics[128];     /* address that serves them; "": none */
+	char group[32];	       /* whose members may read */
+	char tenant_group[32]; /* whose members may run programs and containers */
+	char policy_dir[160];  /* of plug-ins; "": none are loaded */
 	uint32_t n_profiles;
 	struct profile profiles[CONFIG_MAX_PROFILES];
+	uint32_t n_tenants;
+	struct tenant_config tenants[CONFIG_MAX_TENANTS];
 	uint32_t n_gpus;
 	struct gpu_config gpus[CONFIG_MAX_GPUS]; /* last: those beyond N_GPUS are never touched */
 };
 
 /* Whether a GPU's VFs are for programs on this host, and not for VMs. */
 bool config_is_for_programs(const struct gpu_config *g);
+
+/* Whether programs and containers can have its VFs. */
+bool config_takes_tenants(const struct gpu_config *g);
+/* Sets OUT to what a section [tenant WHO] without keys says. */
+void config_tenant_default(struct tenant_config *out);
 
 /* Returns the profile of that name, which is CONFIG's, or NULL. */
 const struct profile *config_profile(const struct config *config, const char *name);

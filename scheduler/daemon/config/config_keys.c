@@ -3,7 +3,8 @@
 
 #include "config.h"
 
-const char *const config_sections[] = {"daemon", "gpu NAME", "vf NAME/N", "profile NAME"};
+const char *const config_sections[] = {"daemon", "gpu NAME", "vf NAME/N", "profile NAME",
+				       "tenant WHO"};
 static const char *const completions[] = {"poll", "interrupt", NULL};
 static const char *const partitions[] = {"equal", "demand", NULL};
 static const char *const pins[] = {"auto", "yes", "no", NULL};
@@ -36,6 +37,15 @@ const struct config_key config_keys[] = {
 	{DAEMON, LIVE, "booking_ms", INT, AT(config, booking_ms), 10, 5000, 2000, NULL, NULL,
 	 "how long the start of a VM waits for that answer, milliseconds; then vgpud chooses the "
 	 "GPU"},
+	{DAEMON, RESTART, "tenant_socket", TEXT, AT(config, tenant_socket), 0, 0, 0, "", NULL,
+	 "path of the socket for programs and containers; empty: /run/vgpud-tenant/tenant.sock, or "
+	 "tenant.sock beside a socket that is elsewhere"},
+	{DAEMON, RESTART, "tenant_group", TEXT, AT(config, tenant_group), 0, 0, 0,
+	 CONFIG_TENANT_GROUP, NULL,
+	 "group whose members may run programs and containers with a VF, within the limits of "
+	 "[tenant WHO]"},
+	{DAEMON, LIVE, "hold_s", INT, AT(config, hold_s), 0, 600, 5, NULL, NULL,
+	 "how long the VF of a container that has ended is kept for its restart, seconds"},
 	{DAEMON, RESTART, "metrics", TEXT, AT(config, metrics), 0, 0, 0, "", NULL,
 	 "address that serves metrics to Prometheus: ADDRESS:PORT, [IPV6-ADDRESS]:PORT or "
 	 "unix:PATH; an address other than 127.0.0.1 and [::1] is open to everyone who can "
@@ -109,6 +119,20 @@ const struct config_key config_keys[] = {
 	{PROFILE, LIVE, "memory_mib", INT, AT(profile, memory_mib), 0, 1 << 20, 0, NULL, NULL,
 	 "least size of the partition, MiB; 0: any; all other keys are the policy's parameters of "
 	 "a VF"},
+	{TENANT, LIVE, "leases", INT, AT(tenant_config, leases), 0, VGPU_GPU_MAX_VFS, 4, NULL, NULL,
+	 "how many programs and containers may have a VF at a time; WHO is a user, @GROUP or * "
+	 "for all others; a user's own section counts, else that of the first of his groups"},
+	{TENANT, LIVE, "memory_mib", INT, AT(tenant_config, memory_mib), 0, 1 << 24, 0, NULL, NULL,
+	 "memory of all these VFs together, MiB; 0: any"},
+	{TENANT, LIVE, "weight", INT, AT(tenant_config, weight), 0, 10000, 0, NULL, NULL,
+	 "largest weight of each of them; 0: any"},
+	{TENANT, LIVE, "share_percent", INT, AT(tenant_config, share_percent), 0, 100, 100, NULL,
+	 NULL, "guaranteed parts of all of them together, percent of one GPU"},
+	{TENANT, LIVE, "limit_percent", INT, AT(tenant_config, limit_percent), 1, 100, 100, NULL,
+	 NULL,
+	 "limit of each of them, percent; below 100 only GPUs whose policy limits can be had"},
+	{TENANT, LIVE, "gpus", TEXT, AT(tenant_config, gpus), 0, 0, 0, "", NULL,
+	 "GPUs that may be used, with spaces between; empty: all"},
 #undef AT
 	{.name = NULL},
 };

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum section { DAEMON, GPU, VF, PROFILE };
+enum section { DAEMON, GPU, VF, PROFILE, TENANT };
 /* What puts a changed key into force: a restart of vgpud, or also 'vgpuctl config reload'. */
 enum when { RESTART, LIVE };
 enum type { TEXT, INT, BOOL, CHOICE };
@@ -16,7 +16,8 @@ struct config_key {
 	enum when when;
 	const char *name;
 	enum type type;
-	size_t at;   /* offset in struct config, gpu_config (a VF's: of an array) or profile */
+	size_t at;   /* offset in struct config, gpu_config (a VF's: of an array), profile or
+			tenant_config */
 	size_t size; /* bytes of a text, with its zero */
 	int64_t min, max, def;
 	const char *def_text;

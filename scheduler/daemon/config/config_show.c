@@ -68,6 +68,10 @@ void config_walk(const struct config *c, config_see *see, void *data)
 			walk_params(&w, g->ops->vf_params, g->vf_params[vf]);
 		}
 	}
+	for (i = 0; i < c->n_tenants; i++) {
+		snprintf(w.section, sizeof(w.section), "tenant %s", c->tenants[i].name);
+		walk_section(&w, TENANT, &c->tenants[i]);
+	}
 	for (i = 0; i < c->n_profiles; i++) {
 		const struct profile *p = &c->profiles[i];
 		uint32_t k;
@@ -125,7 +129,7 @@ void config_help(FILE *to)
 	enum section s;
 	size_t i;
 
-	for (s = DAEMON; s <= PROFILE; s++) {
+	for (s = DAEMON; s <= TENANT; s++) {
 		fprintf(to, "[%s]\n", config_sections[s]);
 		for (i = 0; config_keys[i].name; i++) {
 			const struct config_key *k = &config_keys[i];

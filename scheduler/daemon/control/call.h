@@ -15,7 +15,9 @@ struct call;
 /* Prepares a change: see change_begin. */
 typedef int change_make(struct call *call, const struct policy_values *now, struct vgpu_error *err);
 
-enum access { ACCESS_READ, ACCESS_CHANGE };
+/* Who may call a method: readers, root, both at the control socket and the hook's; whoever the
+ * tenants' door admits; or everybody at each. */
+enum access { ACCESS_READ, ACCESS_CHANGE, ACCESS_TENANT, ACCESS_ANY };
 enum arg_type { ARG_STRING, ARG_INT, ARG_OBJECT, ARG_BOOL };
 
 struct arg {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
 #include "vgpu/untrusted.h"
 
 #define MAX_REQUEST 65536u
@@ -115,7 +116,7 @@ static bool handle_one(struct client *client)
 /* Waits for what the client sends next, or for the end of what keeps it from being served. */
 static void wait_for_more(struct client *client)
 {
-	size_t end, most = client->is_hook ? MAX_HOOK_REQUEST : MAX_REQUEST;
+	size_t end, most = client->at == CLIENT_HOOK ? MAX_HOOK_REQUEST : MAX_REQUEST;
 	bool busy =
 		is_reader(client) && (client->n_calls > 0 || evbuffer_get_length(client->out) > 0);
 
@@ -184,16 +185,16 @@ static void on_writable(evutil_socket_t fd, short what, void *data)
 }
 
 /* Whether there is a place for another connection; if not, WHY says so. */
-static bool has_place(const struct control *control, uid_t uid, bool is_hook, bool may_change,
+static bool has_place(const struct control *control, uid_t uid, enum client_at at, bool may_change,
 		      struct vgpu_error *why)
 {
 	const struct client *c;
 	uint32_t clients = 0, readers = 0, of_user = 0;
 
 	for (c = control->clients; c; c = c->next) {
-		clients += c->is_hook == is_hook;
-		readers += c->is_hook == is_hook && is_reader(c);
-		of_user += c->is_hook == is_hook && is_reader(c) && c->uid == uid;
+		clients += c->at == at;
+		readers += c->at == at && is_reader(c);
+		of_user += c->at == at && is_reader(c) && c->uid == uid;
 	}
 	if (clients >= CLIENT_PLACES)
 		vgpu_error_set(why, -EAGAIN, "all %u connections are in use", CLIENT_PLACES);
@@ -209,25 +210,28 @@ static bool has_place(const struct control *control, uid_t uid, bool is_hook, bo
 	return false;
 }
 
-void client_add(struct control *control, int fd, const struct ucred *peer, bool is_hook,
+void client_add(struct control *control, int fd, const struct caller *who, enum client_at at,
 		bool may_change, const struct client_ops *ops)
 {
 	struct vgpu_error why = {"vgpud is out of memory"};
-	struct client *client = has_place(control, peer->uid, is_hook, may_change, &why)
-					? calloc(1, sizeof(*client))
-					: NULL;
+	uid_t uid = at == CLIENT_TENANT ? who->owner : who->uid;
+	struct client *client =
+		has_place(control, uid, at, may_change, &why) ? calloc(1, sizeof(*client)) : NULL;
+	int pidfd = who->pidfd;
 
 	if (!client) {
 		dprintf(fd, "{\"id\":null,\"error\":{\"code\":\"EAGAIN\",\"message\":\"%s\"}}\n",
 			why.text);
 		vgpu_untrusted_close(&fd);
+		vgpu_close(&pidfd);
 		return;
 	}
 	vgpu_untrusted_prepare(fd);
 	*client = (struct client){.control = control,
 				  .fd = fd,
-				  .uid = peer->uid,
-				  .is_hook = is_hook,
+				  .uid = uid,
+				  .at = at,
+				  .who = *who,
 				  .may_change = may_change,
 				  .in = evbuffer_new(),
 				  .out = evbuffer_new(),
@@ -262,6 +266,7 @@ void client_drop(struct client *client)
 	if (client->out)
 		evbuffer_free(client->out);
 	vgpu_untrusted_close(&client->fd);
+	vgpu_close(&client->who.pidfd);
 	free(client);
 }
 

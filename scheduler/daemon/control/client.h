@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A client of the control socket or the hook socket: reads its lines and sends it answers.
+ * A client of the control socket, the hook's or the tenants': reads its lines and sends it answers.
  *
  * Root's lines are handled as they come. A reader's line waits for the readers' share (share.h),
  * and its next line is read only after the client has received the previous answer: one call is in
@@ -15,7 +15,11 @@
 #include <event2/buffer.h>
 #include <sys/socket.h>
 
+#include "caller.h"
 #include "state.h"
+
+/* Which socket it has connected to. */
+enum client_at { CLIENT_CONTROL = 0, CLIENT_HOOK, CLIENT_TENANT };
 
 /* Connected to each socket; of these, readers; of these, of each user. */
 #define CLIENT_PLACES 64u
@@ -32,10 +36,12 @@ struct client {
 	struct client *next;
 	struct control *control;
 	int fd;
-	uid_t uid;
-	bool is_hook, may_change;
-	bool ending;	  /* it ends when its answers are sent */
-	uint32_t n_calls; /* under way */
+	uid_t uid; /* whose places and bytes it takes */
+	enum client_at at;
+	bool may_change;
+	struct caller who; /* CLIENT_TENANT; its pidfd is the client's */
+	bool ending;	   /* it ends when its answers are sent */
+	uint32_t n_calls;  /* under way */
 	struct event *readable, *writable;
 	struct evbuffer *in, *out;
 	size_t searched; /* bytes of IN that have no end of line in them */
@@ -50,9 +56,9 @@ struct client_ops {
 	void (*gone)(struct client *client);
 };
 
-/* Makes a client of a connection, which is closed with it. Without a place for it, tells the peer
- * and closes the connection. */
-void client_add(struct control *control, int fd, const struct ucred *peer, bool is_hook,
+/* Makes a client of a connection, which is closed with it, like the pidfd of WHO. Without a place
+ * for it, tells the peer and closes both. */
+void client_add(struct control *control, int fd, const struct caller *who, enum client_at at,
 		bool may_change, const struct client_ops *ops);
 /* Disconnects it; calls in progress continue without it. */
 void client_drop(struct client *client);

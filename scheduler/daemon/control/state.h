@@ -15,8 +15,16 @@
 #include "vgpu/record.h"
 
 /* RESERVED: for a VM that is starting; it expires after lease_s. INCOMING: for a VM that comes from
- * another host or from a file, and has not resumed: the VF gets no turn (incoming.h). */
-enum lease_state { LEASE_NONE = 0, LEASE_RESERVED, LEASE_RUNNING, LEASE_INCOMING, LEASE_STATES };
+ * another host or from a file, and has not resumed: the VF gets no turn (incoming.h). HELD: for a
+ * container that has ended and may start again; until it expires, or is taken by that container. */
+enum lease_state {
+	LEASE_NONE = 0,
+	LEASE_RESERVED,
+	LEASE_RUNNING,
+	LEASE_INCOMING,
+	LEASE_HELD,
+	LEASE_STATES
+};
 
 struct lease {
 	enum lease_state state;
@@ -28,11 +36,16 @@ struct lease {
 	vgpu_nsec since;      /* when the state began, CLOCK_MONOTONIC */
 	uint32_t on_hang;     /* enum claim_on_hang */
 	bool hung;	      /* on_hang is due, and vgpud-libvirt has not fetched it yet */
-	/* Of a program, which takes a VM's place (program.h): its process; 0: it is a VM. */
+	/* Of a program or a container (tenants/tenant.h): who is charged, and which container it
+	 * is. PROCESS is 0, and PIDFD none, while it is reserved or held. */
+	enum claim_by by;
+	uid_t owner;
+	char id[CLAIM_ID_SIZE];
 	uint32_t process;
-	uint64_t started;				     /* vgpu/process.h */
-	uint64_t memory;				     /* that it claims, bytes */
-	int pidfd;					     /* -1: not opened yet */
+	uint64_t started;   /* vgpu/process.h */
+	uint64_t memory;    /* that it claims, bytes */
+	int pidfd;	    /* -1: not opened yet */
+	vgpu_nsec run_base; /* what the VF had run when it was leased; VGPU_NEVER: not known */
 	enum { SEAT_NONE = 0, SEAT_ASKED, SEAT_GIVEN } seat; /* what the engine knows of it */
 	bool attached;	/* the VM's XML, as last seen, has the VF as a PCI device */
 	char said[160]; /* why its changed claim was refused, as last logged */
@@ -148,12 +161,13 @@ struct client;
 struct control {
 	struct config *config;
 	struct event_base *base;
-	struct door *door, *hook_door; /* of the control socket, and of the hook socket */
+	struct door *door, *hook_door, *tenant_door; /* of each socket */
 	struct share share;
 	struct event *tick, *second;
 	struct client *clients;
-	struct call *calls; /* under way, of all clients, also of disconnected ones */
-	unsigned group;	    /* its gid; (gid_t)-1: it does not exist */
+	struct call *calls;	      /* under way, of all clients, also of disconnected ones */
+	unsigned group, tenant_group; /* their gids; (gid_t)-1: it does not exist */
+	struct explained *explained;  /* why tenants got no VF (tenants/explained.h) */
 	struct json_object
 		*warned[CONTROL_WARNINGS]; /* of which running VMs: by libvirt, by UUID, names */
 	struct call *reload; /* config.reload while it has all GPUs to itself; else NULL */

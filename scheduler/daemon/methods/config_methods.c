@@ -123,6 +123,7 @@ static void compare(const struct control *control, json *list, json *one, json *
 			/* A GPU or a VF that is new, or gone, needs a restart as a whole. */
 			put_bool(row, "live",
 				 live && (strncmp(section, "profile ", 8) == 0 ||
+					  strncmp(section, "tenant ", 7) == 0 ||
 					  json_object_object_get_ex(other, section, NULL)));
 			json_object_array_add(list, row);
 		}
@@ -179,6 +180,8 @@ static void adopt(struct control *control, struct config *configured)
 	copy_live(DAEMON, c, configured);
 	c->n_profiles = configured->n_profiles;
 	memcpy(c->profiles, configured->profiles, sizeof(c->profiles));
+	c->n_tenants = configured->n_tenants;
+	memcpy(c->tenants, configured->tenants, sizeof(c->tenants));
 	for (i = 0; i < control->n_gpus; i++) {
 		struct gpu *gpu = &control->gpus[i];
 		const struct gpu_config *g = same_gpu(configured, gpu);

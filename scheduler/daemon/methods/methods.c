@@ -18,8 +18,8 @@
 #include "methods.h"
 #include "policy_explain.h"
 #include "policy_methods.h"
-#include "vms/program.h"
 #include "promised.h"
+#include "tenant_methods.h"
 #include "vms/reconcile.h"
 #include "vms/vm.h"
 #include "vms/vm_check.h"
@@ -380,7 +380,7 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 		lost = engine_trouble(control->gpus[g].engine);
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
 			l = &control->gpus[g].leases[vf];
-			if (l->state == LEASE_NONE)
+			if (l->state == LEASE_NONE || l->by != CLAIM_BY_VM)
 				continue;
 			vm = json_object_new_object();
 			put_text(vm, "domain", l->domain);
@@ -423,6 +423,7 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 static int begin_methods(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	static const char *const types[] = {"string", "integer", "object", "boolean"};
+	static const char *const accesses[] = {"read", "change", "tenant", "any"};
 	json *o = json_object_new_object(), *list = json_object_new_array(), *m, *args, *a;
 	unsigned i, j;
 
@@ -433,7 +434,7 @@ static int begin_methods(struct control *control, struct call *call, struct vgpu
 		args = json_object_new_array();
 		put_text(m, "method", methods[i].name);
 		put_text(m, "help", methods[i].help);
-		put_text(m, "access", methods[i].access == ACCESS_READ ? "read" : "change");
+		put_text(m, "access", accesses[methods[i].access]);
 		for (j = 0; methods[i].args[j].name; j++) {
 			const struct arg *arg = &methods[i].args[j];
 
@@ -542,7 +543,7 @@ int method_check(const struct method *method, struct json_object *args, struct v
 
 const struct method methods[] = {
 	{"methods", ACCESS_READ, "list the methods", {{0}}, begin_methods, NULL},
-	{"ping", ACCESS_READ, "answer at once, with nothing", {{0}}, begin_ping, NULL},
+	{"ping", ACCESS_ANY, "answer at once, with nothing", {{0}}, begin_ping, NULL},
 	{"gpu.list", ACCESS_READ, "list the GPUs", {{0}}, begin_gpu_list, NULL},
 	{"gpu.show", ACCESS_READ, "show a GPU", {GPU_ARG}, call_look_begin, gpu_json},
 	{"gpu.capacity",
@@ -654,14 +655,43 @@ const struct method methods[] = {
 	  {"xml", ARG_STRING, 0, 0, true, "the domain's XML"}},
 	 hook_begin,
 	 NULL},
-	{"program.start",
-	 ACCESS_CHANGE,
-	 "give the calling process a VF for its lifetime, and that of its descendants",
-	 {{"gpu", ARG_STRING, 1, 0, false, "the GPU; without it, any whose VFs are for programs"},
-	  {"name", ARG_STRING, 1, 0, true, "what to call the program"},
+	{"tenant.start",
+	 ACCESS_TENANT,
+	 "give the calling process, or a container's first one, a VF for as long as it lives",
+	 {{"gpu", ARG_STRING, 1, 0, false, "the GPU; without it, any that has VFs for it"},
+	  {"name", ARG_STRING, 1, 0, false, "what to call it"},
 	  {"memory_bytes", ARG_INT, 0, INT64_MAX, false, "device memory that it needs at least"},
+	  {"profile", ARG_STRING, 1, 0, false, "a [profile NAME] of the configuration"},
+	  {"container", ARG_OBJECT, 0, 0, false,
+	   "the container: id, pid of its first process, annotations"},
 	  PARAMS_ARG(false, "name and value of each parameter that it claims of the policy")},
-	 program_start_begin,
+	 tenant_start_begin,
+	 NULL},
+	{"tenant.stop",
+	 ACCESS_TENANT,
+	 "look at once for leases whose process has ended",
+	 {{"lease", ARG_STRING, 1, 0, false, "which lease may have ended"},
+	  {"container", ARG_STRING, 1, 0, false, "id of the container that may have ended"}},
+	 tenant_stop_begin,
+	 NULL},
+	{"tenant.set",
+	 ACCESS_TENANT,
+	 "change what a lease claims of the policy",
+	 {{"lease", ARG_STRING, 1, 0, true, "the lease"},
+	  PARAMS_ARG(true, "name and value of each parameter to change")},
+	 tenant_set_begin,
+	 NULL},
+	{"tenant.list",
+	 ACCESS_TENANT,
+	 "list the caller's programs and containers that have a VF; for root all, and VMs",
+	 {{0}},
+	 tenant_list_begin,
+	 NULL},
+	{"tenant.explain",
+	 ACCESS_TENANT,
+	 "show why the latest start of a container or program was refused",
+	 {{"id", ARG_STRING, 1, 0, true, "its id, or the beginning of it, its name, or last"}},
+	 tenant_explain_begin,
 	 NULL},
 	{"policy.list",
 	 ACCESS_READ,

@@ -15,7 +15,8 @@
 #include "vgpu/file.h"
 #include "vgpu/param.h"
 
-const char *const lease_state_names[LEASE_STATES] = {"none", "reserved", "running", "incoming"};
+const char *const lease_state_names[LEASE_STATES] = {"none", "reserved", "running", "incoming",
+						     "held"};
 
 /* The state of an entry without a lease: the VF's last tenant is gone, and the VF was not reset
  * since. */
@@ -26,10 +27,18 @@ const char *const control_warning_names[CONTROL_WARNINGS] = {"unadmitted", "wron
 
 bool lease_is_of(const struct lease *l, const char *host, const char *uuid)
 {
-	/* No libvirt has programs. */
-	bool is_there = (!host[0] && !l->process) || !l->host[0] || strcmp(l->host, host) == 0;
+	/* No libvirt has programs or containers. */
+	bool is_there =
+		(!host[0] && l->by == CLAIM_BY_VM) || !l->host[0] || strcmp(l->host, host) == 0;
 
 	return l->state != LEASE_NONE && strcmp(l->uuid, uuid) == 0 && is_there;
+}
+
+bool lease_is_open(const struct lease *l, const struct claim *claim)
+{
+	return l->state == LEASE_NONE ||
+	       (l->state == LEASE_HELD && claim->by == CLAIM_BY_CONTAINER &&
+		l->owner == claim->owner && strcmp(l->id, claim->id) == 0);
 }
 
 struct lease *lease_find(struct control *control, const struct claim *claim, const char *vf_name,
@@ -84,8 +93,7 @@ static struct json_object *to_json(struct control *control)
 			if (l->state == LEASE_NONE && !(control->gpus[g].clearing >> vf & 1))
 				continue;
 			/* Nobody would end one that is not given yet, after a restart. */
-			if (l->state != LEASE_NONE && !l->process &&
-			    strcmp(l->host, LEASE_OF_PROGRAMS) == 0)
+			if (l->state == LEASE_RUNNING && l->by != CLAIM_BY_VM && !l->process)
 				continue;
 			o = json_object_new_object();
 			json_object_array_add(list, o);
@@ -99,6 +107,8 @@ static struct json_object *to_json(struct control *control)
 			put_text(o, "uuid", l->uuid);
 			put_text(o, "domain", l->domain);
 			put_text(o, "vf_name", l->vf_name);
+			json_object_object_add(o, "since_ns",
+					       json_object_new_int64((int64_t)l->since));
 			json_object_object_add(o, "expires_ns", json_object_new_int64(l->expires));
 			json_object_object_add(o, "resumes_by_ns",
 					       json_object_new_int64(l->resumes_by));
@@ -106,6 +116,9 @@ static struct json_object *to_json(struct control *control)
 			put_text(o, "on_hang", claim_on_hang_names[l->on_hang]);
 			json_object_object_add(o, "hung", json_object_new_boolean(l->hung));
 			json_object_object_add(o, "attached", json_object_new_boolean(l->attached));
+			put_text(o, "by", claim_by_names[l->by]);
+			json_object_object_add(o, "owner", json_object_new_int64(l->owner));
+			put_text(o, "id", l->id);
 			json_object_object_add(o, "process", json_object_new_int64(l->process));
 			json_object_object_add(o, "started",
 					       json_object_new_int64((int64_t)l->started));
@@ -224,6 +237,7 @@ static bool load_one(struct control *control, struct json_object *o)
 	snprintf(l->domain, sizeof(l->domain), "%s", text_of(o, "domain"));
 	snprintf(l->vf_name, sizeof(l->vf_name), "%s", text_of(o, "vf_name"));
 	l->expires = number_of(o, "expires_ns");
+	l->since = number_of(o, "since_ns") > 0 ? (vgpu_nsec)number_of(o, "since_ns") : 0;
 	if (json_object_object_get_ex(o, "claimed", &claimed) &&
 	    json_object_is_type(claimed, json_type_object))
 		l->claimed = json_object_get(claimed);
@@ -244,7 +258,17 @@ static bool load_one(struct control *control, struct json_object *o)
 		hold_begin(gpu, (uint32_t)vf);
 	}
 	claimed_look(gpu, (uint32_t)vf);
-	if (number_of(o, "process") > 0) { /* programs_look() finds it, or ends the lease */
+	for (g = 0; g < CLAIM_BY; g++)
+		if (strcmp(claim_by_names[g], text_of(o, "by")) == 0)
+			l->by = g;
+	l->owner = number_of(o, "owner") > 0 ? (uid_t)number_of(o, "owner") : 0;
+	snprintf(l->id, sizeof(l->id), "%s", text_of(o, "id"));
+	if (l->state == LEASE_HELD) {
+		gpu->clearing |= VGPU_VF_BIT(vf);
+		gpu->clearing_since[vf] = VGPU_NEVER;
+	}
+	if (number_of(o, "process") > 0) { /* tenants_look() finds it, or ends the lease */
+		l->by = l->by == CLAIM_BY_VM ? CLAIM_BY_PROGRAM : l->by; /* an older vgpud's */
 		l->process = (uint32_t)number_of(o, "process");
 		l->started = (uint64_t)number_of(o, "started");
 		l->memory = (uint64_t)number_of(o, "memory_bytes");

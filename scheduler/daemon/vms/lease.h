@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Leases: which VF belongs to which VM, by the VM's UUID. Each change saves all leases with the
- * parameters of their VFs, and which VFs must be reset before another VM gets them (clearing.h), so
- * that a restarted vgpud knows them. The file lies in /run: a reboot
- * ends it together with the VMs. Control thread.
+ * Leases: which VF belongs to which VM, program or container, by a UUID. Each change saves all
+ * leases with the parameters of their VFs, and which VFs must be reset before another VM gets them
+ * (clearing.h), so that a restarted vgpud knows them. The file lies in /run: a reboot ends it
+ * together with the VMs. Control thread.
  */
 #ifndef DAEMON_LEASE_H
 #define DAEMON_LEASE_H
@@ -17,8 +17,12 @@ struct json_object *lease_params(struct gpu *gpu, uint32_t vf);
 /* Frees what the lease holds and sets it to LEASE_NONE. */
 void lease_clear(struct lease *l);
 
-/* Stands where a libvirt's name would, in the leases of programs (program.h). */
-#define LEASE_OF_PROGRAMS "programs"
+/* Stands where a libvirt's name would, in the leases of programs and containers. */
+#define LEASE_OF_TENANTS "tenants"
+
+/* Whether the claim may have the VF of this lease, as far as the lease is concerned: there is none,
+ * or it is held for this container. */
+bool lease_is_open(const struct lease *l, const struct claim *claim);
 
 /* Whether the lease is of a VM with that UUID of the libvirt HOST; "": of any libvirt. One that an
  * older vgpud has left without a name is of any, too, until a libvirt reports its VM. */

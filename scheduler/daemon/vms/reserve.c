@@ -19,6 +19,7 @@
 #include "vfio/device.h"
 #include "vm.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
 
 /* Less than the ten seconds after which the hook gives up. */
 #define SCRUB_TIMEOUT (8 * VGPU_SEC)
@@ -85,6 +86,14 @@ static int check_devices(const struct call *call, const struct claim_vf *claimed
 	return r < 0 ? refusal_set(&job->refusal, REFUSAL_DEVICE, r, "%s", err.text) : 0;
 }
 
+/* Whether a GPU has VFs for such a tenant. */
+static bool is_for(const struct gpu_config *g, enum claim_by by)
+{
+	return by == CLAIM_BY_VM	? !config_is_for_programs(g)
+	       : by == CLAIM_BY_PROGRAM ? config_takes_tenants(g)
+					: config_takes_tenants(g) && !config_is_for_programs(g);
+}
+
 /* Whether a GPU fits a claimed VF, before its VFs are looked at. If not, WHY says so, unless the
  * claim names another GPU. */
 static bool may_serve(const struct gpu *gpu, const struct reservation *job,
@@ -101,11 +110,15 @@ static bool may_serve(const struct gpu *gpu, const struct reservation *job,
 	if (comes(job, claimed) ? !vm_may_be_of(gpu, claimed)
 				: !vm_may_be_on(gpu, &job->claim, claimed))
 		return false;
-	if (config_is_for_programs(gpu->config) != (job->claim.process != 0)) {
-		if (!claimed->gpu[0])
-			return false;
-		refusal_set(why, REFUSAL_NO_VF, -EOPNOTSUPP, "%s has VFs for %s only", name,
-			    job->claim.process ? "VMs" : "programs (vgpuctl run)");
+	if (job->not_on >> job->gpu & 1)
+		return false;
+	if (!is_for(gpu->config, job->claim.by)) {
+		if (claimed->gpu[0] && config_is_for_programs(gpu->config))
+			refusal_set(why, REFUSAL_NO_VF, -EOPNOTSUPP,
+				    "%s has VFs for programs (vgpuctl run) only", name);
+		else if (claimed->gpu[0])
+			refusal_set(why, REFUSAL_NO_VF, -EOPNOTSUPP,
+				    "VFs of %s are PCI functions, which only VMs can use", name);
 		return false;
 	}
 	if (engine_trouble(gpu->engine))
@@ -125,9 +138,11 @@ static bool is_free(const struct call *call, uint32_t vf, struct refusal *why)
 	enum vgpu_vf_state state = call->snapshot.vfs[vf].state;
 	const char *name = call->gpu->config->name;
 
-	if (l->state == LEASE_NONE && state == VGPU_VF_AVAIL)
+	bool open = lease_is_open(l, &call->reservation->claim);
+
+	if (open && state == VGPU_VF_AVAIL)
 		return true;
-	if (l->state == LEASE_NONE)
+	if (open)
 		refusal_set(why, REFUSAL_NO_VF, -EBUSY, "VF %u of %s is %s", vf, name,
 			    vgpu_vf_state_names[state]);
 	else
@@ -140,7 +155,7 @@ static bool is_free(const struct call *call, uint32_t vf, struct refusal *why)
  * would take from the VM what the snapshot shows. */
 static bool is_being_scrubbed(const struct call *call, uint32_t vf)
 {
-	return call->gpu->leases[vf].state == LEASE_NONE &&
+	return lease_is_open(&call->gpu->leases[vf], &call->reservation->claim) &&
 	       (call->snapshot.vfs[vf].state == VGPU_VF_SCRUBBING ||
 		clearing_waits(call->gpu, vf) ||
 		(call->reservation->mode != RESERVE_ASK && call->gpu->resizing >> vf & 1));
@@ -208,6 +223,7 @@ static int32_t choose(struct call *call, struct refusal *why)
 	int32_t at = hostdev ? vm_vf_at(call->gpu, hostdev->address) : -1, best = -1;
 	int32_t want = hostdev && !moved ? at : claimed->vf;
 	uint64_t least = vm_memory(call->gpu, claimed);
+	struct refusal large = {.why = {""}};
 	bool clears = false;
 	uint32_t i;
 
@@ -233,6 +249,12 @@ static int32_t choose(struct call *call, struct refusal *why)
 			continue;
 		if (moved && best >= 0 && best == at) /* at the address that it has had */
 			continue;
+		if (job->most_memory && vm_memory_of(call->gpu, i, is) > job->most_memory) {
+			refusal_set(&large, REFUSAL_MEMORY, -ENOSPC,
+				    "VF %u of %s has %" PRIu64 " MiB, and %s", i, name,
+				    vm_memory_of(call->gpu, i, is) >> 20, job->most_why);
+			continue;
+		}
 		if (best < 0 || (moved && at == (int32_t)i) ||
 		    better(vm_memory_of(call->gpu, i, is),
 			   vm_memory_of(call->gpu, (uint32_t)best, is), least ? least : 1))
@@ -252,11 +274,15 @@ static int32_t choose(struct call *call, struct refusal *why)
 			    name);
 		return -1;
 	}
-	if (best < 0 && want < 0 && !job->tried && !(moved && why->why.text[0]))
+	if (best < 0 && large.why.text[0])
+		*why = large;
+	else if (best < 0 && want < 0 && !job->tried && !(moved && why->why.text[0]))
 		refusal_set(
 			why, REFUSAL_NO_VF, -EBUSY,
 			clears ? "all %u VFs of %s are in use or being cleared (vgpuctl vf list)"
-			       : "all %u VFs of %s are in use (vgpuctl vm list)",
+			: job->claim.by == CLAIM_BY_VM
+				? "all %u VFs of %s are in use (vgpuctl vm list)"
+				: "all %u VFs of %s are in use (vgpuctl tenant list)",
 			call->snapshot.n_vfs, name);
 	return best;
 }
@@ -392,12 +418,18 @@ static void refuse(struct call *call)
 	 */
 	if (job->mode != RESERVE_RUNNING || strcmp(control->refused, err.text) != 0) {
 		counts->refused[requests[job->mode]][job->nearest.reason]++;
-		log_about(about_vm(job->claim.domain, LOG_VM_REFUSED), LOG_NOTICE, "%s%s", err.text,
-			  must && job->mode != RESERVE_RUNNING ? "" : "; the VM runs without it");
+		if (!job->quiet)
+			log_about(about_vm(job->claim.domain, LOG_VM_REFUSED), LOG_NOTICE, "%s%s",
+				  err.text,
+				  must && job->mode != RESERVE_RUNNING
+					  ? ""
+					  : "; the VM runs without it");
 	}
 	if (job->mode == RESERVE_RUNNING)
 		snprintf(control->refused, sizeof(control->refused), "%s", err.text);
 	undo(control, job);
+	if (job->refused)
+		job->refused(call, err.text);
 	if (must || job->mode == RESERVE_RUNNING)
 		call_fail(call, -EBUSY, err.text);
 	else
@@ -426,18 +458,32 @@ static void not_admitted(struct call *call, int r, const char *why)
 	next_candidate(call);
 }
 
+/* The VF that was taken is free again. One that was held still had what its container had. */
+static void give_up(struct call *call)
+{
+	struct reservation *job = call->reservation;
+
+	call->gpu->leases[job->vf].state = LEASE_NONE;
+	if (job->was_held)
+		vm_set_usual(call->gpu, job->vf);
+	memory_give_usual(call->gpu, job->vf);
+}
+
 static void on_params(struct call *call)
 {
 	struct reservation *job = call->reservation;
 	char cost[400];
 
 	if (call->request.result == 0 && !job->over) {
-		log_about(about_vf(call->gpu, job->vf, LOG_VM_RESERVED), LOG_INFO,
-			  "VF reserved for %s/%s", job->claim.domain, job->claim.vfs[job->at].name);
+		if (!job->quiet)
+			log_about(about_vf(call->gpu, job->vf, LOG_VM_RESERVED), LOG_INFO,
+				  "VF reserved for %s/%s", job->claim.domain,
+				  job->claim.vfs[job->at].name);
 		if (cost_of(call, cost, sizeof(cost)))
 			log_about(about_vf(call->gpu, job->vf, LOG_PLAIN), LOG_NOTICE, "%s/%s: %s",
 				  job->claim.domain, job->claim.vfs[job->at].name, cost);
 		job->reserved |= VGPU_VF_BIT(job->at);
+		call->gpu->leases[job->vf].run_base = call->snapshot.vfs[job->vf].ledger.run_ns;
 		if (call->gpu->leases[job->vf].state == LEASE_INCOMING)
 			hold_begin(call->gpu, job->vf);
 		job->at++;
@@ -448,8 +494,7 @@ static void on_params(struct call *call)
 		next_candidate(call);
 		return;
 	}
-	call->gpu->leases[job->vf].state = LEASE_NONE;
-	memory_give_usual(call->gpu, job->vf);
+	give_up(call);
 	not_admitted(call, call->request.result,
 		     call->request.why[0] ? call->request.why : strerror(-call->request.result));
 }
@@ -539,8 +584,9 @@ static void on_memory(struct call *call)
 		return;
 	}
 	if (!job->over && job->mode != RESERVE_ASK)
-		gpu->leases[job->vf].state = LEASE_NONE;
-	memory_give_usual(gpu, job->vf);
+		give_up(call);
+	else
+		memory_give_usual(gpu, job->vf);
 	/* Another change is under way, or memory is still being cleared: try again later. */
 	busy = call->request.result == -EBUSY || call->request.result == -EAGAIN;
 	job->scrubbing |= busy;
@@ -594,18 +640,20 @@ static void on_snapshot(struct call *call)
 		return;
 	}
 	job->vf = (uint32_t)vf;
+	job->was_held = call->gpu->leases[job->vf].state == LEASE_HELD;
 	/* From here on no other reservation gets this VF. */
 	if (job->mode != RESERVE_ASK)
 		vm_take(call->gpu, job->vf, &job->claim, claimed,
-			job->mode == RESERVE_RUNNING || job->claim.process ? LEASE_RUNNING
-			: comes(job, claimed)				   ? LEASE_INCOMING
-									   : LEASE_RESERVED);
+			job->mode == RESERVE_RUNNING || job->claim.by != CLAIM_BY_VM ? LEASE_RUNNING
+			: comes(job, claimed) ? LEASE_INCOMING
+					      : LEASE_RESERVED);
 	from = travel_of(&job->travel, claimed->name);
 	if (job->mode == RESERVE_INCOMING && from)
 		call->gpu->leases[job->vf].owed = from->owed;
 	has = vm_memory_of(call->gpu, job->vf, &call->snapshot);
-	/* A program's VF without a size gets what the program claims. */
-	if (has < vm_memory(call->gpu, claimed) && (has > 0 || !job->claim.process))
+	/* A gate without a size gets what the program claims. */
+	if (has < vm_memory(call->gpu, claimed) &&
+	    (has > 0 || !config_is_for_programs(call->gpu->config)))
 		ask_memory(call);
 	else
 		ask_policy(call);
@@ -707,7 +755,8 @@ static void on_booking(void *data, const int32_t on[CLAIM_MAX_VFS])
  * may call: it would send others' requests. */
 static bool asks(const struct control *control, const struct reservation *job)
 {
-	return (job->mode == RESERVE_START || job->mode == RESERVE_INCOMING) &&
+	return job->claim.by == CLAIM_BY_VM &&
+	       (job->mode == RESERVE_START || job->mode == RESERVE_INCOMING) &&
 	       booking_matters(control);
 }
 
@@ -750,6 +799,7 @@ static void free_reservation(struct reservation *job)
 {
 	if (job) {
 		booking_end(job->booking);
+		vgpu_close(&job->pidfd);
 		json_object_put(job->answer);
 		free(job->dry);
 	}
@@ -760,5 +810,7 @@ struct reservation *reserve_new(struct call *call)
 {
 	call->reservation = calloc(1, sizeof(*call->reservation));
 	call->free_reservation = free_reservation;
+	if (call->reservation)
+		call->reservation->pidfd = -1;
 	return call->reservation;
 }

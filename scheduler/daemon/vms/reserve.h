@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reserves VFs for a VM: for each VF of its claim one that is free, large enough,
- * and whose parameters the GPU's policy admits. All of them or none. Control thread.
+ * Reserves VFs for a VM, a program or a container: for each VF of its claim one that is free, large
+ * enough, and whose parameters the GPU's policy admits. All of them or none. Control thread.
  */
 #ifndef DAEMON_RESERVE_H
 #define DAEMON_RESERVE_H
@@ -40,8 +40,20 @@ struct reservation {
 	bool over; /* the VM has ended meanwhile */
 	void (*done)(
 		struct call *call); /* goes on when all is reserved; NULL: the call is answered */
-	struct booking *booking;    /* the question that waits for its answer; else NULL */
-	int32_t on[CLAIM_MAX_VFS];  /* by VFs of the claim: GPU that is booked, or BOOKED_ANY */
+	/* Of a program or a container: its process, and what its owner may have (tenants/limits.h):
+	 * the most memory of a VF, bytes, and why; 0: any. REFUSED, if not NULL, is told why there
+	 * is none. */
+	uint32_t process;
+	uint64_t started;
+	int pidfd; /* -1: none */
+	uint64_t most_memory;
+	uint64_t not_on; /* GPUs that it may not use, by their number */
+	char most_why[160];
+	void (*refused)(struct call *call, const char *why);
+	bool quiet;		   /* the owner has caused too many lines of the log */
+	bool was_held;		   /* the VF that is being tried was held for this container */
+	struct booking *booking;   /* the question that waits for its answer; else NULL */
+	int32_t on[CLAIM_MAX_VFS]; /* by VFs of the claim: GPU that is booked, or BOOKED_ANY */
 	vgpu_vf_set picked[CONFIG_MAX_GPUS]; /* RESERVE_ASK */
 	struct policy_values *dry;  /* RESERVE_ASK: what each GPU's VFs would have; else NULL */
 	vgpu_vf_set tried;	    /* VFs of this GPU that could not grow */

@@ -102,6 +102,10 @@ void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim,
 	snprintf(l->uuid, sizeof(l->uuid), "%s", claim->uuid);
 	snprintf(l->domain, sizeof(l->domain), "%s", claim->domain);
 	snprintf(l->vf_name, sizeof(l->vf_name), "%s", claimed->name);
+	l->run_base = VGPU_NEVER;
+	l->by = claim->by;
+	l->owner = claim->owner;
+	snprintf(l->id, sizeof(l->id), "%s", claim->id);
 	l->expires = l->since + (vgpu_nsec)gpu->control->config->lease_s * VGPU_SEC;
 	l->resumes_by = l->since + (vgpu_nsec)gpu->control->config->incoming_s * VGPU_SEC;
 	claimed_note(gpu, vf, claimed);

@@ -35,6 +35,11 @@ int vgpu_socket_connect_within(const char *path, vgpu_nsec patience);
  */
 int vgpu_socket_listen(const char *path, mode_t mode, int backlog, struct vgpu_error *err);
 
+/* The path of vgpud's socket for programs and containers, unless it is configured, beside the
+ * control socket at CONTROL: where packages have it, in a directory of its own. SIZE: as
+ * VGPU_SOCKET_PATH. */
+void vgpu_socket_of_tenants(const char *control, char *out, size_t size);
+
 /* Most descriptors in one message, either way. */
 #define VGPU_MESSAGE_FDS 16u
 

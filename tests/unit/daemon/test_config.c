@@ -603,11 +603,11 @@ static void method_arguments(void)
  * text. */
 static void method_table(void)
 {
-	static const char *const changing[] = {"vf.set",       "vf.reset",	 "policy.set",
-					       "memory.set",   "memory.compact", "hook",
-					       "vm.sync",      "vm.extend",	 "vm.hung",
-					       "vm.check",     "config.diff",	 "config.reload",
-					       "gpu.capacity", "program.start"};
+	static const char *const changing[] = {"vf.set",      "vf.reset",	"policy.set",
+					       "memory.set",  "memory.compact", "hook",
+					       "vm.sync",     "vm.extend",	"vm.hung",
+					       "vm.check",    "config.diff",	"config.reload",
+					       "gpu.capacity"};
 	const unsigned n_changing = sizeof(changing) / sizeof(changing[0]);
 	unsigned i, j, n = 0;
 

@@ -12,9 +12,11 @@
 
 int main(int argc, char **argv)
 {
-	const struct test *const tables[] = {requests_tests, changes_tests,  leases_tests,
-					     libvirts_tests, incoming_tests, gpus_tests,
-					     claims_tests,   booking_tests,  NULL};
+	const struct test *const tables[] = {requests_tests, changes_tests,
+					     leases_tests,   libvirts_tests,
+					     incoming_tests, gpus_tests,
+					     claims_tests,   booking_tests,
+					     tenants_tests,  NULL};
 	int r;
 
 	if (!mkdtemp(bench_dir))

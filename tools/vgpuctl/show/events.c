@@ -268,10 +268,15 @@ int events(struct session *s)
 {
 	const struct options *o = s->options;
 	struct seen *seen = calloc(count(s->gpus) + 1, sizeof(*seen));
-	int64_t since, limit = o->limit ? o->limit : o->since ? 1024 : 50, n = 1;
+	int64_t since, limit = o->since ? 1024 : 50, n = 1;
 	size_t i;
-	int r = compare_clocks(s);
+	int r = EXIT_USAGE;
 
+	if (o->limit && vgpu_parse_between(o->limit, 1, 1024, &limit) < 0)
+		fprintf(stderr, "vgpuctl: --limit %s: want 1 to 1024; see vgpuctl --help\n",
+			o->limit);
+	else
+		r = compare_clocks(s);
 	if (r != EXIT_OK) {
 		free(seen);
 		return r;

@@ -108,6 +108,7 @@ void bench_begin_with(struct gpu_config *gpu, const struct engine_config *engine
 
 	snprintf(config.socket, sizeof(config.socket), "%s/control", bench_dir);
 	snprintf(config.hook_socket, sizeof(config.hook_socket), "%s/hook", bench_dir);
+	snprintf(config.tenant_socket, sizeof(config.tenant_socket), "%s/tenant", bench_dir);
 	snprintf(config.leases, sizeof(config.leases), "%s/leases", bench_dir);
 	snprintf(config.live, sizeof(config.live), "%s/live", bench_dir);
 	config.lease_s = 60;

@@ -6,6 +6,6 @@
 #include "test.h"
 
 extern const struct test requests_tests[], changes_tests[], leases_tests[], libvirts_tests[],
-	incoming_tests[], gpus_tests[], claims_tests[], booking_tests[];
+	incoming_tests[], gpus_tests[], claims_tests[], booking_tests[], tenants_tests[];
 
 #endif

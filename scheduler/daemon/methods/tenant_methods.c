@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who calls is known by the connection (control/caller.h): nothing else that a caller says is
+ * believed. A process that a caller names is opened, and must be his.
+ */
+#include "tenant_methods.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/change.h"
+#include "control/client.h"
+#include "engine/engine.h"
+#include "promised.h"
+#include "tenants/asked.h"
+#include "tenants/explained.h"
+#include "tenants/limits.h"
+#include "tenants/tenant.h"
+#include "vms/claimed.h"
+#include "vms/lease.h"
+#include "vms/vm.h"
+#include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
+
+#define MILLION 1000000u
+
+/* Whether the caller may see and change a lease. */
+static bool is_his(const struct caller *caller, const struct lease *l)
+{
+	return caller->is_root || (l->by != CLAIM_BY_VM && l->owner == caller->owner);
+}
+
+/* Finds a lease of a program or a container by its name. */
+static struct lease *find_named(struct control *control, const struct caller *caller,
+				const char *name, struct gpu **gpu, uint32_t *vf)
+{
+	struct lease *l;
+
+	for (*gpu = control->gpus; *gpu < control->gpus + control->n_gpus; (*gpu)++)
+		for (*vf = 0; *vf < VGPU_GPU_MAX_VFS; (*vf)++) {
+			l = &(*gpu)->leases[*vf];
+			if (l->state != LEASE_NONE && l->by != CLAIM_BY_VM && is_his(caller, l) &&
+			    strcmp(l->uuid, name) == 0)
+				return l;
+		}
+	return NULL;
+}
+
+/* Finds the lease of the same container, or of the same process. */
+static struct lease *find_same(struct control *control, const struct reservation *job,
+			       struct gpu **gpu, uint32_t *vf)
+{
+	const struct claim *claim = &job->claim;
+	struct lease *l;
+
+	for (*gpu = control->gpus; *gpu < control->gpus + control->n_gpus; (*gpu)++)
+		for (*vf = 0; *vf < VGPU_GPU_MAX_VFS; (*vf)++) {
+			l = &(*gpu)->leases[*vf];
+			if (l->state == LEASE_NONE || l->by == CLAIM_BY_VM)
+				continue;
+			if (l->process == job->process && l->started == job->started)
+				return l;
+			if (claim->by == CLAIM_BY_CONTAINER && l->by == CLAIM_BY_CONTAINER &&
+			    l->owner == claim->owner && strcmp(l->id, claim->id) == 0)
+				return l;
+		}
+	return NULL;
+}
+
+/* Whether another start of the same container or process is under way. */
+static bool is_begun(const struct control *control, const struct reservation *job)
+{
+	const struct reservation *r;
+	const struct call *call;
+
+	for (call = control->calls; call; call = call->next) {
+		r = call->reservation;
+		if (r && r != job && !r->over && r->claim.by == job->claim.by &&
+		    ((r->process && r->process == job->process) ||
+		     (r->claim.by == CLAIM_BY_CONTAINER && r->claim.owner == job->claim.owner &&
+		      strcmp(r->claim.id, job->claim.id) == 0)))
+			return true;
+	}
+	return false;
+}
+
+/* The reservation, or what comes before it, is refused. */
+static void on_refused(struct call *call, const char *why)
+{
+	const struct claim *claim = &call->reservation->claim;
+
+	explained_note(call->control, claim->owner, claim->id, claim->domain, why);
+}
+
+static json *answer_of(const struct gpu *gpu, uint32_t vf)
+{
+	const struct lease *l = &gpu->leases[vf];
+	char name[sizeof(((struct claim_hostdev *)0)->address)], *slash;
+	json *o = json_object_new_object();
+
+	put_text(o, "lease", l->uuid);
+	put_text(o, "kind", claim_by_names[l->by]);
+	put_text(o, "gpu", gpu->config->name);
+	put_int(o, "vf", vf);
+	put_text(o, "door", config_is_for_programs(gpu->config) ? gpu->config->door : "");
+	vm_vf_name(gpu, vf, name, sizeof(name));
+	put_text(o, "socket", name);
+	slash = strrchr(name, '/');
+	*(slash ? slash : name) = '\0';
+	put_text(o, "dir", name);
+	return o;
+}
+
+/* The call's reservation has its VF: gives it to the process, and answers. */
+static void began(struct call *call)
+{
+	struct reservation *job = call->reservation;
+	struct control *control = call->control;
+	const struct caller *caller = &call->client->who;
+	struct vgpu_error err;
+	struct gpu *gpu;
+	uint32_t vf;
+
+	if (!tenant_take(call, &gpu, &vf)) {
+		leases_save(control);
+		call_fail(call, -ESRCH, "the process has ended");
+		return;
+	}
+	if (limits_check_all(control,
+			     limits_of(control, caller, call->client->fd, job->claim.owner),
+			     job->claim.owner, &err) < 0) {
+		tenant_end(gpu, vf);
+		leases_save(control);
+		on_refused(call, err.text);
+		call_fail(call, -EDQUOT, err.text);
+		return;
+	}
+	leases_save(control);
+	call_answer(call, answer_of(gpu, vf));
+}
+
+/* The process that is to have the VF: the caller, or that of the container. */
+static int open_process(const struct call *call, struct caller *out, struct vgpu_error *err)
+{
+	json *container = json_object_object_get(call->args, "container"), *pid;
+	const struct caller *caller = &call->client->who;
+
+	if (!container) {
+		*out = *caller;
+		out->pidfd = fcntl(caller->pidfd, F_DUPFD_CLOEXEC, 0);
+		return out->pidfd < 0 || caller_has_ended(out->pidfd)
+			       ? vgpu_error_set(err, -ESRCH, "the calling process has ended")
+			       : 0;
+	}
+	if (!json_object_object_get_ex(container, "pid", &pid) ||
+	    !json_object_is_type(pid, json_type_int) || json_object_get_int64(pid) < 1 ||
+	    json_object_get_int64(pid) > INT32_MAX)
+		return vgpu_error_set(err, -EINVAL,
+				      "container: pid: want the number of its first process");
+	return caller_open(caller, (uint32_t)json_object_get_int64(pid), out, err);
+}
+
+/* Whether any GPU has VFs for what CLAIM is. */
+static bool there_is_one(const struct control *control, const struct claim *claim)
+{
+	uint32_t g;
+
+	for (g = 0; g < control->n_gpus; g++)
+		if (config_takes_tenants(control->gpus[g].config) &&
+		    (claim->by == CLAIM_BY_PROGRAM ||
+		     !config_is_for_programs(control->gpus[g].config)))
+			return true;
+	return false;
+}
+
+/* A container that brings a lease of its owner's: that of 'vgpuctl run -- podman run'. */
+static int bring(struct call *call, const char *name, struct vgpu_error *err)
+{
+	struct reservation *job = call->reservation;
+	struct control *control = call->control;
+	struct gpu *gpu;
+	uint32_t vf;
+	struct lease *l = find_named(control, &call->client->who, name, &gpu, &vf);
+
+	if (!l || l->state != LEASE_RUNNING || !l->process || l->by != CLAIM_BY_PROGRAM ||
+	    l->owner != job->claim.owner || config_is_for_programs(gpu->config))
+		return vgpu_error_set(err, -ENOENT,
+				      "lease %.40s: this user has no such lease of a program that "
+				      "runs, whose VF a container can have",
+				      name);
+	tenant_hand_over(gpu, vf, &job->claim, job->process, job->started, vgpu_take(&job->pidfd));
+	leases_save(control);
+	call_answer(call, answer_of(gpu, vf));
+	return 0;
+}
+
+static int begin(struct call *call, struct vgpu_error *err)
+{
+	struct reservation *job = call->reservation;
+	struct control *control = call->control;
+	const struct caller *caller = &call->client->who;
+	struct claim *claim = &job->claim;
+	const char *brought = asked_lease(call);
+	struct gpu *gpu;
+	uint32_t vf;
+	struct lease *l = find_same(control, job, &gpu, &vf);
+	int r;
+
+	if (l && l->state == LEASE_RUNNING)
+		return vgpu_error_set(err, -EEXIST, "%s has VF %u of %s already", l->domain, vf,
+				      gpu->config->name);
+	if (is_begun(control, job))
+		return vgpu_error_set(err, -EEXIST, "another start of %s is under way",
+				      claim->domain);
+	if (brought)
+		return bring(call, brought, err);
+	if (!there_is_one(control, claim))
+		return vgpu_error_set(err, -ENOENT,
+				      "no GPU has VFs for a %s: GPUs of softgpu have, and for "
+				      "programs those with "
+				      "\"device = vulkan:NAME\"",
+				      claim_by_names[claim->by]);
+	r = limits_check(control, limits_of(control, caller, call->client->fd, claim->owner), job,
+			 err);
+	if (r < 0)
+		return r;
+	if (l && claim->vfs[0].gpu[0] && strcmp(claim->vfs[0].gpu, gpu->config->name) != 0) {
+		vm_end_lease(gpu, vf); /* it does not want the GPU again that it has had */
+	} else if (l) {
+		snprintf(claim->vfs[0].gpu, sizeof(claim->vfs[0].gpu), "%s", gpu->config->name);
+		claim->vfs[0].vf = (int32_t)vf;
+	}
+	reserve_begin(call);
+	return 0;
+}
+
+int tenant_start_begin(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	struct reservation *job = reserve_new(call);
+	struct caller process;
+	int r;
+
+	if (!job)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	tenants_look(control); /* what has just ended is free, or held for this one */
+	r = open_process(call, &process, err);
+	if (r < 0)
+		return r;
+	job->process = process.pid;
+	job->started = process.started;
+	job->pidfd = process.pidfd;
+	job->mode = RESERVE_START;
+	job->done = began;
+	job->refused = on_refused;
+	job->quiet = !explained_may_log(control, process.owner);
+	r = asked_read(call, process.pid, process.owner, &job->claim, err);
+	if (r == 0)
+		r = begin(call, err);
+	if (r == 0)
+		return 0;
+	on_refused(call, err->text);
+	if (!job->quiet)
+		log_about(about_vm(job->claim.domain, LOG_VM_REFUSED), LOG_NOTICE,
+			  "%s of user %u: %s", job->claim.domain, (unsigned)process.owner,
+			  err->text);
+	return r;
+}
+
+/* A hint: what has ended is looked for at once. Nothing ends because somebody says so. */
+int tenant_stop_begin(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	(void)err;
+	tenants_look(control);
+	call_answer(call, NULL);
+	return 0;
+}
+
+/* Sets OUT to what the lease claims now. */
+static void claim_of(const struct lease *l, struct claim_vf *out)
+{
+	struct vgpu_error err;
+
+	*out = (struct claim_vf){.vf = -1, .hostdev = -1, .memory = l->memory};
+	snprintf(out->name, sizeof(out->name), "%s", l->vf_name);
+	snprintf(out->policy, sizeof(out->policy), "%s", l->claimed_policy);
+	if (!l->claimed)
+		return;
+	json_object_object_foreach(l->claimed, name, value)
+		asked_param(out, name, json_object_get_string(value), true, &err);
+}
+
+/* Whether the call's lease is still the one that the VF has. */
+static bool is_still(const struct call *call)
+{
+	const struct lease *l = &call->gpu->leases[call->vf];
+
+	return l->state == LEASE_RUNNING && strcmp(l->uuid, call_text(call, "lease")) == 0;
+}
+
+static int make_set(struct call *call, const struct policy_values *now, struct vgpu_error *err)
+{
+	int r = is_still(call) ? vm_read_claimed(call->gpu, call->vf, now->policy, call->claimed,
+						 call->params, err)
+			       : vgpu_error_set(err, -ENOENT, "the lease has ended");
+
+	if (r < 0)
+		return r;
+	change_set_vf(call, now);
+	return 0;
+}
+
+static void on_set(struct call *call)
+{
+	if (call->request.result < 0) {
+		call_fail(call, call->request.result, call->request.why);
+		return;
+	}
+	if (is_still(call)) {
+		claimed_note(call->gpu, call->vf, call->claimed);
+		leases_save(call->control);
+	}
+	call_answer(call, params_json(call->request.event.policy->vf_params, call->params));
+}
+
+int tenant_set_begin(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	const struct caller *caller = &call->client->who;
+	const struct lease *l =
+		find_named(control, caller, call_text(call, "lease"), &call->gpu, &call->vf);
+	json *params;
+	int r = 0;
+
+	if (!l || l->state != LEASE_RUNNING)
+		return vgpu_error_set(err, -ENOENT, "there is no such lease of this user");
+	call->claimed = calloc(1, sizeof(*call->claimed));
+	if (!call->claimed)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	claim_of(l, call->claimed);
+	json_object_object_get_ex(call->args, "params", &params);
+	json_object_object_foreach(params, name, value) if (r == 0) r =
+		asked_param(call->claimed, name, json_object_get_string(value) ?: "",
+			    caller->is_root, err);
+	if (r == 0 && !caller->is_root)
+		r = limits_check_change(control,
+					limits_of(control, caller, call->client->fd, l->owner), l,
+					call->claimed, err);
+	if (r < 0)
+		return r;
+	call->then = on_set;
+	return change_request(call, make_set, err);
+}
+
+/* What the VF got of the engine's time since it has this owner; and what it is promised. */
+static void put_shares(json *o, const struct engine_snapshot *s, uint32_t vf, const struct lease *l)
+{
+	const struct vgpu_vf_view *view = &s->vfs[vf];
+	vgpu_nsec ran = view->ledger.run_ns, wall = s->core.engine.wall_ns;
+	vgpu_nsec span = s->now > l->since ? s->now - l->since : 0;
+
+	span = span < wall ? span : wall;
+	put_int(o, "promised_ppm", promised_ppm(s->core.policy, view));
+	json_object_object_add(o, "received_ppm",
+			       l->run_base == VGPU_NEVER || ran < l->run_base || span == 0
+				       ? NULL
+				       : json_object_new_int64(
+						 (int64_t)((unsigned __int128)(ran - l->run_base) *
+							   MILLION / span)));
+	put_int(o, "memory_bytes", s->caps.memory ? s->found.partition.vfs[vf].size : l->memory);
+}
+
+static void list_one(const struct call *call, uint32_t vf, bool known)
+{
+	const struct lease *l = &call->gpu->leases[vf];
+	json *o = json_object_new_object();
+
+	put_text(o, "lease", l->uuid);
+	put_text(o, "kind", claim_by_names[l->by]);
+	put_text(o, "name", l->domain);
+	put_text(o, "id", l->by == CLAIM_BY_CONTAINER ? l->id : "");
+	if (l->by != CLAIM_BY_VM) {
+		put_int(o, "owner", l->owner);
+		put_int(o, "process", l->process);
+	}
+	put_text(o, "gpu", call->gpu->config->name);
+	put_int(o, "vf", vf);
+	put_text(o, "state", lease_state_names[l->state]);
+	put_int(o, "since_ns", l->since);
+	if (known)
+		put_shares(o, &call->snapshot, vf, l);
+	json_object_array_add(json_object_object_get(call->args, "tenants"), o);
+}
+
+static void list_gpu(struct call *call);
+
+static void on_snapshot(struct call *call)
+{
+	bool known = call->request.result == 0;
+	const struct lease *l;
+	uint32_t vf;
+
+	for (vf = 0; call->client && vf < VGPU_GPU_MAX_VFS; vf++) {
+		l = &call->gpu->leases[vf];
+		if (l->state != LEASE_NONE && is_his(&call->client->who, l))
+			list_one(call, vf, known && vf < call->snapshot.n_vfs);
+	}
+	call->gpu++;
+	list_gpu(call);
+}
+
+/* Goes on with call->gpu, or answers. */
+static void list_gpu(struct call *call)
+{
+	struct control *control = call->control;
+	json *answer;
+
+	if (call->gpu < control->gpus + control->n_gpus && call->client) {
+		call->request = (struct engine_request){.ask = ENGINE_SNAPSHOT,
+							.snapshot = &call->snapshot};
+		call->then = on_snapshot;
+		call_queue(call);
+		return;
+	}
+	answer = json_object_new_object();
+	put_int(answer, "now_ns", vgpu_now());
+	json_object_object_add(answer, "tenants",
+			       json_object_get(json_object_object_get(call->args, "tenants")));
+	call_answer(call, answer);
+}
+
+int tenant_list_begin(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	(void)err;
+	tenants_look(control);
+	json_object_put(call->args);
+	call->args = json_object_new_object();
+	json_object_object_add(call->args, "tenants", json_object_new_array());
+	call->gpu = control->gpus;
+	list_gpu(call);
+	return 0;
+}
+
+int tenant_explain_begin(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	const struct caller *caller = &call->client->who;
+	const char *id = call_text(call, "id");
+	json *o = explained_find(control, caller->owner, caller->is_root, id);
+	const struct lease *l;
+	char text[200];
+	uint32_t g, vf;
+
+	for (g = 0; g < control->n_gpus; g++)
+		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
+			l = &control->gpus[g].leases[vf];
+			if (l->state == LEASE_NONE || l->by == CLAIM_BY_VM || !is_his(caller, l) ||
+			    (strcmp(l->domain, id) != 0 && strcmp(l->uuid, id) != 0 &&
+			     (strlen(id) < 6 || strncmp(l->id, id, strlen(id)) != 0)))
+				continue;
+			json_object_put(o);
+			o = json_object_new_object();
+			snprintf(text, sizeof(text), "has VF %u of %s (%s)", vf,
+				 control->gpus[g].config->name, lease_state_names[l->state]);
+			put_text(o, "id", l->id);
+			put_text(o, "name", l->domain);
+			put_int(o, "owner", l->owner);
+			put_text(o, "why", text);
+			put_int(o, "at_ns", l->since);
+		}
+	if (!o)
+		return vgpu_error_set(
+			err, -ENOENT,
+			"nothing of %.40s: it has no VF, and no start of it was refused "
+			"lately",
+			id);
+	call_answer(call, o);
+	return 0;
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+#include "limits.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define MILLION 1000000
+
+/* What an owner has, and what it is about to get. */
+struct sum {
+	int64_t leases, share_ppm;
+	uint64_t memory;
+};
+
+static bool is_member(const struct caller *caller, int fd, gid_t gid)
+{
+	gid_t groups[256];
+	socklen_t size = sizeof(groups), i;
+
+	if (caller->gid == gid)
+		return true;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) < 0)
+		return false;
+	for (i = 0; i < size / sizeof(groups[0]); i++)
+		if (groups[i] == gid)
+			return true;
+	return false;
+}
+
+const struct tenant_config *limits_of(const struct control *control, const struct caller *caller,
+				      int fd, uid_t owner)
+{
+	static struct tenant_config usual; /* only the control thread uses it */
+	const struct config *c = control->config;
+	const struct tenant_config *t, *of_group = NULL, *of_others = NULL;
+	/* Root may ask for others, and has other groups than they. */
+	bool own_groups = caller->owner == owner && owner != 0;
+
+	for (t = c->tenants; t < c->tenants + c->n_tenants; t++) {
+		if (t->who == TENANT_USER && t->number == owner)
+			return t;
+		if (t->who == TENANT_GROUP && own_groups && !of_group &&
+		    is_member(caller, fd, t->number))
+			of_group = t;
+		if (t->who == TENANT_OTHERS)
+			of_others = t;
+	}
+	if (owner == 0)
+		return NULL;
+	config_tenant_default(&usual);
+	return of_group ? of_group : of_others ? of_others : &usual;
+}
+
+/* Where a limit is written. */
+static void where(const struct control *control, const struct tenant_config *limits, char *text,
+		  size_t size)
+{
+	FILE *to;
+
+	if (!limits->name[0]) {
+		snprintf(text, size, "unless a section [tenant WHO] of %s allows more",
+			 control->config->file);
+		return;
+	}
+	memset(text, 0, size);
+	to = fmemopen(text, size - 1, "w");
+	if (!to)
+		return;
+	config_print_place(control->config, limits->at, to);
+	fprintf(to, "[tenant %s]", limits->name);
+	fclose(to);
+}
+
+__attribute__((format(printf, 4, 5))) static int refuse(const struct control *control,
+							const struct tenant_config *limits,
+							struct vgpu_error *err, const char *format,
+							...)
+{
+	char text[300], place[400];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	where(control, limits, place, sizeof(place));
+	return vgpu_error_set(err, -EDQUOT, "%s (%s)", text, place);
+}
+
+/* The value of a claim's parameter, from itself or its profile. */
+static int64_t value_of(const struct control *control, const struct claim_vf *claimed,
+			const char *name, int64_t otherwise)
+{
+	const struct profile *p = config_profile(control->config, claimed->profile);
+	uint32_t i;
+
+	for (i = 0; i < claimed->n_params; i++)
+		if (strcmp(claimed->params[i].name, name) == 0)
+			return strtoll(claimed->params[i].value, NULL, 10);
+	for (i = 0; p && i < p->n_params; i++)
+		if (strcmp(p->params[i].name, name) == 0)
+			return strtoll(p->params[i].value, NULL, 10);
+	return otherwise;
+}
+
+/* The part that values guarantee, in whichever way policies can. */
+static int64_t guarantee(int64_t min_ppm, int64_t fps, int64_t frame_us, int64_t budget_us,
+			 int64_t period_us)
+{
+	int64_t most = min_ppm, frames, budget;
+
+	frames = fps > 0 && fps <= 1000 && frame_us > 0 && frame_us <= MILLION ? fps * frame_us : 0;
+	budget = budget_us > 0 && budget_us <= period_us ? budget_us * MILLION / period_us : 0;
+	most = frames > most ? frames : most;
+	return budget > most ? budget : most;
+}
+
+static int64_t guaranteed(const struct control *control, const struct claim_vf *claimed)
+{
+	return guarantee(value_of(control, claimed, "min_ppm", 0),
+			 value_of(control, claimed, "fps", 0),
+			 value_of(control, claimed, "frame_us", 8000),
+			 value_of(control, claimed, "budget_us", 0),
+			 value_of(control, claimed, "period_us", 0));
+}
+
+static int64_t number(const struct lease *l, const char *name, int64_t otherwise)
+{
+	struct json_object *value;
+
+	return json_object_object_get_ex(l->claimed, name, &value)
+		       ? strtoll(json_object_get_string(value), NULL, 10)
+		       : otherwise;
+}
+
+static int64_t guaranteed_to(const struct lease *l)
+{
+	return guarantee(number(l, "min_ppm", 0), number(l, "fps", 0), number(l, "frame_us", 8000),
+			 number(l, "budget_us", 0), number(l, "period_us", 0));
+}
+
+/* Adds up an owner's leases, but for EXCEPT and what is held for the container ID. */
+static struct sum add_up(const struct control *control, uid_t owner, const struct lease *except,
+			 const char *id)
+{
+	struct sum sum = {0};
+	const struct lease *l;
+	uint32_t g, vf;
+
+	for (g = 0; g < control->n_gpus; g++)
+		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
+			l = &control->gpus[g].leases[vf];
+			if (l->state == LEASE_NONE || l->by == CLAIM_BY_VM || l->owner != owner ||
+			    l == except || (l->state == LEASE_RUNNING && !l->process) ||
+			    (l->state == LEASE_HELD && id && strcmp(l->id, id) == 0))
+				continue;
+			sum.leases++;
+			sum.memory += l->memory;
+			sum.share_ppm += guaranteed_to(l);
+		}
+	return sum;
+}
+
+/* Adds the owner's reservations that are under way, but for JOB. */
+static void add_begun(const struct control *control, const struct reservation *job, struct sum *sum)
+{
+	const struct call *call;
+
+	for (call = control->calls; call; call = call->next) {
+		const struct reservation *r = call->reservation;
+
+		if (!r || r == job || r->over || r->claim.by == CLAIM_BY_VM ||
+		    r->claim.owner != job->claim.owner)
+			continue;
+		sum->leases++;
+		sum->memory += r->claim.vfs[0].memory;
+		sum->share_ppm += guaranteed(control, &r->claim.vfs[0]);
+	}
+}
+
+/* Weight and limit of one VF. */
+static int check_params(const struct control *control, const struct tenant_config *t,
+			const struct claim_vf *claimed, struct vgpu_error *err)
+{
+	int64_t weight = value_of(control, claimed, "weight", 0);
+	int64_t most = value_of(control, claimed, "max_ppm", 0);
+
+	if (t->weight && weight > t->weight)
+		return refuse(control, t, err,
+			      "weight %" PRId64 " is asked for, %" PRId64 " is allowed", weight,
+			      t->weight);
+	/* Policies give a weight of 100 to who claims none. */
+	if (t->weight && t->weight < 100 && !weight)
+		return refuse(control, t, err,
+			      "no weight is asked for, and at most %" PRId64 " is allowed",
+			      t->weight);
+	if (t->limit_percent < 100 && !most)
+		return refuse(control, t, err,
+			      "no limit is asked for, and at most %" PRId64 " %% are allowed",
+			      t->limit_percent);
+	if (most > t->limit_percent * 10000)
+		return refuse(control, t, err,
+			      "a limit of %" PRId64 ".%" PRId64 " %% is asked for, %" PRId64
+			      " %% are allowed",
+			      most / 10000, most / 1000 % 10, t->limit_percent);
+	return 0;
+}
+
+static int check_share(const struct control *control, const struct tenant_config *t,
+		       const struct sum *sum, int64_t more, struct vgpu_error *err)
+{
+	if (more <= 0 || sum->share_ppm + more <= t->share_percent * 10000)
+		return 0;
+	return refuse(control, t, err,
+		      "a share of %" PRId64 ".%" PRId64 " %% is asked for beside %" PRId64
+		      ".%" PRId64 " %% that this user has; %" PRId64 " %% are allowed",
+		      more / 10000, more / 1000 % 10, sum->share_ppm / 10000,
+		      sum->share_ppm / 1000 % 10, t->share_percent);
+}
+
+/* Whether LIST has the word NAME. */
+static bool lists(const char *list, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (; *list; list += strcspn(list, " ")) {
+		list += strspn(list, " ");
+		if (strncmp(list, name, n) == 0 && (list[n] == ' ' || !list[n]))
+			return true;
+	}
+	return false;
+}
+
+static int check_gpus(const struct control *control, const struct tenant_config *t,
+		      struct reservation *job, struct vgpu_error *err)
+{
+	const char *gpu = job->claim.vfs[0].gpu;
+	uint32_t g;
+
+	if (!t->gpus[0])
+		return 0;
+	if (gpu[0] && !lists(t->gpus, gpu))
+		return refuse(control, t, err, "%s is asked for; allowed: %s", gpu, t->gpus);
+	for (g = 0; g < control->n_gpus; g++)
+		if (!lists(t->gpus, control->gpus[g].config->name))
+			job->not_on |= UINT64_C(1) << g;
+	return 0;
+}
+
+static int check_memory(const struct control *control, const struct tenant_config *t,
+			const struct sum *sum, struct reservation *job, struct vgpu_error *err)
+{
+	const struct claim_vf *claimed = &job->claim.vfs[0];
+	const struct profile *p = config_profile(control->config, claimed->profile);
+	uint64_t most = (uint64_t)t->memory_mib << 20;
+	uint64_t more = claimed->memory ? claimed->memory : p ? (uint64_t)p->memory_mib << 20 : 0;
+
+	if (!most)
+		return 0;
+	if (sum->memory >= most || more > most - sum->memory)
+		return refuse(control, t, err,
+			      "%" PRIu64 " MiB are asked for beside %" PRIu64
+			      " MiB that this user has; %" PRId64 " MiB are allowed",
+			      more >> 20, sum->memory >> 20, t->memory_mib);
+	job->most_memory = most - sum->memory;
+	snprintf(job->most_why, sizeof(job->most_why),
+		 "%" PRIu64 " MiB are left of the %" PRId64 " MiB that [tenant %s] allows",
+		 job->most_memory >> 20, t->memory_mib, t->name);
+	return 0;
+}
+
+int limits_check(const struct control *control, const struct tenant_config *t,
+		 struct reservation *job, struct vgpu_error *err)
+{
+	struct claim_vf *claimed = &job->claim.vfs[0];
+	struct sum sum;
+	int r;
+
+	if (!t)
+		return 0;
+	sum = add_up(control, job->claim.owner, NULL, job->claim.id[0] ? job->claim.id : NULL);
+	add_begun(control, job, &sum);
+	if (sum.leases >= t->leases)
+		return refuse(control, t, err,
+			      "this user has %" PRId64 " leases; %" PRId64 " are allowed at a time",
+			      sum.leases, t->leases);
+	r = check_gpus(control, t, job, err);
+	if (r == 0)
+		r = check_params(control, t, claimed, err);
+	if (r == 0)
+		r = check_share(control, t, &sum, guaranteed(control, claimed), err);
+	return r < 0 ? r : check_memory(control, t, &sum, job, err);
+}
+
+int limits_check_change(const struct control *control, const struct tenant_config *t,
+			const struct lease *l, const struct claim_vf *claimed,
+			struct vgpu_error *err)
+{
+	struct sum sum;
+	int r;
+
+	if (!t)
+		return 0;
+	sum = add_up(control, l->owner, l, NULL);
+	r = check_params(control, t, claimed, err);
+	return r < 0 ? r : check_share(control, t, &sum, guaranteed(control, claimed), err);
+}
+
+int limits_check_all(const struct control *control, const struct tenant_config *t, uid_t owner,
+		     struct vgpu_error *err)
+{
+	struct sum sum = add_up(control, owner, NULL, NULL);
+	uint64_t most = t ? (uint64_t)t->memory_mib << 20 : 0;
+
+	if (!most || sum.memory <= most)
+		return 0;
+	return refuse(control, t, err,
+		      "this user would have %" PRIu64 " MiB; %" PRId64 " MiB are allowed",
+		      sum.memory >> 20, t->memory_mib);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+/* Programs and containers get VFs at a socket of their own, by their processes. This test is root,
+ * and a program. */
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests.h"
+#include "vms.h"
+
+static struct peer door;
+
+static void begin(const char *policy)
+{
+	config.hold_s = 60;
+	config.n_tenants = 0;
+	begin_free_with(policy);
+	/* As a kind of GPU that programs can have. */
+	strcpy(control.gpus[0].config->device, "null:");
+	join(&door, config.tenant_socket);
+}
+
+static void end(void)
+{
+	close(door.fd);
+	strcpy(control.gpus[0].config->device, "quick:");
+	config.n_tenants = 0;
+	bench_end();
+}
+
+/* A process that waits for its end. */
+static pid_t a_process(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	return pid;
+}
+
+static void end_process(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* Asks for a container; MORE is further members of it. */
+static void ask(const char *id, pid_t pid, const char *more)
+{
+	char text[400];
+
+	snprintf(text, sizeof(text),
+		 "{\"method\":\"tenant.start\",\"args\":{\"container\":{\"id\":\"%s\",\"pid\":%d%s}"
+		 "}}\n",
+		 id, (int)pid, more);
+	say(&door, text);
+}
+
+/* The number of the VF that the answer gives; -1: another answer. */
+static int given(void)
+{
+	struct json_object *o = hear(&door);
+	int vf =
+		get(get(o, "result"), "vf") ? json_object_get_int(get(get(o, "result"), "vf")) : -1;
+
+	if (vf < 0)
+		printf("\n  no VF: %s\n", json_object_to_json_string(o));
+	json_object_put(o);
+	return vf;
+}
+
+static size_t listed(void)
+{
+	struct json_object *o;
+	size_t n;
+
+	say(&door, "{\"method\":\"tenant.list\"}\n");
+	o = hear(&door);
+	n = json_object_array_length(get(get(o, "result"), "tenants"));
+	json_object_put(o);
+	return n;
+}
+
+/* Each socket has its own methods. */
+static void methods_of_sockets(void)
+{
+	begin("fair");
+	say(&one, "{\"method\":\"tenant.list\"}\n");
+	CU_ASSERT(refused(&one, "EACCES", "only at the socket for programs"));
+	say(&door, "{\"method\":\"vm.list\"}\n");
+	CU_ASSERT(refused(&door, "EACCES", "not at the socket for programs"));
+	say(&door, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"equal\"}}\n");
+	CU_ASSERT(refused(&door, "EACCES", "not at the socket for programs"));
+	say(&door, "{\"method\":\"ping\"}\n");
+	CU_ASSERT(done(&door));
+	end();
+}
+
+/* A program has one VF, for as long as its process lives, whatever becomes of its connection. */
+static void a_program(void)
+{
+	begin("fair");
+	say(&door, "{\"method\":\"tenant.start\",\"args\":{\"name\":\"a "
+		   "b\",\"params\":{\"weight\":300}}}\n");
+	CU_ASSERT_EQUAL(given(), 0);
+	CU_ASSERT_EQUAL(control.gpus[0].leases[0].process, (uint32_t)getpid());
+	CU_ASSERT_NOT_EQUAL(strstr(control.gpus[0].leases[0].domain, "a_b["), NULL);
+	CU_ASSERT_EQUAL(listed(), 1);
+	say(&door, "{\"method\":\"tenant.start\",\"args\":{\"name\":\"again\"}}\n");
+	CU_ASSERT(refused(&door, "EEXIST", "has VF 0 of gpu0 already"));
+	say(&door, "{\"method\":\"tenant.stop\",\"args\":{}}\n");
+	CU_ASSERT(done(&door));
+	CU_ASSERT_EQUAL(listed(), 1);
+	/* It is no VM. */
+	say(&one, "{\"method\":\"vm.list\"}\n");
+	CU_ASSERT(says(&one, "vms", "[ ]"));
+	end();
+}
+
+/* The lease of a container ends with its process, is held for it alone, and ends then. */
+static void a_container(void)
+{
+	pid_t first, second, third;
+	struct lease *l;
+
+	begin("fair");
+	l = control.gpus[0].leases;
+	first = a_process();
+	ask("abcdef0123456789", first,
+	    ",\"annotations\":{\"vgpud.dev/weight\":\"300\",\"other\":\"x\"}");
+	CU_ASSERT_EQUAL(given(), 0);
+	ask("abcdef0123456789", first, "");
+	CU_ASSERT(refused(&door, "EEXIST", "abcdef012345 has VF 0 of gpu0 already"));
+	end_process(first);
+	second = a_process();
+	/* Whoever asks next does not get what is held. */
+	ask("another", second, "");
+	CU_ASSERT_EQUAL(given(), 1);
+	CU_ASSERT_EQUAL(l[0].state, LEASE_HELD);
+	third = a_process();
+	ask("abcdef0123456789", third, ",\"annotations\":{\"vgpud.dev/weight\":\"300\"}");
+	CU_ASSERT_EQUAL(given(), 0);
+	CU_ASSERT_EQUAL(l[0].process, (uint32_t)third);
+	CU_ASSERT_EQUAL(engine_policy(control.gpus[0].engine)->to_come.vf_params[0][0], 300);
+	end_process(second);
+	end_process(third);
+	CU_ASSERT_EQUAL(listed(), 2);
+	l[0].expires = l[1].expires = 0;
+	CU_ASSERT_EQUAL(listed(), 0);
+	control_settle(&control);
+	CU_ASSERT_EQUAL(engine_policy(control.gpus[0].engine)->to_come.vf_params[0][0], 100);
+	end();
+}
+
+/* A held VF, and what its container had, are known to the next vgpud. */
+static void held_over_a_restart(void)
+{
+	pid_t pid;
+	struct lease *l;
+
+	begin("fair");
+	l = control.gpus[0].leases;
+	pid = a_process();
+	ask("abcdef0123456789", pid, ",\"annotations\":{\"vgpud.dev/weight\":\"300\"}");
+	CU_ASSERT_EQUAL(given(), 0);
+	end_process(pid);
+	CU_ASSERT_EQUAL(listed(), 1);
+	lease_clear(&l[0]);
+	leases_load(&control);
+	CU_ASSERT_EQUAL(l[0].state, LEASE_HELD);
+	CU_ASSERT_EQUAL(l[0].by, CLAIM_BY_CONTAINER);
+	CU_ASSERT_STRING_EQUAL(l[0].id, "abcdef0123456789");
+	CU_ASSERT(control.gpus[0].clearing & 1);
+	l[0].expires = 0;
+	CU_ASSERT_EQUAL(listed(), 0);
+	end();
+}
+
+/* What is asked is checked before anything is given, and the reason is kept. */
+static void refusals(void)
+{
+	static const struct {
+		const char *id, *more, *code, *words;
+	} rows[] = {
+		{"../x", "", "EINVAL", "id: want"},
+		{"aaaaaaa", ",\"annotations\":{\"vgpud.dev/memory\":\"2\"}", "EINVAL", "like 2Gi"},
+		{"aaaaaaa", ",\"annotations\":{\"vgpud.dev/memory\":\"2G\"}", "EINVAL", "like 2Gi"},
+		{"aaaaaaa", ",\"annotations\":{\"vgpud.dev/share\":\"30\"}", "EINVAL", "like 30%"},
+		{"aaaaaaa", ",\"annotations\":{\"vgpud.dev/shares\":\"30%\"}", "EINVAL",
+		 "no such annotation"},
+		{"aaaaaaa", ",\"annotations\":{\"vgpud.dev/gpu\":\"gpu1\"}", "EBUSY",
+		 "no GPU gpu1"},
+		{"aaaaaaa", ",\"annotations\":{\"vgpud.dev/share\":\"30%\"}", "EBUSY", "min"},
+		{"aaaaaaa", ",\"annotations\":{\"vgpud.dev/lease\":\"x\"}", "ENOENT",
+		 "no such lease"},
+	};
+	pid_t pid;
+	size_t i;
+
+	begin("fair");
+	pid = a_process();
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		ask(rows[i].id, pid, rows[i].more);
+		CU_ASSERT(refused(&door, rows[i].code, rows[i].words));
+	}
+	CU_ASSERT_EQUAL(listed(), 0);
+	say(&door, "{\"method\":\"tenant.explain\",\"args\":{\"id\":\"aaaaaaa\"}}\n");
+	CU_ASSERT(says(&door, "id", "aaaaaaa"));
+	say(&door, "{\"method\":\"tenant.explain\",\"args\":{\"id\":\"bbbbbbb\"}}\n");
+	CU_ASSERT(refused(&door, "ENOENT", "nothing of bbbbbbb"));
+	ask("aaaaaaa", pid, ",\"annotations\":{\"vgpud.dev/memory\":\"8Mi\"}");
+	CU_ASSERT(given() >= 0);
+	end_process(pid);
+	ask("ccccccc", pid, "");
+	CU_ASSERT(refused(&door, "ESRCH", "no process"));
+	CU_ASSERT_EQUAL(listed(), 1);
+	control.gpus[0].leases[0].expires = 0;
+	CU_ASSERT_EQUAL(listed(), 0);
+	end();
+}
+
+/* A container can have the lease of a program of the same owner. */
+static void a_lease_travels(void)
+{
+	char more[120], uuid[40];
+	pid_t pid;
+
+	begin("fair");
+	say(&door, "{\"method\":\"tenant.start\",\"args\":{\"name\":\"podman\"}}\n");
+	CU_ASSERT_EQUAL(given(), 0);
+	snprintf(uuid, sizeof(uuid), "%s", control.gpus[0].leases[0].uuid);
+	snprintf(more, sizeof(more), ",\"annotations\":{\"vgpud.dev/lease\":\"%s\"}", uuid);
+	pid = a_process();
+	ask("abcdef0123456789", pid, more);
+	CU_ASSERT_EQUAL(given(), 0);
+	CU_ASSERT_EQUAL(listed(), 1);
+	CU_ASSERT_EQUAL(control.gpus[0].leases[0].process, (uint32_t)pid);
+	CU_ASSERT_EQUAL(control.gpus[0].leases[0].by, CLAIM_BY_CONTAINER);
+	end_process(pid);
+	CU_ASSERT_EQUAL(listed(), 1);
+	CU_ASSERT_EQUAL(control.gpus[0].leases[0].state, LEASE_HELD);
+	end();
+}
+
+/* What root has configured bounds an owner, his changes too; the reason says where it stands. */
+static void limits(void)
+{
+	static const struct {
+		const char *more, *words;
+	} rows[] = {
+		{",\"annotations\":{\"vgpud.dev/weight\":\"300\",\"vgpud.dev/limit\":\"40%\"}",
+		 "weight 300 is asked for, 200 is allowed (here:7: [tenant me])"},
+		{",\"annotations\":{\"vgpud.dev/limit\":\"60%\"}", "60.0 % is asked for, 50 %"},
+		{"", "no limit is asked for"},
+		{",\"annotations\":{\"vgpud.dev/limit\":\"40%\",\"vgpud.dev/share\":\"40%\"}",
+		 "a share of 40.0 % is asked for beside 0.0 %"},
+		{",\"annotations\":{\"vgpud.dev/limit\":\"40%\",\"vgpud.dev/gpu\":\"gpu1\"}",
+		 "gpu1 is asked for; allowed: gpu0"},
+	};
+	struct tenant_config *t = config.tenants;
+	pid_t pid, second;
+	char text[200];
+	size_t i;
+
+	begin("qos");
+	snprintf(config.file, sizeof(config.file), "here");
+	config.n_tenants = 1;
+	*t = (struct tenant_config){.name = "me",
+				    .who = TENANT_USER,
+				    .number = getuid(),
+				    .at = {0, 7},
+				    .leases = 1,
+				    .weight = 200,
+				    .share_percent = 30,
+				    .limit_percent = 50,
+				    .gpus = "gpu0"};
+	pid = a_process();
+	second = a_process();
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		ask("aaaaaaa", pid, rows[i].more);
+		CU_ASSERT(refused(&door, "EDQUOT", rows[i].words));
+	}
+	ask("aaaaaaa", pid,
+	    ",\"annotations\":{\"vgpud.dev/limit\":\"40%\",\"vgpud.dev/share\":\"20%\"}");
+	CU_ASSERT_EQUAL(given(), 0);
+	ask("bbbbbbb", second, ",\"annotations\":{\"vgpud.dev/limit\":\"40%\"}");
+	CU_ASSERT(refused(&door, "EDQUOT", "has 1 leases; 1 are allowed"));
+	t->leases = 2;
+	ask("bbbbbbb", second,
+	    ",\"annotations\":{\"vgpud.dev/limit\":\"40%\",\"vgpud.dev/share\":\"20%\"}");
+	CU_ASSERT(refused(&door, "EDQUOT", "20.0 % is asked for beside 20.0 %"));
+	snprintf(text, sizeof(text),
+		 "{\"method\":\"tenant.set\",\"args\":{\"lease\":\"%s\",\"params\":{\"min\":\"25%%"
+		 "\"}}}\n",
+		 control.gpus[0].leases[0].uuid);
+	say(&door, text);
+	CU_ASSERT(says(&door, "min_ppm", "250000"));
+	t->memory_mib = 1;
+	ask("bbbbbbb", second, ",\"annotations\":{\"vgpud.dev/limit\":\"40%\"}");
+	CU_ASSERT(refused(&door, "EDQUOT", "1 MiB are allowed"));
+	end_process(pid);
+	end_process(second);
+	CU_ASSERT_EQUAL(listed(), 1);
+	end();
+}
+
+const struct test tenants_tests[] = {
+	{"methods of sockets", methods_of_sockets},
+	{"a program", a_program},
+	{"a container", a_container},
+	{"held over a restart", held_over_a_restart},
+	{"refusals", refusals},
+	{"a lease travels", a_lease_travels},
+	{"limits", limits},
+	{NULL, NULL},
+};

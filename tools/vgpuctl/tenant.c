@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "tenant.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "control_client.h"
+#include "session.h"
+#include "table.h"
+#include "vgpu/local_socket.h"
+
+int tenant_call(const struct options *o, const char *method, struct json_object *args,
+		struct json_object **answer)
+{
+	const char *given = getenv("VGPUD_TENANT_SOCKET");
+	char path[VGPU_SOCKET_PATH];
+	struct vgpu_error err = {""};
+	int fd, r;
+
+	vgpu_socket_of_tenants(session_path(o), path, sizeof(path));
+	fd = client_connect(given && *given ? given : path, &err);
+	if (fd < 0)
+		json_object_put(args);
+	r = fd < 0 ? fd : client_call(fd, method, args, answer, &err);
+	if (r == 0)
+		return fd;
+	fprintf(stderr, "vgpuctl: %s\n", err.text);
+	if (fd < 0)
+		return r == -EACCES ? -EXIT_DENIED : -EXIT_NO_DAEMON;
+	close(fd);
+	return -exit_code_of(r);
+}
+
+/* Who is charged; "": a VM. */
+static void owner_of(struct json_object *o, char *text, size_t size)
+{
+	const struct passwd *user;
+
+	text[0] = '\0';
+	if (!get(o, "owner"))
+		return;
+	user = getpwuid((uid_t)get_int(o, "owner"));
+	if (user)
+		snprintf(text, size, "%s", user->pw_name);
+	else
+		snprintf(text, size, "%" PRId64, get_int(o, "owner"));
+}
+
+void view_tenant_list(struct json_object *o)
+{
+	static const char *const heads[] = {"NAME",	"KIND",	   "OWNER",	"GPU",
+					    ">VF",	"STATE",   ">PROMISED", ">RECEIVED",
+					    "?>MEMORY", "?>SINCE", "?>PROCESS", "?LEASE",
+					    NULL};
+	struct json_object *list = get(o, "tenants"), *one;
+	struct table *t = table_new(heads);
+	char owner[40];
+	size_t i;
+
+	for (i = 0; i < count(list); i++) {
+		one = at(list, i);
+		owner_of(one, owner, sizeof(owner));
+		cell(t, "%s", get_text(one, "name"));
+		cell(t, "%s", get_text(one, "kind"));
+		cell(t, "%s", owner);
+		cell(t, "%s", get_text(one, "gpu"));
+		cell(t, "%" PRId64, get_int(one, "vf"));
+		cell(t, "%s", get_text(one, "state"));
+		cell_part(t, get(one, "promised_ppm") && get_int(one, "promised_ppm")
+				     ? (double)get_int(one, "promised_ppm") / 1e4
+				     : -1);
+		cell_part(t, get(one, "received_ppm") ? (double)get_int(one, "received_ppm") / 1e4
+						      : -1);
+		cell(t, "%" PRId64 "M", get_int(one, "memory_bytes") >> 20);
+		cell(t, "%" PRId64 "s",
+		     (get_int(o, "now_ns") - get_int(one, "since_ns")) / 1000000000);
+		cell(t, "%" PRId64, get_int(one, "process"));
+		cell(t, "%s", get_text(one, "lease"));
+	}
+	table_print(t);
+}
+
+void view_tenant_explain(struct json_object *o)
+{
+	const char *name = get_text(o, "name"), *id = get_text(o, "id");
+
+	printf("%s%s%s%s: %s\n", *name ? name : id, *name && *id ? " (" : "",
+	       *name && *id ? id : "", *name && *id ? ")" : "", get_text(o, "why"));
+}
+
+int tenant(const struct options *o, const struct command *c, char **words)
+{
+	struct json_object *args = json_object_new_object(), *answer = NULL;
+	int fd;
+
+	if (c->words[0] && words[0])
+		json_object_object_add(args, "id", json_object_new_string(*words++));
+	else if (c->words[0] || words[0]) {
+		fprintf(stderr, "vgpuctl: %s %s: want %s\n", c->noun, c->verb,
+			c->words[0] ? c->words : "no argument");
+		json_object_put(args);
+		return EXIT_USAGE;
+	}
+	fd = tenant_call(o, c->method, args, &answer);
+	if (fd < 0)
+		return -fd;
+	close(fd);
+	if (o->json)
+		print_json(answer);
+	else
+		c->view(answer);
+	json_object_put(answer);
+	return EXIT_OK;
+}
