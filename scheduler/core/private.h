@@ -150,6 +150,8 @@ struct dispatch {
 	vgpu_nsec natural_end;		     /* end of the grant before it was prolonged */
 	vgpu_nsec idle_grace;		     /* from the pick */
 	vgpu_nsec yield_at;
+	vgpu_nsec
+		kept_end; /* END, if it goes on after IDLE with unless_busy; 0: that is not asked */
 };
 
 /* Mean and mean deviation, as TCP keeps them (RFC 6298). */

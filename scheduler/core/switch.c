@@ -124,8 +124,45 @@ static void preempt(struct vgpu_core *core, enum vgpu_end reason, vgpu_nsec plan
 {
 	assert(core->phase == VGPU_PHASE_RUN);
 	core->d.reason = reason;
+	core->d.kept_end = reason == VGPU_END_YIELD ? core->d.kept_end : 0;
 	core_record(core, VGPU_REC_PREEMPT, core->resident, reason, planned, 0);
 	issue(core, VGPU_PHASE_IDLE, core->resident, planned);
+}
+
+/* Whether nobody wants the engine but the VF that has it. */
+static bool is_alone(struct vgpu_core *core)
+{
+	const struct vf *vf = core_vf(core, core->resident);
+
+	return core->started && !vf->held && core->n_awake == (vf->awake ? 1 : 0) &&
+	       !window_waits(core) && !policy_host_change_is_due(core);
+}
+
+/* The VF has run out of work. It may have got more since, which on some GPUs can only be killed: it
+ * goes on then, if nobody waits. */
+static void yield(struct vgpu_core *core)
+{
+	struct dispatch *d = &core->d;
+
+	d->kept_end = is_alone(core) ? d->end : 0;
+	d->end = nsec_min(d->end, core->now + core->vfs[d->vf].ledger.preempt_ns);
+	preempt(core, VGPU_END_YIELD, d->yield_at);
+	core->out->actions[core->out->n_actions - 1].unless_busy = d->kept_end != 0;
+}
+
+/* The VF that was to yield has work: its grant goes on as if it had always had. */
+static void has_work(struct vgpu_core *core)
+{
+	struct dispatch *d = &core->d;
+
+	core_enter(core, VGPU_PHASE_RUN, VGPU_NEVER);
+	d->end = d->kept_end;
+	d->reason = VGPU_END_SLICE;
+	d->yield_at = core->vfs[d->vf].busy ? VGPU_NEVER : nsec_add(core->now, d->idle_grace);
+	if (is_alone(core))
+		return;
+	d->yield_at = core->now; /* somebody has come meanwhile */
+	yield(core);
 }
 
 /* The VF that was found on the engine runs: preempt it at once. */
@@ -225,6 +262,10 @@ void switch_done(struct vgpu_core *core, uint32_t index, enum vgpu_command comma
 	if (!waits_for_device(phase) || core->resident != index ||
 	    command != (init ? VGPU_CMD_INIT : steps[phase].command)) {
 		core->ledger.stale_answers++;
+		return;
+	}
+	if (status == VGPU_HAS_WORK && phase == VGPU_PHASE_IDLE && core->d.kept_end) {
+		has_work(core);
 		return;
 	}
 	core_record(core, VGPU_REC_COMMAND, index, command, core->now - core->phase_since,
@@ -370,8 +411,7 @@ static void end_grant(struct vgpu_core *core)
 		if (!dispatch_prolong(core))
 			preempt(core, d->reason, d->preempt_at);
 	} else if (core->now >= d->yield_at) {
-		d->end = nsec_min(d->end, core->now + core->vfs[d->vf].ledger.preempt_ns);
-		preempt(core, VGPU_END_YIELD, d->yield_at);
+		yield(core);
 	}
 }
 

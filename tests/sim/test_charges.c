@@ -458,6 +458,46 @@ static void not_prolonged(void)
 	end();
 }
 
+/* A VF that is alone and is to yield goes on if it has work again, to the end of its grant, which
+ * is prolonged as ever. It is idled all the same if another one waits, before or by then; and a
+ * device that says so unasked has failed. */
+static void goes_on(void)
+{
+	vgpu_nsec start;
+
+	begin_with(2);
+	puppet_ops.promises = VGPU_PROMISE_WORK_CONSERVING;
+	runs(0);
+	start = now;
+	tell(VGPU_EV_EMPTY, 0, 0);
+	timer();
+	CU_ASSERT(did(VGPU_AC_COMMAND, 0, VGPU_CMD_IDLE) && in_flight.unless_busy);
+	tell(VGPU_EV_BUSY, 0, 0);
+	answer_with(0, VGPU_HAS_WORK);
+	CU_ASSERT_EQUAL(view().current, 0);
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), start + 2 * VGPU_MSEC);
+	timer();
+	CU_ASSERT_EQUAL(out.n_actions, 0);
+	tell(VGPU_EV_EMPTY, 0, 0); /* it has none, again */
+	timer();
+	answer_with(0, VGPU_HAS_WORK);
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), now + config.idle_grace);
+	timer();
+	CU_ASSERT(in_flight.unless_busy);
+	tell(VGPU_EV_BUSY, 1, 0);
+	answer_with(0, VGPU_HAS_WORK);
+	CU_ASSERT(did(VGPU_AC_COMMAND, 0, VGPU_CMD_IDLE) && !in_flight.unless_busy);
+	settle(0);
+	CU_ASSERT_EQUAL(view().current, 1);
+	tell(VGPU_EV_BUSY, 0, 0);
+	tell(VGPU_EV_EMPTY, 1, 0);
+	timer();
+	CU_ASSERT(did(VGPU_AC_COMMAND, 1, VGPU_CMD_IDLE) && !in_flight.unless_busy);
+	answer_with(0, VGPU_HAS_WORK);
+	CU_ASSERT_EQUAL(view_of(1).ledger.hangs, 1);
+	end();
+}
+
 /* A VF without work gives the engine back after idle_grace, the host's or the policy's, whether it
  * lost its work on the way to the engine or reports that again and again; but not in a slot that is
  * held. */
@@ -535,6 +575,7 @@ static const struct test tests[] = {
 	{"a VF that has begun to run is protected", protected_start},
 	{"windows leave the shortest slice", windows_cut},
 	{"grants that end, and one that goes on", not_prolonged},
+	{"a VF that was to yield goes on", goes_on},
 	{"a VF without work yields", yields},
 	{NULL, NULL},
 };

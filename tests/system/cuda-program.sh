@@ -80,6 +80,12 @@ VGPU_CUDA_LOG=1 VGPU_CUDA_VF="$run/gpu/vf0.sock" "$VGPU_BUILD/tests/cuda/program
 	grep -q '^5 files: 0 wrong' "$run/compiled.txt" || fail "GPU kernels that clang has compiled: $(cat "$run/compiled.txt")"
 await 60 is 0 state available
 
+# A program that is alone, and launches again just when its VF is to yield, is not told to stop, which could be to kill it.
+program a 2 pauses
+wait $program_pid || fail "a program that pauses now and then failed: $(cat "$run/a.txt" "$run/a.log")"
+[ "$(json vf show 2 | jq '.overrun_ns * 50 < .run_ns')" = true ] || fail "GPU kernels of a VF that was alone were to stop: $(ctl vf show 2)"
+await 60 is 2 state available
+
 # A suite of short programs is not held up: each brings its VF up and down.
 again 1
 for n in $(seq 25); do

@@ -114,7 +114,8 @@ static int issue(struct engine *e, const struct vgpu_action *a, vgpu_nsec now)
 			histogram_add(&e->lateness, now - a->planned);
 	}
 	for (; a < end && a->type == VGPU_AC_COMMAND && n < VGPU_CHAIN; a++)
-		orders[n++] = (struct vgpu_order){a->vf, (enum vgpu_command)a->code};
+		orders[n++] =
+			(struct vgpu_order){a->vf, (enum vgpu_command)a->code, a->unless_busy};
 	return e->ops->switched->commands(e->driver, orders, n, now);
 }
 
@@ -147,7 +148,7 @@ static int carry_out(struct engine *e, const struct vgpu_action *a, vgpu_nsec no
 
 static void measure(struct engine *e, const struct vgpu_event *event)
 {
-	if (event->type != VGPU_EV_DONE)
+	if (event->type != VGPU_EV_DONE || event->value == VGPU_HAS_WORK)
 		return;
 	if (event->code == VGPU_CMD_IDLE) {
 		e->idle_acked = event->now;

@@ -26,9 +26,10 @@ static vgpu_nsec next_poll(const struct vgpu_driver *d)
 /* After a slow command, so many commands of its kind use interrupts. */
 #define SLOW_FOR 255
 
-static uint32_t dword_of(const struct vgpu_order *o)
+static uint32_t dword_of(const struct vgpu_driver *d, const struct vgpu_order *o)
 {
-	return codes[o->command] | GPUIOV_CMD_EXECUTE | GPUIOV_FCN_VF(o->vf) << 8;
+	return codes[o->command] | GPUIOV_CMD_EXECUTE | GPUIOV_FCN_VF(o->vf) << 8 |
+	       (o->unless_busy && d->kills ? SOFTGPU_CMD_UNLESS_BUSY : 0);
 }
 
 /*
@@ -51,12 +52,17 @@ static int answer(struct vgpu_driver *d, uint32_t status, vgpu_nsec at)
 {
 	struct gpuiov_pending *p = &d->command;
 	const struct vgpu_order *o = &p->orders[p->done++];
-	bool reset = false;
-	int r = status ? was_reset(d, o->vf, &reset) : 0;
+	bool reset = false, has_work = o->unless_busy && status == SOFTGPU_STATUS_BUSY;
+	int r = status && !has_work ? was_reset(d, o->vf, &reset) : 0;
 
 	if (r < 0)
 		return r;
-	if (reset) {
+	if (has_work) {
+		if (!(d->busy >> o->vf & 1))
+			gpuiov_emit(d, VGPU_EV_BUSY, o->vf, 0, 0, at);
+		d->busy |= 1u << o->vf;
+		gpuiov_emit(d, VGPU_EV_DONE, o->vf, o->command, VGPU_HAS_WORK, at);
+	} else if (reset) {
 		d->told |= 1u << o->vf;
 		d->busy &= ~(1u << o->vf);
 		gpuiov_emit(d, VGPU_EV_GUEST_RESET, o->vf, 0, 0, at);
@@ -99,7 +105,7 @@ int gpuiov_command_done(struct vgpu_driver *d, uint32_t cmd, uint32_t status, vg
  * accepted would look done. */
 static int issue_one(struct vgpu_driver *d, vgpu_nsec now)
 {
-	uint32_t dword = dword_of(&d->command.orders[0]), region, words[2];
+	uint32_t dword = dword_of(d, &d->command.orders[0]), region, words[2];
 	enum vgpu_command command = d->command.orders[0].command;
 	uint64_t cmd, status;
 	int r;
@@ -161,7 +167,7 @@ static int issue_chain(struct vgpu_driver *d)
 	int r;
 
 	for (i = 0; i < p->n; i++)
-		words[i] = dword_of(&p->orders[i]);
+		words[i] = dword_of(d, &p->orders[i]);
 	words[SOFTGPU_CHAIN_LENGTH] = p->n | (p->interrupts ? GPUIOV_CMD_EXECUTE_INTR : 0);
 	if (p->interrupts)
 		return vfio_write(d->device, VFIO_REGION_BAR5, SOFTGPU_CHAIN, words, sizeof(words));

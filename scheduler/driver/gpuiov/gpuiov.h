@@ -57,7 +57,8 @@ struct vgpu_driver {
 	int epoll, vectors[GPUIOV_PF_VECTORS];
 	struct gpuiov_pending command;
 	uint8_t slow[VGPU_CMD_COUNT]; /* how many more commands of a kind use interrupts */
-	uint32_t busy;		      /* bitmaps by VF, from here on */
+	bool kills;    /* the GPU kills long work to stop it, and can tell that there is some */
+	uint32_t busy; /* bitmaps by VF, from here on */
 	uint32_t told; /* guests' resets that were reported in a command's place, in this look */
 	uint32_t resetting; /* requested by vgpud */
 	uint32_t gates[3];

@@ -92,6 +92,7 @@ static int read_preemption(struct vgpu_driver *d, struct vgpu_driver_caps *caps)
 	caps->preempt_typical = typical;
 	caps->preempt_longest = longest;
 	caps->preempt_leak = leak;
+	d->kills = level == SOFTGPU_PREEMPT_KILL;
 	if (level == SOFTGPU_PREEMPT_SOFT)
 		caps->note = "the GPU stops VFs softly: their work continues with a small part of "
 			     "the GPU beside other VFs, which is not charged (vgpuctl gpu show)";

@@ -78,7 +78,8 @@ enum vgpu_window {
 
 enum vgpu_event_type {
 	VGPU_EV_TIMER = 0,   /* the deadline has come */
-	VGPU_EV_DONE,	     /* command `code` for `vf` ended; value: 0, or how it failed */
+	VGPU_EV_DONE,	     /* command `code` for `vf` ended; value: 0, or how it failed, or
+			      * VGPU_HAS_WORK */
 	VGPU_EV_RESET_DONE,  /* reset level `code` of `vf` ended; value: 0 or an error */
 	VGPU_EV_SCRUBBED,    /* the memory of `vf` is cleared; value: 0 or an error */
 	VGPU_EV_BUSY,	     /* `vf` has work */
@@ -157,10 +158,14 @@ enum vgpu_action_type {
 	VGPU_AC_RETIRE, /* the caller owns `memory` again */
 };
 
+/* The answer to IDLE with `unless_busy`: the VF has work, and executes it still. */
+#define VGPU_HAS_WORK (-1)
+
 struct vgpu_action {
 	enum vgpu_action_type type;
 	uint32_t vf;
 	uint32_t code;
+	bool unless_busy;  /* IDLE: nobody else waits, so a VF that has got work may go on */
 	vgpu_nsec planned; /* commands: the instant at which it was due; 0: at once */
 	void *memory;
 };

@@ -159,6 +159,7 @@ struct vgpu_device_face {
 struct vgpu_order {
 	uint32_t vf;
 	enum vgpu_command command;
+	bool unless_busy; /* of IDLE: it may be answered by VGPU_HAS_WORK */
 };
 
 /* The most commands of a world switch that can be certain at once: SAVE, LOAD, RUN. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda-sample [loop | forever | far | mark | clean | rest]: the checks of sample.h against
- * libcuda.so.1.
- */
+/* cuda-sample [loop | pauses | forever | far | mark | clean | rest]: the checks of sample.h against
+ * libcuda.so.1. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,8 +13,9 @@ static int run_other(const char *name)
 		const char *name;
 		int (*run)(void);
 	} others[] = {
-		{"loop", sample_loop},	 {"forever", sample_forever}, {"mark", sample_mark},
-		{"clean", sample_clean}, {"rest", sample_rest},	      {"far", sample_far},
+		{"loop", sample_loop},	   {"forever", sample_forever}, {"mark", sample_mark},
+		{"clean", sample_clean},   {"rest", sample_rest},	{"far", sample_far},
+		{"pauses", sample_pauses},
 	};
 	size_t i;
 

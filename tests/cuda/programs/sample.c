@@ -849,6 +849,35 @@ int sample_loop(void)
 	return e;
 }
 
+int sample_pauses(void)
+{
+	const struct timespec work = {.tv_nsec = 10000000};
+	struct timespec pause = {0};
+	volatile uint32_t *flag;
+	CUfunction wait_for;
+	CUdeviceptr at;
+	CUmodule module;
+	uint32_t i;
+	int e;
+
+	if (!sample_begin() || !load(&module, &wait_for, "wait_for"))
+		return -1;
+	e = cuMemHostAlloc((void **)&flag, 4, 2);
+	if (e == CUDA_SUCCESS)
+		e = cuMemHostGetDevicePointer_v2(&at, (void *)flag, 0);
+	for (i = 0; i < 100 && e == CUDA_SUCCESS; i++) {
+		pause.tv_nsec = 100000 + 1500 * i;
+		nanosleep(&pause, NULL);
+		*flag = 0;
+		e = cuLaunchKernel(wait_for, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&at}, NULL);
+		nanosleep(&work, NULL);
+		*flag = 1;
+		if (e == CUDA_SUCCESS)
+			e = cuCtxSynchronize();
+	}
+	return e;
+}
+
 /* FAR: its counter is where no memory is. */
 static int run_forever(bool far)
 {

@@ -12,6 +12,8 @@ int sample_run(void);
 
 /* Adds vectors, and compares, until a call fails: returns its error, or -1 for a wrong result. */
 int sample_loop(void);
+/* Launches GPU kernels of some milliseconds, with pauses of some 100 us. 0, or a call's error. */
+int sample_pauses(void);
 /* Launches a GPU kernel that never ends, and waits for it: returns the error. */
 int sample_forever(void);
 /* The same of one that writes to an address that is not there. */

@@ -115,7 +115,8 @@ static void issue(const struct vgpu_action *a, const struct vgpu_output *out)
 	if (a > out->actions && a[-1].type == VGPU_AC_COMMAND)
 		return;
 	for (; a < &out->actions[out->n_actions] && a->type == VGPU_AC_COMMAND; a++)
-		orders[n++] = (struct vgpu_order){a->vf, (enum vgpu_command)a->code};
+		orders[n++] =
+			(struct vgpu_order){a->vf, (enum vgpu_command)a->code, a->unless_busy};
 	CU_ASSERT_EQUAL(ops->switched->commands(driver, orders, n, now), 0);
 }
 

@@ -184,7 +184,7 @@ static bool gate_of(const struct player *p)
 
 static int command(uint32_t vf, enum vgpu_command c)
 {
-	struct vgpu_order order = {vf, c};
+	struct vgpu_order order = {vf, c, false};
 
 	return ops->switched->commands(driver, &order, 1, now);
 }

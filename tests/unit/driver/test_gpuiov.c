@@ -271,7 +271,7 @@ static void reset_fails(void)
  * if the reset ends at that instant. */
 static void guest_resets_meanwhile(void)
 {
-	const struct vgpu_order init = {1, VGPU_CMD_INIT};
+	const struct vgpu_order init = {1, VGPU_CMD_INIT, false};
 
 	begin(NULL);
 	softgpu_function_reset(gpu, 1);
@@ -284,9 +284,11 @@ static void guest_resets_meanwhile(void)
 	end();
 }
 
-static const struct vgpu_order up[] = {{0, VGPU_CMD_INIT}, {0, VGPU_CMD_RUN}};
-static const struct vgpu_order idle[] = {{0, VGPU_CMD_IDLE}};
-static const struct vgpu_order over[] = {{0, VGPU_CMD_SAVE}, {1, VGPU_CMD_INIT}, {1, VGPU_CMD_RUN}};
+static const struct vgpu_order up[] = {{0, VGPU_CMD_INIT, false}, {0, VGPU_CMD_RUN, false}};
+static const struct vgpu_order idle[] = {{0, VGPU_CMD_IDLE, false}};
+static const struct vgpu_order over[] = {{0, VGPU_CMD_SAVE, false},
+					 {1, VGPU_CMD_INIT, false},
+					 {1, VGPU_CMD_RUN, false}};
 
 /* Issues a chain, and waits for its answers. */
 static void issue(const struct vgpu_order *orders, uint32_t n, uint32_t answers)
@@ -383,7 +385,8 @@ static void answers_before_resets(void)
 /* The status page does not answer a command that has not reached the device yet. */
 static void page_is_old(void)
 {
-	static const struct vgpu_order init = {1, VGPU_CMD_INIT}, save = {0, VGPU_CMD_SAVE};
+	static const struct vgpu_order init = {1, VGPU_CMD_INIT, false},
+				       save = {0, VGPU_CMD_SAVE, false};
 	vgpu_nsec until = vgpu_now() + 10 * VGPU_SEC;
 	uint32_t i;
 
@@ -541,7 +544,8 @@ static bool looks_before(vgpu_nsec now, vgpu_nsec after)
  * waits for the command's answer, but not for ever. */
 static void looks_keep_off(void)
 {
-	static const struct vgpu_order init = {1, VGPU_CMD_INIT}, save = {0, VGPU_CMD_SAVE};
+	static const struct vgpu_order init = {1, VGPU_CMD_INIT, false},
+				       save = {0, VGPU_CMD_SAVE, false};
 	const vgpu_nsec pause = 50 * VGPU_MSEC; /* between looks, and how long one is put off */
 	vgpu_nsec now;
 

@@ -334,6 +334,35 @@ static void running_time(void)
 	end();
 }
 
+/* IDLE with UNLESS_BUSY leaves a VF alone that has work; one that has none is idle, and begins none
+ * that comes then. */
+static void idle_unless_busy(void)
+{
+	const uint32_t polite = GPUIOV_CMD_IDLE | SOFTGPU_CMD_UNLESS_BUSY;
+	uint64_t least = 1, seen;
+
+	begin("navi");
+	bring_up(0);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_RUN, 0), 0);
+	while (command(polite, 0) == SOFTGPU_STATUS_BUSY) /* it is not parked yet */
+		sched_yield();
+	put(0, (struct softgpu_packet){.opcode = SOFTGPU_ENDLESS});
+	ring(0);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_SAVE, 0), 0);
+	CU_ASSERT_EQUAL(ran(0), 0);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_LOAD, 0), 0);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_RUN, 0), 0);
+	CU_ASSERT(await(has_run, &least));
+	CU_ASSERT_EQUAL(command(polite, 0), SOFTGPU_STATUS_BUSY);
+	least = ran(0) + 10 * VGPU_MSEC;
+	CU_ASSERT(await(has_run, &least));
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_IDLE, 0), 0);
+	seen = ran(0);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_SAVE, 0), 0);
+	CU_ASSERT_EQUAL(ran(0), seen);
+	end();
+}
+
 /* Impossible rings, doorbell values and fences outside of the memory stop the VF with the right
  * error. */
 static void hostile_rings(void)
@@ -1603,6 +1632,7 @@ static const struct test tests[] = {
 	{"a hostile packet stops only its VF", hostile_packets},
 	{"a hostile ring stops only its VF", hostile_rings},
 	{"a VF tells for how long it has run", running_time},
+	{"a VF that has work goes on", idle_unless_busy},
 	{"random rings affect no other VF", random_rings},
 	{"memory: each partition is a file of its own", memory},
 	{"memory: a VF's memory is swapped out and in", aperture},

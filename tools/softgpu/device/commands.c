@@ -242,6 +242,12 @@ static void issue(struct softgpu *gpu, uint32_t dword)
 		if (fault)
 			latency += fault->min + softgpu_random(gpu) % (fault->max - fault->min + 1);
 		gpu->command.done_at = vgpu_now() + latency;
+		if (dword & SOFTGPU_CMD_UNLESS_BUSY && gpu->running == vf &&
+		    link_has_work(gpu->vfs[vf].link)) {
+			gpu->active_status = GPUIOV_ACTIVE_RUNNING;
+			finish(gpu, SOFTGPU_STATUS_BUSY);
+			return;
+		}
 		if (!engine_stop(gpu, false))
 			return; /* command_engine_stopped() follows at the end of the tile */
 		if (latency > 0)

@@ -395,17 +395,30 @@ static bool has_stopped(struct link *l)
 	return !l->gpu->workers || workers_end_turn(l->gpu, l->vf) || l->faulted;
 }
 
+/* Stops the process if it is parked. Returns the state that it was in. */
+static enum vf_run stop_parked(struct link *l)
+{
+	uint32_t word = VF_RUN_WORD(l->run, VF_PARKED);
+
+	atomic_compare_exchange_strong(&l->page->run, &word, VF_RUN_WORD(l->run, VF_STOPPED));
+	return VF_RUN_STATE(word);
+}
+
+bool link_has_work(struct link *l)
+{
+	return l->ready && !l->stopping && stop_parked(l) == VF_RUN;
+}
+
 bool link_stop(struct link *l, bool kill)
 {
 	const struct vf_order look = {.type = VF_ORDER_LOOK};
-	uint32_t parked = VF_RUN_WORD(l->run, VF_PARKED), was;
+	enum vf_run state;
+	uint32_t was;
 
 	if (!l->ready)
 		return true;
-	if (!l->stopping &&
-	    atomic_compare_exchange_strong(&l->page->run, &parked,
-					   VF_RUN_WORD(l->run, VF_STOPPED)) &&
-	    (has_stopped(l) || kill))
+	state = l->stopping ? VF_STOPPING : stop_parked(l);
+	if ((state == VF_PARKED || state == VF_STOPPED) && (has_stopped(l) || kill))
 		return true;
 	if (!kill && !l->gpu->workers && watch_stop(l))
 		return true;

@@ -66,6 +66,9 @@ enum softgpu_preempt {
 	SOFTGPU_PREEMPT_KILL = 3,  /* kills work that does not stop, and resets its VF */
 	SOFTGPU_PREEMPT_SOFT = 4,  /* does not stop: work goes on with the shortest time slice */
 };
+/* A bit of CMD, for IDLE: of a VF that has work, it ends with STATUS_BUSY, and the VF goes on. */
+#define SOFTGPU_CMD_UNLESS_BUSY 0x40u
+#define SOFTGPU_STATUS_BUSY 0x03u
 /* Commands that are done one after the other, each when the one before it is DONE: up to three
  * dwords as in CMD; then GO: their number, and GPUIOV_CMD_EXECUTE_INTR for one interrupt when all
  * are done or one has failed. */
