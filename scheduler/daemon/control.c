@@ -376,6 +376,7 @@ void control_stop(struct control *control)
 
 	while (control->clients)
 		client_drop(control->clients);
+	tenants_leave(control);
 	for (i = 0; i < control->n_gpus; i++) {
 		struct gpu *gpu = &control->gpus[i];
 

@@ -24,6 +24,7 @@
  *   tenants/limits.c            what root allows a user's programs and containers
  *   tenants/asked.c             what they ask for
  *   tenants/tenant.c            their leases
+ *   tenants/passage.c           the socket of a lease
  *   tenants/explained.c         why they got none
  *   vms/hook.c                  the method of libvirt's hook
  *   vms/outgoing.c              what VMs would take to another host

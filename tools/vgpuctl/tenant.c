@@ -72,9 +72,9 @@ void view_tenant_list(struct json_object *o)
 		cell(t, "%" PRId64, get_int(one, "vf"));
 		cell(t, "%s", get_text(one, "state"));
 		cell_part(t, get(one, "promised_ppm") && get_int(one, "promised_ppm")
-				     ? (double)get_int(one, "promised_ppm") / 1e4
+				     ? (double)get_int(one, "promised_ppm") / 1e6
 				     : -1);
-		cell_part(t, get(one, "received_ppm") ? (double)get_int(one, "received_ppm") / 1e4
+		cell_part(t, get(one, "received_ppm") ? (double)get_int(one, "received_ppm") / 1e6
 						      : -1);
 		cell(t, "%" PRId64 "M", get_int(one, "memory_bytes") >> 20);
 		cell(t, "%" PRId64 "s",

@@ -42,10 +42,11 @@ struct lease {
 	uid_t owner;
 	char id[CLAIM_ID_SIZE];
 	uint32_t process;
-	uint64_t started;   /* vgpu/process.h */
-	uint64_t memory;    /* that it claims, bytes */
-	int pidfd;	    /* -1: not opened yet */
-	vgpu_nsec run_base; /* what the VF had run when it was leased; VGPU_NEVER: not known */
+	uint64_t started;	 /* vgpu/process.h */
+	uint64_t memory;	 /* that it claims, bytes */
+	int pidfd;		 /* -1: not opened yet */
+	struct passage *passage; /* its socket (tenants/passage.h); NULL: none */
+	vgpu_nsec run_base;	 /* what the VF had run when it was leased; VGPU_NEVER: not known */
 	enum { SEAT_NONE = 0, SEAT_ASKED, SEAT_GIVEN } seat; /* what the engine knows of it */
 	bool attached;	/* the VM's XML, as last seen, has the VF as a PCI device */
 	char said[160]; /* why its changed claim was refused, as last logged */

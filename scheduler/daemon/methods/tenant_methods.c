@@ -18,6 +18,7 @@
 #include "tenants/asked.h"
 #include "tenants/explained.h"
 #include "tenants/limits.h"
+#include "tenants/passage.h"
 #include "tenants/tenant.h"
 #include "vms/claimed.h"
 #include "vms/lease.h"
@@ -98,7 +99,8 @@ static void on_refused(struct call *call, const char *why)
 static json *answer_of(const struct gpu *gpu, uint32_t vf)
 {
 	const struct lease *l = &gpu->leases[vf];
-	char name[sizeof(((struct claim_hostdev *)0)->address)], *slash;
+	const char *dir = l->passage ? passage_dir(l->passage) : "";
+	char socket[VGPU_SOCKET_PATH];
 	json *o = json_object_new_object();
 
 	put_text(o, "lease", l->uuid);
@@ -106,11 +108,9 @@ static json *answer_of(const struct gpu *gpu, uint32_t vf)
 	put_text(o, "gpu", gpu->config->name);
 	put_int(o, "vf", vf);
 	put_text(o, "door", config_is_for_programs(gpu->config) ? gpu->config->door : "");
-	vm_vf_name(gpu, vf, name, sizeof(name));
-	put_text(o, "socket", name);
-	slash = strrchr(name, '/');
-	*(slash ? slash : name) = '\0';
-	put_text(o, "dir", name);
+	snprintf(socket, sizeof(socket), "%s%s", dir, *dir ? "/" PASSAGE_SOCKET : "");
+	put_text(o, "dir", dir);
+	put_text(o, "socket", socket);
 	return o;
 }
 
@@ -124,9 +124,10 @@ static void began(struct call *call)
 	struct gpu *gpu;
 	uint32_t vf;
 
-	if (!tenant_take(call, &gpu, &vf)) {
+	if (!tenant_take(call, &gpu, &vf, &err)) {
 		leases_save(control);
-		call_fail(call, -ESRCH, "the process has ended");
+		on_refused(call, err.text);
+		call_fail(call, -EIO, err.text);
 		return;
 	}
 	if (limits_check_all(control,

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "tenant.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "config/config.h"
 #include "control/caller.h"
 #include "control/log.h"
 #include "engine/engine.h"
 #include "explained.h"
+#include "passage.h"
 #include "vms/clearing.h"
 #include "vms/lease.h"
 #include "vms/reserve.h"
@@ -44,6 +47,42 @@ static void give(struct gpu *gpu, uint32_t vf)
 	call_queue(call);
 }
 
+/* The directory of the leases' own directories: that of the tenants' socket. */
+static void parent_of(const struct control *control, char *out, size_t size)
+{
+	const char *path = control->config->tenant_socket, *slash = strrchr(path, '/');
+
+	snprintf(out, size, "%.*s", slash ? (int)(slash - path) : 0, path);
+}
+
+/* Opens the lease's socket, if its VF has one to connect to. Returns 0, or -errno with the reason
+ * in ERR. */
+static int open_passage(struct gpu *gpu, uint32_t vf, struct vgpu_error *err)
+{
+	struct lease *l = &gpu->leases[vf];
+	char socket[sizeof(((struct claim_hostdev *)0)->address)], parent[VGPU_SOCKET_PATH];
+
+	vm_vf_name(gpu, vf, socket, sizeof(socket));
+	if (socket[0] != '/')
+		return 0;
+	parent_of(gpu->control, parent, sizeof(parent));
+	return passage_open(&l->passage, gpu->control->base, parent, l->uuid, l->owner, socket,
+			    err);
+}
+
+static void close_passage(struct gpu *gpu, uint32_t vf)
+{
+	struct lease *l = &gpu->leases[vf];
+	char parent[VGPU_SOCKET_PATH];
+
+	parent_of(gpu->control, parent, sizeof(parent));
+	if (l->passage)
+		passage_close(l->passage);
+	else
+		passage_remove(parent, l->uuid); /* of an earlier vgpud */
+	l->passage = NULL;
+}
+
 /* The process has the VF no more. On a gated GPU nobody has it before it is reset. */
 static void take_away(struct gpu *gpu, uint32_t vf)
 {
@@ -53,6 +92,7 @@ static void take_away(struct gpu *gpu, uint32_t vf)
 		vgpu_close(&l->pidfd);
 	l->process = 0;
 	l->started = 0;
+	close_passage(gpu, vf);
 	if (config_is_for_programs(gpu->config))
 		give(gpu, vf);
 }
@@ -86,12 +126,13 @@ static void ended(struct gpu *gpu, uint32_t vf)
 	clearing_begin(gpu, vf);
 }
 
-struct lease *tenant_take(struct call *call, struct gpu **gpu, uint32_t *vf)
+struct lease *tenant_take(struct call *call, struct gpu **gpu, uint32_t *vf, struct vgpu_error *err)
 {
 	struct reservation *job = call->reservation;
 	struct lease *l = lease_find(call->control, &job->claim, NULL, gpu, vf);
 
-	if (l && caller_has_ended(job->pidfd)) {
+	vgpu_error_set(err, -ESRCH, "the process has ended");
+	if (l && (caller_has_ended(job->pidfd) || open_passage(*gpu, *vf, err) < 0)) {
 		tenant_end(*gpu, *vf);
 		l = NULL;
 	}
@@ -123,14 +164,24 @@ void tenant_hand_over(struct gpu *gpu, uint32_t vf, const struct claim *claim, u
 	l->pidfd = pidfd;
 }
 
-/* Whether the lease's process lives. One of an earlier vgpud is looked for; then it has the VF
- * again. */
+/* A lease of an earlier vgpud: looks for its process, and opens its socket again. */
+static void adopt(struct gpu *gpu, uint32_t vf)
+{
+	struct lease *l = &gpu->leases[vf];
+	struct vgpu_error err;
+
+	l->pidfd = caller_reopen(l->process, l->started);
+	if (l->pidfd >= 0 && open_passage(gpu, vf, &err) < 0)
+		log_about(about_vf(gpu, vf, LOG_PLAIN), LOG_ERR,
+			  "%s cannot connect to its VF any more: %s", l->domain, err.text);
+}
+
 static bool lives(struct gpu *gpu, uint32_t vf)
 {
 	struct lease *l = &gpu->leases[vf];
 
 	if (l->pidfd < 0)
-		l->pidfd = caller_reopen(l->process, l->started);
+		adopt(gpu, vf);
 	if (caller_has_ended(l->pidfd))
 		return false;
 	if (config_is_for_programs(gpu->config) && l->seat == SEAT_NONE &&
@@ -160,4 +211,15 @@ void tenants_look(struct control *control)
 		}
 	if (any)
 		leases_save(control);
+}
+
+void tenants_leave(struct control *control)
+{
+	uint32_t g, vf;
+
+	for (g = 0; g < control->n_gpus; g++)
+		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
+			passage_leave(control->gpus[g].leases[vf].passage);
+			control->gpus[g].leases[vf].passage = NULL;
+		}
 }

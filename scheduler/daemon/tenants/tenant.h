@@ -10,9 +10,10 @@
 #include "control/call.h"
 
 /* The call's reservation has its VF: gives it to the reservation's process. Returns its lease, and
- * its place in *GPU and *VF; NULL: the process has ended, or WHY (from limits_check_all) is not "",
- * and there is no lease. */
-struct lease *tenant_take(struct call *call, struct gpu **gpu, uint32_t *vf);
+ * its place in *GPU and *VF; NULL with the reason in ERR: the process has ended, or the lease's
+ * socket cannot be made, and there is no lease. */
+struct lease *tenant_take(struct call *call, struct gpu **gpu, uint32_t *vf,
+			  struct vgpu_error *err);
 /* Ends a lease without holding its VF. The caller saves the leases. */
 void tenant_end(struct gpu *gpu, uint32_t vf);
 /* Has the lease belong to another process, PROCESS, from now on: that of a container. Its pidfd
@@ -21,5 +22,7 @@ void tenant_hand_over(struct gpu *gpu, uint32_t vf, const struct claim *claim, u
 		      uint64_t started, int pidfd);
 /* Ends the leases of processes that have ended, and what was held for long enough. Often. */
 void tenants_look(struct control *control);
+/* vgpud ends, and the leases go on: closes their sockets, which the next vgpud opens again. */
+void tenants_leave(struct control *control);
 
 #endif
