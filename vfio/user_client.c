@@ -454,7 +454,7 @@ static int negotiate(struct client *c)
 }
 
 /* Makes the connection FD, which it takes over, a device at PATH. */
-static int begin(struct vfio_device **out, int fd, const char *path, struct vgpu_error *err)
+static int make_client(struct vfio_device **out, int fd, const char *path, struct vgpu_error *err)
 {
 	struct timeval timeout = {TIMEOUT_S, 0};
 	struct client *c;
@@ -492,7 +492,7 @@ int vfio_user_open(struct vfio_device **out, const char *path, struct vgpu_error
 	if (fd < 0)
 		return vgpu_error_set(err, fd, "cannot connect to %s: %s; is the device running?",
 				      path, strerror(-fd));
-	return begin(out, fd, path, err);
+	return make_client(out, fd, path, err);
 }
 
 /* What vgpud says: one byte and a connection, or why there is none. */
@@ -510,7 +510,7 @@ int vfio_lease_open(struct vfio_device **out, const char *path, struct vgpu_erro
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	n = vgpu_socket_receive(fd, text, sizeof(text) - 1, 0, &with);
 	if (n > 0 && with.n_fds == 1)
-		return begin(out, with.fds[0], path, err);
+		return make_client(out, with.fds[0], path, err);
 	vgpu_received_drop(&with);
 	if (n <= 0)
 		return vgpu_error_set(err, -ENODEV, "%s: %s", path,

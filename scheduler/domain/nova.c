@@ -96,8 +96,8 @@ static int out_of_memory(struct vgpu_error *err)
 	return vgpu_error_set(err, -ENOMEM, "out of memory");
 }
 
-static int put(xmlNode *vf, const struct place *p, const struct spec *s, const char *value,
-	       struct vgpu_error *err)
+static int put_spec(xmlNode *vf, const struct place *p, const struct spec *s, const char *value,
+		    struct vgpu_error *err)
 {
 	xmlNode *n = p->parent ? descend(vf, p->parent, s->node) : vf;
 	const xmlChar *text = (const xmlChar *)value;
@@ -172,7 +172,7 @@ static int put_share(xmlNode *vf, const struct spec *s, int64_t amount, struct v
 	if (amount > 1000)
 		return wrong(s, err, "want per mille of one GPU, 1 to 1000");
 	snprintf(percent, sizeof(percent), "%" PRId64 ".%" PRId64, amount / 10, amount % 10);
-	return put(vf, &share_min, s, percent, err);
+	return put_spec(vf, &share_min, s, percent, err);
 }
 
 static int put_memory(xmlNode *vf, const struct spec *s, int64_t amount, struct vgpu_error *err)
@@ -181,7 +181,7 @@ static int put_memory(xmlNode *vf, const struct spec *s, int64_t amount, struct 
 	int r;
 
 	(void)amount;
-	r = put(vf, &memory, s, s->value, err);
+	r = put_spec(vf, &memory, s, s->value, err);
 	n = r == 0 ? descend(vf, memory.element, s->node) : NULL;
 	if (n)
 		xmlSetProp(n, (const xmlChar *)"unit", (const xmlChar *)"MiB");
@@ -231,7 +231,7 @@ static int put_key(xmlNode *vf, const struct spec *s, struct vgpu_error *err)
 		return put_param(vf, key + strlen(PARAM), s, err);
 	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		if (strcmp(places[i].key, key) == 0)
-			return put(vf, &places[i], s, s->value, err);
+			return put_spec(vf, &places[i], s, s->value, err);
 		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s, ", places[i].key);
 	}
 	return vgpu_error_set(err, -EINVAL, "line %ld: %s is not known: want one of %s%sNAME",
@@ -301,7 +301,7 @@ static int read_name(xmlNode *flavor, const char *name, xmlNode *root, struct vg
 	if (strlen(name) >= sizeof(s.value))
 		return wrong(&s, err, "too long");
 	r = vf_named(root, UNNAMED, &s, &vf, err);
-	return r < 0 ? r : put(vf, &profile, &s, name + strlen(FLAVORS), err);
+	return r < 0 ? r : put_spec(vf, &profile, &s, name + strlen(FLAVORS), err);
 }
 
 int nova_claim(xmlNode *instance, xmlNode **out, struct vgpu_error *err)

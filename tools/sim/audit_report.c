@@ -7,7 +7,7 @@
 #include "audit.h"
 #include "builtin.h"
 
-static void put(struct json_object *o, const char *name, double value)
+static void put_real(struct json_object *o, const char *name, double value)
 {
 	json_object_object_add(o, name, json_object_new_double(value));
 }
@@ -35,18 +35,18 @@ static void print_json(const struct audit_result *r, FILE *out)
 	put_int(o, "timed", r->timed);
 	put_int(o, "late_ns", r->late_ns);
 	put_int(o, "late_max_ns", r->late_max_ns);
-	put(o, "late_part", r->late_part);
-	put(o, "pairs_over_bound", r->pairs);
-	put(o, "wait_over_bound", r->wait);
+	put_real(o, "late_part", r->late_part);
+	put_real(o, "pairs_over_bound", r->pairs);
+	put_real(o, "wait_over_bound", r->wait);
 	for (i = 0; i < r->n_vfs; i++) {
 		const struct audit_vf *vf = &r->vfs[i];
 
 		v = json_object_new_object();
 		put_int(v, "vf", i);
 		put_bool(v, "active", vf->active);
-		put(v, "share", vf->share);
-		put(v, "had_ns", vf->had_ns);
-		put(v, "allowed_ns", vf->allowed_ns);
+		put_real(v, "share", vf->share);
+		put_real(v, "had_ns", vf->had_ns);
+		put_real(v, "allowed_ns", vf->allowed_ns);
 		put_int(v, "turns", vf->turns);
 		put_int(v, "planned_ns", vf->planned_ns);
 		put_int(v, "waited_ns", vf->waited_ns);

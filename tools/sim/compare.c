@@ -317,7 +317,7 @@ void compare_table(const struct compare_line *lines, unsigned n, FILE *to)
 	}
 }
 
-static void put(struct json_object *o, const char *name, double v)
+static void put_real(struct json_object *o, const char *name, double v)
 {
 	char text[40];
 
@@ -343,8 +343,8 @@ void compare_json(const struct compare_line *lines, unsigned n, FILE *to)
 		for (f = 0; f < COMPARE_FIGURES; f++) {
 			if (!lines[i].runs[f])
 				continue;
-			put(o, figures[f].name, compare_mean(&lines[i], f));
-			put(worst, figures[f].name, lines[i].worst[f]);
+			put_real(o, figures[f].name, compare_mean(&lines[i], f));
+			put_real(worst, figures[f].name, lines[i].worst[f]);
 		}
 		json_object_object_add(o, "worst_seed", worst);
 		json_object_array_add(list, o);

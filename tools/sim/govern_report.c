@@ -52,7 +52,7 @@ static void print_line(const struct rows *rows, const struct govern_line *line,
 		r->violation[0] ? "  BROKEN" : "");
 }
 
-static void put(struct json_object *o, const char *name, double v)
+static void put_real(struct json_object *o, const char *name, double v)
 {
 	char text[40];
 
@@ -65,13 +65,13 @@ static struct json_object *json_of(const struct govern_line *line, const struct 
 	struct json_object *o = json_object_new_object();
 
 	json_object_object_add(o, "rule", json_object_new_string(line->label));
-	put(o, "worst_1s_pct", 100 * r->worst_1s);
-	put(o, "worst_10s_pct", 100 * r->worst_10s);
-	put(o, "worst_10s_with_start_pct", 100 * r->with_start);
-	put(o, "writes_per_s", r->writes_per_s);
-	put(o, "plans_per_s", r->plans_per_s);
-	put(o, "lag_of_bound", r->lag);
-	put(o, "wait_of_bound", r->wait);
+	put_real(o, "worst_1s_pct", 100 * r->worst_1s);
+	put_real(o, "worst_10s_pct", 100 * r->worst_10s);
+	put_real(o, "worst_10s_with_start_pct", 100 * r->with_start);
+	put_real(o, "writes_per_s", r->writes_per_s);
+	put_real(o, "plans_per_s", r->plans_per_s);
+	put_real(o, "lag_of_bound", r->lag);
+	put_real(o, "wait_of_bound", r->wait);
 	json_object_object_add(o, "epochs", json_object_new_int64((int64_t)r->epochs));
 	json_object_object_add(o, "still", json_object_new_boolean(r->still));
 	json_object_object_add(o, "violation", json_object_new_string(r->violation));

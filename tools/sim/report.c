@@ -129,7 +129,7 @@ void report_table(const struct report *report, FILE *to)
 	}
 }
 
-static void put(struct json_object *o, const char *name, double v)
+static void put_real(struct json_object *o, const char *name, double v)
 {
 	char text[40];
 
@@ -149,17 +149,17 @@ void report_json(const struct report *report, FILE *to)
 	uint32_t i;
 
 	json_object_object_add(o, "policy", json_object_new_string(report->policy));
-	put(o, "seconds", report->seconds);
+	put_real(o, "seconds", report->seconds);
 	put_int(o, "decisions", report->decisions);
-	put(o, "share_error_pct", report->worst_error);
-	put(o, "switching_pct", report->switch_pct);
-	put(o, "idle_pct", report->idle_pct);
-	put(o, "max_wait_ms", report->max_wait_ms);
-	put(o, "lag_over_bound", report->monitor.lag);
-	put(o, "wait_over_bound", report->monitor.wait);
+	put_real(o, "share_error_pct", report->worst_error);
+	put_real(o, "switching_pct", report->switch_pct);
+	put_real(o, "idle_pct", report->idle_pct);
+	put_real(o, "max_wait_ms", report->max_wait_ms);
+	put_real(o, "lag_over_bound", report->monitor.lag);
+	put_real(o, "wait_over_bound", report->monitor.wait);
 	put_int(o, "deadlines", report->monitor.deadlines);
 	put_int(o, "missed", report->monitor.missed);
-	put(o, "worst_miss_ms", (double)report->monitor.worst_miss / 1e6);
+	put_real(o, "worst_miss_ms", (double)report->monitor.worst_miss / 1e6);
 	put_int(o, "evictions", report->evictions);
 	put_int(o, "refused", report->refused);
 	put_int(o, "violations", report->violations);
@@ -172,17 +172,17 @@ void report_json(const struct report *report, FILE *to)
 		put_int(v, "vf", r->vf);
 		put_int(v, "gpu", r->gpu);
 		json_object_object_add(v, "backlogged", json_object_new_boolean(r->backlogged));
-		put(v, "promised", r->promised);
-		put(v, "share", r->share);
-		put(v, "error_pct", 100 * r->error);
-		put(v, "run_ms", r->run_ms);
-		put(v, "overrun_ms", r->overrun_ms);
-		put(v, "max_wait_ms", r->max_wait_ms);
+		put_real(v, "promised", r->promised);
+		put_real(v, "share", r->share);
+		put_real(v, "error_pct", 100 * r->error);
+		put_real(v, "run_ms", r->run_ms);
+		put_real(v, "overrun_ms", r->overrun_ms);
+		put_real(v, "max_wait_ms", r->max_wait_ms);
 		put_int(v, "turns", r->turns);
 		put_int(v, "jobs", r->jobs);
 		put_int(v, "missed", r->missed);
-		put(v, "p50_ms", r->p50_ms);
-		put(v, "p99_ms", r->p99_ms);
+		put_real(v, "p50_ms", r->p50_ms);
+		put_real(v, "p99_ms", r->p99_ms);
 		json_object_array_add(list, v);
 	}
 	json_object_object_add(o, "vfs", list);

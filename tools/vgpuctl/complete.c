@@ -33,7 +33,7 @@ static void offer_each(struct json_object *list, const char *key, const char *af
 }
 
 /* Asks vgpud; NULL: it does not answer, or is another host's, for which ssh might want to ask. */
-static struct json_object *ask(const struct line *line, const char *method, const char *vf)
+static struct json_object *ask_vgpud(const struct line *line, const char *method, const char *vf)
 {
 	struct session s = {.options = line->options, .fd = -1};
 	struct json_object *args, *answer = NULL;
@@ -55,7 +55,7 @@ static struct json_object *ask(const struct line *line, const char *method, cons
 static void offer_asked(const struct line *line, const char *method, const char *list,
 			const char *key)
 {
-	struct json_object *answer = ask(line, method, NULL);
+	struct json_object *answer = ask_vgpud(line, method, NULL);
 
 	offer_each(get(answer, list), key, "");
 	json_object_put(answer);
@@ -76,19 +76,19 @@ static void offer_params(const struct line *line, const struct command *c)
 	size_t i;
 
 	if (strcmp(c->method, "vf.set") == 0) {
-		answer = ask(line, "vf.show", line->words[2]);
+		answer = ask_vgpud(line, "vf.show", line->words[2]);
 		if (get(answer, "params"))
 			offer_keys(get(answer, "params"));
 		json_object_put(answer);
 		return;
 	}
 	if (line->n <= 2 || strchr(line->words[2], '=')) {
-		answer = ask(line, "policy.show", NULL);
+		answer = ask_vgpud(line, "policy.show", NULL);
 		offer_each(get(answer, "params"), "name", "=");
 		json_object_put(answer);
 		return;
 	}
-	answer = ask(line, "policy.list", NULL);
+	answer = ask_vgpud(line, "policy.list", NULL);
 	list = get(answer, "policies");
 	for (i = 0; i < count(list); i++)
 		if (strcmp(get_text(at(list, i), "policy"), line->words[2]) == 0)

@@ -288,7 +288,7 @@ static const struct {
 
 /* Asks about all GPUs; only with ALL about those whose VFs no VM gets. Refuses if there is none, or
  * one of them is lost. */
-static int ask(struct report *r, bool all)
+static int ask_gpus(struct report *r, bool all)
 {
 	struct json_object *answer;
 	int code = EXIT_OK;
@@ -393,7 +393,7 @@ int inventory(struct session *s)
 	code = session_open(s);
 	if (code == EXIT_OK)
 		/* Metrics are of all GPUs. */
-		code = ask(&r, format && formats[i].print == as_prometheus);
+		code = ask_gpus(&r, format && formats[i].print == as_prometheus);
 	if (code == EXIT_OK && !format)
 		code = as_text(&r);
 	else if (code == EXIT_OK && (r.to = open_memstream(&text, &size))) {

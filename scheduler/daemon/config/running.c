@@ -16,7 +16,7 @@
 #define MOST_ANSWER (1u << 20)
 
 /* Asks, and returns the answer, which the caller frees; NULL: none came. */
-static json_object *ask(const char *socket)
+static json_object *ask_vgpud(const char *socket)
 {
 	struct timeval patience = {.tv_sec = PATIENCE_S};
 	VGPU_AUTO_CLOSE int fd = vgpu_socket_connect_within(socket, PATIENCE_S * VGPU_SEC);
@@ -51,7 +51,7 @@ static const char *text_in(json_object *o, const char *outer, const char *inner)
 
 int running_takes(const struct config *config, FILE *errors)
 {
-	json_object *answer = ask(config->socket);
+	json_object *answer = ask_vgpud(config->socket);
 	const char *mistakes = text_in(answer, "error", "message");
 	int r = -ENOENT;
 

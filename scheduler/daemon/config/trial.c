@@ -68,7 +68,7 @@ static struct bench *make_bench(const struct question *q)
 
 /* Sets the core up as an engine does. If promises are asked for, all VFs are up: some policies
  * divide the engine between those that are. */
-static int begin(struct bench *b, struct question *q)
+static int build_core(struct bench *b, struct question *q)
 {
 	const struct policy_values *values = q->values;
 	struct vgpu_event event = {.type = VGPU_EV_POLICY,
@@ -118,7 +118,7 @@ static int ask_core(struct question *q, struct vgpu_error *err)
 
 	if (!b)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	r = begin(b, q);
+	r = build_core(b, q);
 	if (r < 0)
 		vgpu_error_set(err, r, "policy %s: %s", policy->name,
 			       b->out.why ? b->out.why : "refused, without a reason");
@@ -219,7 +219,8 @@ static int ask_declared(const struct question *q, struct vgpu_error *err)
 		   : 0;
 }
 
-static int ask(struct question *q, const struct vgpu_driver_caps *caps, struct vgpu_error *err)
+static int try_values(struct question *q, const struct vgpu_driver_caps *caps,
+		      struct vgpu_error *err)
 {
 	const struct vgpu_policy_ops *policy = q->values->policy;
 	struct vgpu_error unused;
@@ -249,7 +250,7 @@ int trial(const struct gpu_config *gpu, const struct vgpu_driver_caps *caps,
 	  const struct policy_values *values, int32_t *vf, struct vgpu_error *err)
 {
 	struct question q = {.gpu = gpu, .values = values};
-	int r = ask(&q, caps, err);
+	int r = try_values(&q, caps, err);
 
 	*vf = q.vf;
 	return r;
@@ -260,7 +261,7 @@ int trial_admission(const struct gpu_config *gpu, const struct vgpu_driver_caps 
 {
 	struct question q = {.gpu = gpu, .values = values, .switch_ns = switch_ns};
 
-	return ask(&q, caps, err);
+	return try_values(&q, caps, err);
 }
 
 int trial_promises(const struct gpu_config *gpu, const struct vgpu_driver_caps *caps,
@@ -268,7 +269,7 @@ int trial_promises(const struct gpu_config *gpu, const struct vgpu_driver_caps *
 		   struct trial_promise *out, struct vgpu_error *err)
 {
 	struct question q = {.gpu = gpu, .values = values, .switch_ns = switch_ns, .out = out};
-	int r = ask(&q, caps, err);
+	int r = try_values(&q, caps, err);
 
 	return r < 0 && q.vf >= 0 ? vgpu_error_prefix(err, r, "VF %d", q.vf) : r;
 }

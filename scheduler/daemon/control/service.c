@@ -19,7 +19,7 @@ static char **names;
 static int n_names;
 static bool *wanted;
 
-static int put(const char *name, int fd)
+static int store_put(const char *name, int fd)
 {
 	char text[128];
 	int r;
@@ -65,7 +65,7 @@ static void drop(const char *name)
 	pthread_mutex_unlock(&lock);
 }
 
-static const struct vfio_store store = {put, take, drop};
+static const struct vfio_store store = {store_put, take, drop};
 
 void service_start(void)
 {
@@ -85,7 +85,7 @@ int service_socket(const char *name)
 void service_keep(const char *name, int fd)
 {
 	if (vfio_store)
-		put(name, fd);
+		store_put(name, fd);
 }
 
 void service_forget(const char *name)

@@ -313,7 +313,8 @@ static void next_gpu(struct call *call)
 
 /* Reads the files, and makes the answer: what differs. The call may be over then: returns whether
  * it is not. */
-static bool begin(struct control *control, struct call *call, struct reload *reload, json **answer)
+static bool begin_reload(struct control *control, struct call *call, struct reload *reload,
+			 json **answer)
 {
 	char *said = NULL;
 	int r;
@@ -339,7 +340,7 @@ int config_diff_begin(struct control *control, struct call *call, struct vgpu_er
 	call->reload = calloc(1, sizeof(*call->reload));
 	if (!call->reload)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	if (begin(control, call, call->reload, &answer))
+	if (begin_reload(control, call, call->reload, &answer))
 		call_answer(call, answer);
 	return 0;
 }
@@ -353,7 +354,7 @@ int config_reload_begin(struct control *control, struct call *call, struct vgpu_
 	call->reload = calloc(1, sizeof(*call->reload));
 	if (!call->reload)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	if (!begin(control, call, call->reload, &answer))
+	if (!begin_reload(control, call, call->reload, &answer))
 		return 0;
 	if (!call->args)
 		call->args = json_object_new_object();

@@ -106,7 +106,7 @@ static void on_readable(evutil_socket_t fd, short what, void *data)
 }
 
 /* Connects, and sends the VM's UUID: a line that a new socket has room for. Returns 0 or -errno. */
-static int ask(struct booking *b)
+static int send_question(struct booking *b)
 {
 	char line[sizeof(b->claim->uuid) + 1];
 	struct iovec part = {line, strlen(b->claim->uuid) + 1};
@@ -141,7 +141,7 @@ struct booking *booking_begin(struct control *control, const struct claim *claim
 		b->data = data;
 		b->fd = -1;
 		b->until = vgpu_now() + (vgpu_nsec)control->config->booking_ms * VGPU_MSEC;
-		r = ask(b);
+		r = send_question(b);
 	}
 	if (r == 0)
 		return b;

@@ -32,7 +32,7 @@ static void on_begun(struct call *call)
 	call_drop(call);
 }
 
-static void ask(struct gpu *gpu, uint32_t vf)
+static void ask_engine(struct gpu *gpu, uint32_t vf)
 {
 	struct call *call = call_new(gpu->control, gpu);
 
@@ -48,7 +48,7 @@ static void ask(struct gpu *gpu, uint32_t vf)
 void clearing_begin(struct gpu *gpu, uint32_t vf)
 {
 	gpu->clearing |= VGPU_VF_BIT(vf);
-	ask(gpu, vf);
+	ask_engine(gpu, vf);
 }
 
 bool clearing_waits(const struct gpu *gpu, uint32_t vf)
@@ -72,7 +72,7 @@ void clearing_second(struct gpu *gpu)
 	for (vf = 0; vf < VGPU_GPU_MAX_VFS && gpu->clearing; vf++)
 		if (clearing_waits(gpu, vf) && !(gpu->clearing_asked >> vf & 1) &&
 		    !engine_trouble(gpu->engine))
-			ask(gpu, vf);
+			ask_engine(gpu, vf);
 }
 
 /* Memory that cannot be cleared leaves a VF failed: the next vgpud tries again. */

@@ -30,7 +30,7 @@ static const char *kept(const struct vgpu_driver *d, char what, uint32_t i, char
 	return out;
 }
 
-static void put(const struct vgpu_driver *d, char what, uint32_t i, int fd)
+static void store_put(const struct vgpu_driver *d, char what, uint32_t i, int fd)
 {
 	char name[96];
 
@@ -59,9 +59,9 @@ void gated_keep_worker(struct vgpu_driver *d, uint32_t place)
 {
 	struct gated_worker *w = &d->workers[place];
 
-	put(d, 'w', place, w->fd);
-	put(d, 'b', place, w->bell);
-	put(d, 'p', place, w->pidfd);
+	store_put(d, 'w', place, w->fd);
+	store_put(d, 'b', place, w->bell);
+	store_put(d, 'p', place, w->pidfd);
 	atomic_fetch_or(&d->seats[w->vf].page->workers, UINT64_C(1) << place);
 }
 
@@ -113,7 +113,7 @@ int gated_renew_account(struct vgpu_driver *d, uint32_t vf)
 		return -ENOMEM;
 	}
 	drop(d, 'a', vf);
-	put(d, 'a', vf, fd);
+	store_put(d, 'a', vf, fd);
 	vgpu_close(&s->account_fd);
 	s->account_fd = fd;
 	s->account_of = owner;
@@ -157,8 +157,8 @@ static int open_seat(struct vgpu_driver *d, uint32_t vf, bool *adopted)
 	r = s->account_fd < 0 ? s->account_fd : 0;
 	if (r < 0)
 		return r;
-	put(d, 's', vf, s->fd);
-	put(d, 'a', vf, s->account_fd);
+	store_put(d, 's', vf, s->fd);
+	store_put(d, 'a', vf, s->account_fd);
 	return open_read_only(s);
 }
 

@@ -136,8 +136,8 @@ static void describe(const struct pci_info *pf, struct vgpu_driver_caps *caps,
 }
 
 /* Finds the GPU, and whether it can be as configured. */
-static int begin(const struct vgpu_driver_config *config, struct pci_info *pf,
-		 struct vgpu_error *err)
+static int find_gpu(const struct vgpu_driver_config *config, struct pci_info *pf,
+		    struct vgpu_error *err)
 {
 	int r = gim_recognise(config->device + strlen(PREFIX), pf, err);
 
@@ -150,7 +150,7 @@ int gim_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps *
 	struct pci_info pf;
 
 	(void)caps;
-	return begin(config, &pf, err);
+	return find_gpu(config, &pf, err);
 }
 
 int gim_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
@@ -159,7 +159,7 @@ int gim_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 {
 	struct vgpu_driver *d;
 	struct pci_info pf;
-	int r = begin(config, &pf, err);
+	int r = find_gpu(config, &pf, err);
 
 	if (r < 0)
 		return r;

@@ -61,7 +61,7 @@ static vgpu_nsec clamp(const struct vgpu_setting *s, vgpu_nsec value)
 }
 
 /* The engine's first turn, at NOW. */
-static void begin(struct vgpu_driver *d, vgpu_nsec now)
+static void begin_turns(struct vgpu_driver *d, vgpu_nsec now)
 {
 	uint32_t i;
 
@@ -79,7 +79,7 @@ static void at(struct vgpu_driver *d, vgpu_nsec now)
 	if (d->since != VGPU_NEVER)
 		return;
 	d->since = now;
-	begin(d, now);
+	begin_turns(d, now);
 }
 
 static int firmware_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
@@ -187,7 +187,7 @@ static int firmware_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_le
 {
 	at(d, now);
 	if (level == VGPU_RESET_GPU) {
-		begin(d, now);
+		begin_turns(d, now);
 		d->gpu_reset = true;
 		d->gpu_reset_vf = vf;
 		return 0;

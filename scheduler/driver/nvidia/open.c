@@ -209,7 +209,7 @@ static int set_up(struct vgpu_driver *d, struct setup *s, struct vgpu_error *err
 }
 
 /* Finds the GPU, and whether it can be as configured. */
-static int begin(struct setup *s, struct vgpu_error *err)
+static int find_gpu(struct setup *s, struct vgpu_error *err)
 {
 	int r = nvidia_recognise(s->config->device + strlen(PREFIX), &s->pf, err);
 
@@ -222,7 +222,7 @@ int nvidia_check(const struct vgpu_driver_config *config, struct vgpu_driver_cap
 	struct setup s = {.config = config};
 
 	(void)caps;
-	return begin(&s, err);
+	return find_gpu(&s, err);
 }
 
 int nvidia_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
@@ -231,7 +231,7 @@ int nvidia_open(struct vgpu_driver **out, const struct vgpu_driver_config *confi
 {
 	struct setup s = {.config = config};
 	struct vgpu_driver *d;
-	int r = begin(&s, err);
+	int r = find_gpu(&s, err);
 
 	if (r < 0)
 		return r;

@@ -253,7 +253,7 @@ static int set_up(struct vgpu_driver *d, struct setup *s, struct vgpu_error *err
 }
 
 /* Finds the GPU, and whether it can be as configured. */
-static int begin(struct setup *s, struct vgpu_error *err)
+static int find_gpu(struct setup *s, struct vgpu_error *err)
 {
 	int r = xe_recognise(s->config->device + strlen(PREFIX), &s->pf, err);
 
@@ -271,7 +271,7 @@ int xe_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps *c
 	struct setup s = {.config = config};
 
 	(void)caps;
-	return begin(&s, err);
+	return find_gpu(&s, err);
 }
 
 int xe_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
@@ -280,7 +280,7 @@ int xe_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 {
 	struct setup s = {.config = config};
 	struct vgpu_driver *d;
-	int r = begin(&s, err);
+	int r = find_gpu(&s, err);
 
 	if (r < 0)
 		return r;

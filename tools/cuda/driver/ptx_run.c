@@ -124,7 +124,7 @@ static void store(const struct instruction *i, uint8_t *to, uint64_t v)
 }
 
 /* Writes V to the register that O names, of whose bits it takes no more. */
-static void put(struct thread *t, const struct operand *o, uint64_t v)
+static void set_register(struct thread *t, const struct operand *o, uint64_t v)
 {
 	t->registers[o->value] =
 		o->bits == 0 || o->bits == 64 ? v : v & ((UINT64_C(1) << o->bits) - 1);
@@ -136,7 +136,7 @@ static void load_all(const struct block *b, struct thread *t, const struct instr
 	uint32_t k;
 
 	for (k = 0; k < i->width; k++)
-		put(t, &i->operands[k], load(i, from + k * i->type.bits / 8));
+		set_register(t, &i->operands[k], load(i, from + k * i->type.bits / 8));
 }
 
 static void store_all(const struct block *b, struct thread *t, const struct instruction *i)
@@ -209,7 +209,7 @@ static void change(struct ptx *p, const struct block *b, struct thread *t,
 		as.flags |= FLAG_FLUSHES;
 	store(i, at, ptx_atom(p, &as, old, v[0], v[1]));
 	if (first)
-		put(t, &i->operands[0], old);
+		set_register(t, &i->operands[0], old);
 }
 
 static bool is_result_first(const struct instruction *i)

@@ -7,7 +7,7 @@
 
 #include "library.h"
 
-static CUresult ask(const struct module *m, struct softgpu_symbol *known)
+static CUresult ask_symbol(const struct module *m, struct softgpu_symbol *known)
 {
 	const uint64_t arg[7] = {m->number, link_parts.structure_at, sizeof(*known)};
 	CUresult e;
@@ -41,7 +41,7 @@ CUresult symbol_find(struct module *m, const char *name, const struct symbol **o
 	s->module = m;
 	s->id = memory_new_id();
 	snprintf(s->known.name, sizeof(s->known.name), "%s", name);
-	e = ask(m, &s->known);
+	e = ask_symbol(m, &s->known);
 	if (e != CUDA_SUCCESS) {
 		free(s);
 		return e;

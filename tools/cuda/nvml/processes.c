@@ -22,7 +22,7 @@ static void put_named(struct nvml_named_process *out, uint32_t pid, uint64_t use
 		strcpy(out->name, "ended");
 }
 
-static void put(void *data, const struct program *p)
+static void list_program(void *data, const struct program *p)
 {
 	struct list *l = data;
 	uint64_t used = p->known ? p->record.used : NVML_NOT_AVAILABLE;
@@ -49,7 +49,7 @@ static nvmlReturn_t list(nvmlDevice_t device, uint32_t *n, struct list l, bool n
 		return e;
 	l.most = *n;
 	if (!none)
-		programs_each(vf, put, &l);
+		programs_each(vf, list_program, &l);
 	*n = l.n;
 	return l.n > l.most ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }

@@ -261,8 +261,8 @@ int ioctl(int fd, unsigned long request, ...)
 }
 
 /* 0 or -errno; -EOPNOTSUPP: RM refuses, with its status in *STATUS. */
-static int ask(const struct rm_object *on, uint32_t command, void *params, uint32_t size,
-	       uint32_t *status)
+static int control_object(const struct rm_object *on, uint32_t command, void *params, uint32_t size,
+			  uint32_t *status)
 {
 	struct nv_control c = {
 		.client = on->client,
@@ -292,7 +292,7 @@ static void report(const struct rm_object *on, uint32_t command, uint32_t size, 
 static int control(const struct rm_object *on, uint32_t command, void *params, uint32_t size)
 {
 	uint32_t status = 0;
-	int r = ask(on, command, params, size, &status);
+	int r = control_object(on, command, params, size, &status);
 
 	if (r == -EOPNOTSUPP)
 		report(on, command, size, status);
@@ -376,7 +376,7 @@ static int soften(uint32_t i)
 	for (r = -EOPNOTSUPP; r == -EOPNOTSUPP && us > 0 && us < before; us *= 2) {
 		uint64_t asked = us;
 
-		r = ask(group, SET_TIMESLICE, &asked, sizeof(asked), &status);
+		r = control_object(group, SET_TIMESLICE, &asked, sizeof(asked), &status);
 		if (r == 0)
 			shortest = us;
 	}

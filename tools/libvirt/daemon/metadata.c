@@ -21,7 +21,7 @@ static bool is_at_work(virDomainPtr d)
 }
 
 /* TEXT NULL: takes the element out. Returns false if that must be tried again. */
-static bool put(virConnectPtr libvirt, const char *uuid, const char *text)
+static bool write_element(virConnectPtr libvirt, const char *uuid, const char *text)
 {
 	virDomainPtr d = virDomainLookupByUUIDString(libvirt, uuid);
 	const char *name;
@@ -53,7 +53,7 @@ void metadata_update(virConnectPtr libvirt, struct json_object *want)
 	{
 		if (!json_object_object_get_ex(noted, uuid, &had) ||
 		    strcmp(json_object_get_string(had), json_object_get_string(text)) != 0)
-			if (!put(libvirt, uuid, json_object_get_string(text)))
+			if (!write_element(libvirt, uuid, json_object_get_string(text)))
 				json_object_object_add(want, uuid, json_object_new_string(""));
 	}
 	if (noted) {
@@ -61,7 +61,7 @@ void metadata_update(virConnectPtr libvirt, struct json_object *want)
 		{
 			(void)unused;
 			if (!json_object_object_get_ex(want, before, NULL) &&
-			    !put(libvirt, before, NULL))
+			    !write_element(libvirt, before, NULL))
 				json_object_object_add(want, before, json_object_new_string(""));
 		}
 	}

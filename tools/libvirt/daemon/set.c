@@ -87,7 +87,7 @@ static bool prepare(virDomainPtr d, struct side *s, int n, char **changes)
 }
 
 /* Asks vgpud whether the changed claim can be. */
-static bool ask(virDomainPtr d, const struct side *s, int vgpud)
+static bool ask_vgpud(virDomainPtr d, const struct side *s, int vgpud)
 {
 	struct json_object *args = json_object_new_object(), *result = NULL;
 	char *xml = virDomainGetXMLDesc(d, s->xml);
@@ -104,7 +104,7 @@ static bool ask(virDomainPtr d, const struct side *s, int vgpud)
 	return r == 0 ? true : say(NULL, "%s; nothing was changed", err.text);
 }
 
-static bool put(virDomainPtr d, const struct side *s, const char *claim)
+static bool write_claim(virDomainPtr d, const struct side *s, const char *claim)
 {
 	return virDomainSetMetadata(d, VIR_DOMAIN_METADATA_ELEMENT, claim, KEY, CLAIM_URI,
 				    s->affect) == 0;
@@ -116,14 +116,14 @@ static bool write_all(virDomainPtr d, struct side *const *sides, int n)
 	char why[300];
 	int i;
 
-	for (i = 0; i < n && put(d, sides[i], sides[i]->new); i++)
+	for (i = 0; i < n && write_claim(d, sides[i], sides[i]->new); i++)
 		;
 	if (i == n)
 		return true;
 	snprintf(why, sizeof(why), "%s", virGetLastErrorMessage());
 	say(d, "%s cannot be changed: %s", sides[i]->name, why);
 	while (--i >= 0) {
-		if (put(d, sides[i], sides[i]->old))
+		if (write_claim(d, sides[i], sides[i]->old))
 			continue;
 		snprintf(why, sizeof(why), "%s", virGetLastErrorMessage());
 		say(d, "%s is still changed, because its old claim could not be restored: %s",
@@ -223,7 +223,7 @@ static bool set_domain(virDomainPtr d, int vgpud, int n, char **changes)
 	for (i = 0; i < n_sides && ok; i++)
 		ok = prepare(d, sides[i], n, changes);
 	for (i = 0; i < n_sides && ok; i++)
-		ok = ask(d, sides[i], vgpud);
+		ok = ask_vgpud(d, sides[i], vgpud);
 	ok = ok && write_all(d, sides, n_sides);
 	for (i = 0; i < n_sides; i++) {
 		if (ok)

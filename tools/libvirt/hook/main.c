@@ -188,7 +188,7 @@ static bool is_down(const char *path, int r)
 
 /* Asks until there is an answer, perhaps of a restarted vgpud. Returns 0 or -errno; then SILENT may
  * say more. */
-static int ask(const char *path, const char *text, char **answer)
+static int ask_vgpud(const char *path, const char *text, char **answer)
 {
 	struct timespec pause = {0, RETRY_MS * 1000000};
 	long long restarted_by = now_ms() + RESTART_MS;
@@ -210,7 +210,7 @@ static int consult(char **argv, const char *host, const char *xml, struct json_o
 {
 	const char *path = getenv("VGPUD_HOOK_SOCKET");
 	char *text = question(argv, host, xml), *answer = NULL, *p;
-	int refusal, r = text ? ask(path ? path : SOCKET, text, &answer) : -ENOMEM;
+	int refusal, r = text ? ask_vgpud(path ? path : SOCKET, text, &answer) : -ENOMEM;
 
 	free(text);
 	if (r < 0)

@@ -136,7 +136,7 @@ static uint32_t count_waits(const struct op *op)
 
 /* The operation itself, and room for what it will be found to wait for. FROM describes the
  * submission as the program passed it. */
-static struct op *begin(struct arena *a, const struct op *from)
+static struct op *begin_op(struct arena *a, const struct op *from)
 {
 	uint32_t n = count_waits(from);
 	struct op *op = copy(a, from, 1, 0, sizeof(*op));
@@ -153,7 +153,7 @@ static struct op *begin(struct arena *a, const struct op *from)
 
 static struct op *fill_submit(struct arena *a, const struct op *from, VkSemaphore done)
 {
-	struct op *op = begin(a, from);
+	struct op *op = begin_op(a, from);
 	VkSubmitInfo *to = copy(a, from->batches, from->n, 0, sizeof(*to));
 	VkSemaphore *signals;
 	uint32_t i, more;
@@ -221,7 +221,7 @@ static void check_chains2(struct arena *a, const VkSubmitInfo2 *s)
 
 static struct op *fill_submit2(struct arena *a, const struct op *from, VkSemaphore done)
 {
-	struct op *op = begin(a, from);
+	struct op *op = begin_op(a, from);
 	VkSubmitInfo2 *to = copy(a, from->batches, from->n, 0, sizeof(*to));
 	VkSemaphoreSubmitInfo *signals;
 	uint32_t i, more;

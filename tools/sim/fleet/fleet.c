@@ -188,7 +188,7 @@ static uint32_t tried(const struct fleet *f)
 }
 
 /* Asks a host, GPU by GPU, as vgpud does. */
-static enum fleet_why ask(struct fleet *f, struct server *s)
+static enum fleet_why ask_host(struct fleet *f, struct server *s)
 {
 	uint32_t first = s->provider * f->gpus_each / tried(f) * tried(f), g;
 	enum fleet_why why = FLEET_NO_VF, now;
@@ -257,7 +257,7 @@ static bool place(struct fleet *f, struct server *s)
 		s->provider = best[i];
 		book(&f->providers[best[i]], amount, 1);
 		f->r->sent++;
-		why = ask(f, s);
+		why = ask_host(f, s);
 		if (why == FLEET_TAKEN)
 			break;
 		book(&f->providers[best[i]], amount, -1);

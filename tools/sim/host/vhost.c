@@ -303,8 +303,8 @@ static void add(struct vhost *h, uint32_t i, const int64_t *params)
 }
 
 /* Makes a core with its policy, and VFs as the device has them. */
-static void begin(struct vhost *h, const struct vgpu_policy_ops *policy, const int64_t *params,
-		  const int64_t (*vf_params)[VGPU_MAX_PARAMS])
+static void build_core(struct vhost *h, const struct vgpu_policy_ops *policy, const int64_t *params,
+		       const int64_t (*vf_params)[VGPU_MAX_PARAMS])
 {
 	const struct vgpu_policy_ops *fallback = vgpu_fallback_policy;
 	int64_t values[VGPU_MAX_PARAMS];
@@ -353,7 +353,7 @@ void vhost_start(struct vhost *h, const struct vgpu_policy_ops *policy, const in
 		h->vfs[i].next_change = h->now;
 		vhost_touch(h, i);
 	}
-	begin(h, policy, params, vf_params);
+	build_core(h, policy, params, vf_params);
 }
 
 void vhost_restart(struct vhost *h, const struct vgpu_policy_ops *policy, const int64_t *params,
@@ -388,7 +388,7 @@ void vhost_restart(struct vhost *h, const struct vgpu_policy_ops *policy, const 
 	}
 	if (h->monitor)
 		monitor_restarted(h->monitor);
-	begin(h, policy, params, vf_params);
+	build_core(h, policy, params, vf_params);
 }
 
 int vhost_change_policy(struct vhost *h, const struct vgpu_policy_ops *policy,

@@ -17,7 +17,7 @@ static __attribute__((noinline)) void check_alone(struct vhost *h, const struct 
 }
 
 /* Begins a command. The legal order is checked here, independently of the core. */
-static void begin(struct vhost *h, const struct vgpu_action *a)
+static void begin_command(struct vhost *h, const struct vgpu_action *a)
 {
 	static const struct {
 		enum vgpu_context before, after;
@@ -98,7 +98,7 @@ static void command(struct vhost *h, const struct vgpu_action *a)
 		vhost_fail(h, "%s for VF %u while a command is in flight",
 			   vgpu_command_names[a->code], a->vf);
 	h->chain_n = h->chain_at = 0;
-	begin(h, a);
+	begin_command(h, a);
 }
 
 /* The command is done, or will never be: none follows a failure, nor a reset of its VF. */
@@ -119,7 +119,7 @@ struct vgpu_event device_done(struct vhost *h)
 		drop(h);
 	} else {
 		h->chain_at++;
-		begin(h, next);
+		begin_command(h, next);
 	}
 	return (struct vgpu_event){.now = h->now,
 				   .type = VGPU_EV_DONE,

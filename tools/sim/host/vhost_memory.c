@@ -367,7 +367,7 @@ static void finish_piece(struct vhost *h)
 }
 
 /* Draws a change, as an operator or a VM that starts would request it. */
-static void ask(struct vhost *h)
+static void request_change(struct vhost *h)
 {
 	struct vhost_memory *m = h->gpu_memory;
 
@@ -433,7 +433,7 @@ void memory_due(struct vhost *h)
 	} else if (m->piece.at_work && m->piece.ends <= h->now) {
 		finish_piece(h);
 	} else if (m->change_at <= h->now) {
-		ask(h);
+		request_change(h);
 	} else {
 		step(h, (struct vgpu_memory_event){.type = VGPU_ME_TIMER});
 	}

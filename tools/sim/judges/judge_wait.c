@@ -71,7 +71,7 @@ static void judge(struct monitor *m, uint32_t vf, vgpu_nsec until, vgpu_nsec sta
 			   (double)waited / 1e6, (double)bound / 1e6, ratio);
 }
 
-static void begin(struct monitor *m, uint32_t vf)
+static void begin_wait(struct monitor *m, uint32_t vf)
 {
 	struct wait_watch *w = &m->vfs[vf].wait;
 
@@ -138,7 +138,7 @@ void judge_wait(struct monitor *m, uint32_t vf)
 	} else if (!w->ready) {
 		w->wait.on = false;
 	} else if (!w->wait.on) {
-		begin(m, vf);
+		begin_wait(m, vf);
 	}
 }
 

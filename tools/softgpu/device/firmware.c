@@ -208,7 +208,7 @@ static void issue(struct softgpu *gpu, uint32_t code, vgpu_nsec most, vgpu_nsec 
 }
 
 /* A turn begins, which may be that of a VF that does not want it. */
-static bool begin(struct softgpu *gpu, vgpu_nsec now)
+static bool begin_turn(struct softgpu *gpu, vgpu_nsec now)
 {
 	struct firmware *fw = &gpu->firmware;
 	uint32_t wants = wanting(gpu, now);
@@ -361,9 +361,9 @@ static bool wait(struct softgpu *gpu, vgpu_nsec now)
 
 /* What comes next in each phase, while no command is in progress. Returns whether to look again. */
 static bool (*const steps[])(struct softgpu *gpu, vgpu_nsec now) = {
-	[FIRMWARE_AWAY] = begin, [FIRMWARE_EMPTY] = pass,	[FIRMWARE_ENTER] = enter,
-	[FIRMWARE_ON] = go_on,	 [FIRMWARE_STOP] = left_engine, [FIRMWARE_LEAVE] = leave,
-	[FIRMWARE_RESET] = wait, [FIRMWARE_GONE] = end,
+	[FIRMWARE_AWAY] = begin_turn, [FIRMWARE_EMPTY] = pass,	     [FIRMWARE_ENTER] = enter,
+	[FIRMWARE_ON] = go_on,	      [FIRMWARE_STOP] = left_engine, [FIRMWARE_LEAVE] = leave,
+	[FIRMWARE_RESET] = wait,      [FIRMWARE_GONE] = end,
 };
 
 /* A command of the scheduler's is in progress, or has ended. Returns true when it has succeeded. */

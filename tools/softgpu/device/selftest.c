@@ -128,7 +128,7 @@ static int tenant_end(struct tenant *t, struct vgpu_error *err)
 		KILL_MS / 1000);
 }
 
-static void put(struct tenant *t, struct softgpu_packet p)
+static void put_packet(struct tenant *t, struct softgpu_packet p)
 {
 	memcpy(t->window + t->wptr++ % RING_PACKETS * sizeof(p), &p, sizeof(p));
 	atomic_store(&t->worker->shared->wptr, t->wptr);
@@ -138,7 +138,7 @@ static void put(struct tenant *t, struct softgpu_packet p)
 static void put_count(struct tenant *t, uint64_t n)
 {
 	__atomic_store_n((uint64_t *)(t->window + COUNTER_AT), 0, __ATOMIC_RELEASE);
-	put(t, (struct softgpu_packet){SOFTGPU_COUNT, 0, {COUNTER_AT, n}});
+	put_packet(t, (struct softgpu_packet){SOFTGPU_COUNT, 0, {COUNTER_AT, n}});
 }
 
 static void run(struct tenant *t, uint32_t stops)
@@ -207,8 +207,9 @@ static bool compute(struct tenant *t, uint32_t value)
 {
 	uint64_t i, fence = t->wptr + 1;
 
-	put(t, (struct softgpu_packet){SOFTGPU_FILL, 0, {RESULT_AT, RESULT_WORDS * 4, value}});
-	put(t, (struct softgpu_packet){SOFTGPU_FENCE, 0, {fence}});
+	put_packet(t,
+		   (struct softgpu_packet){SOFTGPU_FILL, 0, {RESULT_AT, RESULT_WORDS * 4, value}});
+	put_packet(t, (struct softgpu_packet){SOFTGPU_FENCE, 0, {fence}});
 	run(t, 0);
 	if (await_end(t) < 0 || t->ended.end != WORKER_IDLE || word(t, FENCE_AT) != fence)
 		return false;
@@ -541,7 +542,7 @@ static int measure_kill(struct tenant *a, struct workers_tested *out, struct vgp
 	vgpu_nsec begin;
 	int r;
 
-	put(a, (struct softgpu_packet){SOFTGPU_COUNT, 0, {COUNTER_AT, COUNTS}});
+	put_packet(a, (struct softgpu_packet){SOFTGPU_COUNT, 0, {COUNTER_AT, COUNTS}});
 	run(a, 0);
 	moves(a, word(a, COUNTER_AT), DEADLINE);
 	begin = vgpu_now();

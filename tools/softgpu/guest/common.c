@@ -104,7 +104,7 @@ static int make_it(struct guest *g, const uint32_t *pieces, uint32_t n, uint32_t
 }
 
 /* Takes lock 0, of the VF that this process has joined. 0 or -errno. */
-static int begin(struct guest *g)
+static int lock_common(struct guest *g)
 {
 	int r = share_take_begin(g, vgpu_now() + BEGIN_TIMEOUT);
 
@@ -117,7 +117,7 @@ static int begin(struct guest *g)
 
 int guest_common_make(struct guest *g, const uint32_t *pieces, uint32_t n, uint32_t *number)
 {
-	int r = begin(g);
+	int r = lock_common(g);
 
 	if (r < 0)
 		return r;
@@ -172,7 +172,7 @@ static int open_it(struct guest *g, int fd, uint32_t *out, uint32_t *pieces, uin
 
 int guest_common_open(struct guest *g, int fd, uint32_t *number, uint32_t *pieces, uint32_t *n)
 {
-	int r = begin(g);
+	int r = lock_common(g);
 
 	if (r < 0)
 		return r;

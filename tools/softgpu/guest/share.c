@@ -132,7 +132,7 @@ int share_ring(struct guest *g)
 }
 
 /* Asks the host for ASKED, and waits until it has answered. 0; -ETIMEDOUT; or as guest_check(). */
-static int ask(struct guest *g, uint32_t slot, uint64_t asked, vgpu_nsec deadline)
+static int ask_for_slot(struct guest *g, uint32_t slot, uint64_t asked, vgpu_nsec deadline)
 {
 	struct softgpu_slot *s = slot_of(g, slot);
 	vgpu_nsec looked = vgpu_now(), now;
@@ -170,7 +170,7 @@ static int close_slot(struct guest *g, uint32_t slot, vgpu_nsec deadline)
 
 	events_end_all(g, slot);
 	__atomic_store_n(&slot_of(g, slot)->packets, 0, __ATOMIC_RELAXED);
-	r = ask(g, slot, share_number(g), deadline);
+	r = ask_for_slot(g, slot, share_number(g), deadline);
 	if (r == 0)
 		common_drop_all(g, slot);
 	return r;
@@ -200,12 +200,12 @@ static int open_slot(struct guest *g, vgpu_nsec deadline)
 	__atomic_store_n(&s->packets, RING_PACKETS, __ATOMIC_RELAXED);
 	__atomic_store_n(&s->wptr, 0, __ATOMIC_RELAXED);
 	g->share.opened = share_number(g);
-	r = ask(g, g->share.own, g->share.opened, deadline);
+	r = ask_for_slot(g, g->share.own, g->share.opened, deadline);
 	g->share.open = r == 0;
 	return r == 0 && share_error(g) != SOFTGPU_OK ? -EIO : r;
 }
 
-static void put(struct guest *g, uint32_t opcode, uint64_t a, uint64_t b)
+static void put_packet(struct guest *g, uint32_t opcode, uint64_t a, uint64_t b)
 {
 	const struct softgpu_packet p = {.opcode = opcode, .arg = {a, b}};
 
@@ -241,9 +241,9 @@ static int make_slots(struct guest *g, vgpu_nsec deadline)
 	/* What earlier programs have left: opening the VF has not reset it. */
 	if (!g->share.alone) {
 		memset(g->memory + FREE_AT, 0, g->size - FREE_AT);
-		put(g, SOFTGPU_FILL, g->size, behind / 4 * 4);
+		put_packet(g, SOFTGPU_FILL, g->size, behind / 4 * 4);
 	}
-	put(g, SOFTGPU_SLOTS, PAGE_AT + offsetof(struct shared_page, slot), most);
+	put_packet(g, SOFTGPU_SLOTS, PAGE_AT + offsetof(struct shared_page, slot), most);
 	fence = guest_put_fence(g);
 	guest_ring(g);
 	if (guest_wait(g, fence, deadline > now ? deadline - now : 0) < 0)
@@ -280,7 +280,7 @@ static bool read_page(struct guest *g, uint32_t *slots)
 }
 
 /* Brings the VF up, alone, or with processes that have lost it. */
-static int begin(struct guest *g, vgpu_nsec deadline, struct vgpu_error *err)
+static int bring_up(struct guest *g, vgpu_nsec deadline, struct vgpu_error *err)
 {
 	vgpu_nsec now = vgpu_now();
 	int r = guest_start(g, deadline > now ? deadline - now : 0, err);
@@ -307,7 +307,7 @@ static int join(struct guest *g, uint32_t others, vgpu_nsec deadline, struct vgp
 				      "program have it at a time");
 	g->share.page = (struct shared_page *)(g->memory + PAGE_AT);
 	if (others == 0 || away || !read_page(g, &slots) || guest_check(g) < 0)
-		r = begin(g, deadline, err);
+		r = bring_up(g, deadline, err);
 	if (r < 0 || !(g->features & SOFTGPU_HAS_SLOTS))
 		return r;
 	if (!read_page(g, &slots))
@@ -373,7 +373,7 @@ int share_bring_down(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 	now = vgpu_now();
 	if (others > 0) {
 		events_end_all(g, g->share.own);
-		r = ask(g, g->share.own, 0, deadline);
+		r = ask_for_slot(g, g->share.own, 0, deadline);
 		if (r == 0)
 			common_drop_all(g, g->share.own);
 		if (r == 0 && !has_pieces(g, g->share.own))

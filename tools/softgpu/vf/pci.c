@@ -15,7 +15,7 @@
 
 #define BAR_64BIT_PREFETCH 0xcu
 
-static void put(uint8_t *bytes, uint32_t at, uint32_t width, uint64_t value)
+static void put_bytes(uint8_t *bytes, uint32_t at, uint32_t width, uint64_t value)
 {
 	memcpy(bytes + at, &value, width); /* little endian, like PCI */
 }
@@ -23,8 +23,8 @@ static void put(uint8_t *bytes, uint32_t at, uint32_t width, uint64_t value)
 void pci_register(struct pci_function *f, uint32_t at, uint32_t width, uint32_t value,
 		  uint32_t writable)
 {
-	put(f->bytes, at, width, value);
-	put(f->writable, at, width, writable);
+	put_bytes(f->bytes, at, width, value);
+	put_bytes(f->writable, at, width, writable);
 }
 
 /* The bits of a BAR above its size can be written, so that software can find its size. */

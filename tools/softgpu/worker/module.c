@@ -199,9 +199,9 @@ static int load(struct module_table *t, uint32_t module, const struct softgpu_pa
 
 /* Writes one argument to TO, where the function expects SIZE bytes. 0, or a negative enum
  * softgpu_error. */
-static int put(const struct softgpu_launch_arg *arg, uint8_t *to, uint32_t size,
-	       const struct packet_limits *limits, const struct piece_space *space,
-	       const uint8_t *window)
+static int place_argument(const struct softgpu_launch_arg *arg, uint8_t *to, uint32_t size,
+			  const struct packet_limits *limits, const struct piece_space *space,
+			  const uint8_t *window)
 {
 	const struct packet_limits shown = {.window = limits->window, .size = limits->window};
 	enum softgpu_error e;
@@ -285,8 +285,8 @@ static int launch(struct module_table *t, uint32_t module, const struct softgpu_
 	    params.n != l.n_args || params.bytes > sizeof(out->params))
 		return -SOFTGPU_BAD_LAUNCH;
 	for (i = 0; i < params.n && r == 0; i++)
-		r = put(&l.args[i], out->params + params.offset[i], params.size[i], limits, space,
-			window);
+		r = place_argument(&l.args[i], out->params + params.offset[i], params.size[i],
+				   limits, space, window);
 	out->params_size = params.bytes;
 	cost = cost_of(t, out->function);
 	out->cost = cost ? *cost : 0;

@@ -149,8 +149,8 @@ struct seen {
 };
 
 /* Asks for the newest LIMIT records of a GPU since an instant. */
-static int ask(struct session *s, size_t gpu, int64_t since, int64_t limit,
-	       struct json_object **answer)
+static int ask_records(struct session *s, size_t gpu, int64_t since, int64_t limit,
+		       struct json_object **answer)
 {
 	struct json_object *args = json_object_new_object();
 
@@ -168,7 +168,7 @@ static int compare_clocks(struct session *s)
 
 	if (!s->options->host || count(s->gpus) == 0)
 		return r;
-	r = ask(s, 0, 0, 1, &answer);
+	r = ask_records(s, 0, 0, 1, &answer);
 	if (r != EXIT_OK)
 		return r;
 	ahead_there = get_int(answer, "now_ns") - (int64_t)vgpu_now();
@@ -184,7 +184,7 @@ static int print_answers(struct session *s, int64_t since, int64_t limit)
 	size_t g, i;
 
 	for (g = 0; g < count(s->gpus) && r == EXIT_OK; g++) {
-		r = ask(s, g, since, limit, &answer);
+		r = ask_records(s, g, since, limit, &answer);
 		if (r != EXIT_OK)
 			break;
 		for (i = 0; i < count(get(answer, "records")); i++)
@@ -205,7 +205,7 @@ static int fetch(struct session *s, size_t gpu, int64_t limit, struct seen *seen
 	int e;
 
 	json_object_array_add(lists, list);
-	e = ask(s, gpu, from, limit, &answer);
+	e = ask_records(s, gpu, from, limit, &answer);
 	if (e != EXIT_OK)
 		return e;
 	records = get(answer, "records");

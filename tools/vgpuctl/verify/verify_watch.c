@@ -311,7 +311,7 @@ static int read_records(struct verify *v)
 	return EXIT_OK;
 }
 
-static int ask(struct verify *v)
+static int ask_gpu(struct verify *v)
 {
 	struct json_object *gpu, *vfs;
 	int r = session_call_gpu(v->session, 0, "gpu.show", NULL, &gpu);
@@ -330,7 +330,7 @@ static int ask(struct verify *v)
 
 int verify_look(struct verify *v)
 {
-	int r = ask(v);
+	int r = ask_gpu(v);
 
 	if (r != EXIT_OK)
 		return r;
@@ -368,7 +368,7 @@ int verify_begin(struct verify *v)
 	v->walk->seen = (int64_t)vgpu_now() - SETTLED;
 	for (i = 0; i < MAX_VFS; i++)
 		v->waits[i] = (struct verify_wait){.longest = -1, .bound = -1};
-	if (ask(v) != EXIT_OK)
+	if (ask_gpu(v) != EXIT_OK)
 		return EXIT_FAILED;
 	why = tells_nothing(v);
 	if (why) {

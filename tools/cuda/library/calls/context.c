@@ -89,7 +89,7 @@ static void pop(void)
 	call_context = b && b->n > 0 ? b->handles[--b->n] : NULL;
 }
 
-static CUresult begin(CUdevice device)
+static CUresult begin_device(CUdevice device)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
 
@@ -98,7 +98,7 @@ static CUresult begin(CUdevice device)
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
 {
-	CUresult e = begin(device);
+	CUresult e = begin_device(device);
 
 	if (e == CUDA_SUCCESS)
 		e = out ? link_lost() : CUDA_ERROR_INVALID_VALUE;
@@ -116,7 +116,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
-	CUresult e = begin(device);
+	CUresult e = begin_device(device);
 
 	if (e == CUDA_SUCCESS && primary.retained == 0)
 		e = CUDA_ERROR_INVALID_CONTEXT;
@@ -129,7 +129,7 @@ CALL_FIRST(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2);
 /* Whoever has retained it still has to release it. */
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
-	CUresult e = begin(device);
+	CUresult e = begin_device(device);
 
 	if (e == CUDA_SUCCESS && primary.handle)
 		end(&primary);
@@ -139,7 +139,7 @@ CALL_FIRST(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2);
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
 {
-	CUresult e = begin(device);
+	CUresult e = begin_device(device);
 
 	if (e == CUDA_SUCCESS && !flags_are_known(flags))
 		e = CUDA_ERROR_INVALID_VALUE;
@@ -151,7 +151,7 @@ CALL_FIRST(cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags_v2);
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
 {
-	CUresult e = begin(device);
+	CUresult e = begin_device(device);
 
 	if (e == CUDA_SUCCESS && (!flags || !active))
 		e = CUDA_ERROR_INVALID_VALUE;
@@ -193,7 +193,7 @@ static CUresult create(CUcontext *out, unsigned flags)
 
 CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice device)
 {
-	CUresult e = begin(device);
+	CUresult e = begin_device(device);
 
 	return CALL_END(e == CUDA_SUCCESS ? create(out, flags) : e);
 }
@@ -202,7 +202,7 @@ CALL_FIRST(cuCtxCreate, cuCtxCreate_v2);
 /* With SMs of its own: the VF has none. */
 CUresult cuCtxCreate_v3(CUcontext *out, void *affinity, int n, unsigned flags, CUdevice device)
 {
-	CUresult e = begin(device);
+	CUresult e = begin_device(device);
 
 	(void)affinity;
 	if (e == CUDA_SUCCESS && n != 0)

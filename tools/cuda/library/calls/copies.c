@@ -2,7 +2,7 @@
 /* Calls that copy. */
 #include "library.h"
 
-static CUresult put(CUstream s, const struct work_copy *copy)
+static CUresult put_copy(CUstream s, const struct work_copy *copy)
 {
 	const struct work w = {.kind = WORK_COPY, .copy = *copy};
 	struct stream *stream;
@@ -41,13 +41,13 @@ static struct work_side on_host(const void *memory)
 	{                                                                                          \
 		const struct work_copy w = {to_side(to), from_side(from), bytes, 1, 1, NULL};      \
                                                                                                    \
-		return CALL_END(end_now(put(NULL, &w), &w));                                       \
+		return CALL_END(end_now(put_copy(NULL, &w), &w));                                  \
 	}                                                                                          \
 	CUresult symbol##Async_v2(dst to, src from, size_t bytes, CUstream s)                      \
 	{                                                                                          \
 		const struct work_copy w = {to_side(to), from_side(from), bytes, 1, 1, NULL};      \
                                                                                                    \
-		return CALL_END(put(s, &w));                                                       \
+		return CALL_END(put_copy(s, &w));                                                  \
 	}
 
 COPY(cuMemcpyHtoD, CUdeviceptr, on_device, const void *, on_host)

@@ -50,7 +50,7 @@ CUresult cuDriverGetVersion(int *version)
 }
 
 /* Begins a call about DEVICE. OK: whether its other arguments are right. */
-static CUresult begin(CUdevice device, bool ok)
+static CUresult begin_device(CUdevice device, bool ok)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
 
@@ -63,7 +63,7 @@ static CUresult begin(CUdevice device, bool ok)
 
 CUresult cuDeviceGetCount(int *n)
 {
-	CUresult e = begin(0, n);
+	CUresult e = begin_device(0, n);
 
 	if (e == CUDA_SUCCESS)
 		*n = 1;
@@ -72,7 +72,7 @@ CUresult cuDeviceGetCount(int *n)
 
 CUresult cuDeviceGet(CUdevice *out, int index)
 {
-	CUresult e = begin(index, out);
+	CUresult e = begin_device(index, out);
 
 	if (e == CUDA_SUCCESS)
 		*out = 0;
@@ -81,7 +81,7 @@ CUresult cuDeviceGet(CUdevice *out, int index)
 
 CUresult cuDeviceGetName(char *name, int size, CUdevice device)
 {
-	CUresult e = begin(device, name && size > 0);
+	CUresult e = begin_device(device, name && size > 0);
 
 	if (e == CUDA_SUCCESS)
 		snprintf(name, (size_t)size, "%s", link_about.name);
@@ -90,7 +90,7 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice device)
 
 static CUresult get_uuid(void *uuid, CUdevice device)
 {
-	CUresult e = begin(device, uuid);
+	CUresult e = begin_device(device, uuid);
 	char name[FIND_NAME_SIZE] = "";
 
 	find_vf(name, NULL);
@@ -111,7 +111,7 @@ CUresult cuDeviceGetUuid_v2(void *uuid, CUdevice device)
 
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
-	CUresult e = begin(device, bytes);
+	CUresult e = begin_device(device, bytes);
 
 	if (e == CUDA_SUCCESS)
 		*bytes = link_parts.memory_size;
@@ -120,7 +120,7 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 
 CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice device)
 {
-	CUresult e = begin(device, bytes);
+	CUresult e = begin_device(device, bytes);
 
 	if (e == CUDA_SUCCESS)
 		*bytes = memory_in_32_bits(link_parts.memory_size);
@@ -183,7 +183,7 @@ static int attribute(int which)
 
 CUresult cuDeviceGetAttribute(int *value, int which, CUdevice device)
 {
-	CUresult e = begin(device, value && which > 0 && which < ATTRIBUTES_END);
+	CUresult e = begin_device(device, value && which > 0 && which < ATTRIBUTES_END);
 
 	if (e == CUDA_SUCCESS)
 		*value = attribute(which);
@@ -193,7 +193,7 @@ CUresult cuDeviceGetAttribute(int *value, int which, CUdevice device)
 /* Some of the attributes, as programs got them before there were attributes. */
 CUresult cuDeviceGetProperties(struct cuda_properties *out, CUdevice device)
 {
-	CUresult e = begin(device, out);
+	CUresult e = begin_device(device, out);
 
 	if (e == CUDA_SUCCESS)
 		*out = (struct cuda_properties){
@@ -213,7 +213,7 @@ CUresult cuDeviceGetProperties(struct cuda_properties *out, CUdevice device)
 
 CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
 {
-	CUresult e = begin(device, major && minor);
+	CUresult e = begin_device(device, major && minor);
 
 	if (e == CUDA_SUCCESS) {
 		*major = attribute(75);
@@ -224,7 +224,7 @@ CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
 
 CUresult cuDeviceGetPCIBusId(char *address, int size, CUdevice device)
 {
-	CUresult e = begin(device, address && size > 0);
+	CUresult e = begin_device(device, address && size > 0);
 	struct find_pci p = own_pci();
 
 	if (e == CUDA_SUCCESS)
@@ -236,7 +236,7 @@ CUresult cuDeviceGetPCIBusId(char *address, int size, CUdevice device)
 /* A domain or a function that ADDRESS does not have is 0. */
 CUresult cuDeviceGetByPCIBusId(CUdevice *out, const char *address)
 {
-	CUresult e = begin(0, out && address);
+	CUresult e = begin_device(0, out && address);
 	struct find_pci p = own_pci(), wanted;
 
 	if (e == CUDA_SUCCESS && (!find_parse(address, &wanted) || memcmp(&p, &wanted, sizeof(p))))
@@ -249,7 +249,7 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *out, const char *address)
 /* There is one device. */
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 {
-	CUresult e = begin(device, can);
+	CUresult e = begin_device(device, can);
 
 	if (e == CUDA_SUCCESS && peer != 0)
 		e = CUDA_ERROR_INVALID_DEVICE;

@@ -53,7 +53,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, int *options, v
 }
 
 /* Begins a call about a library. */
-static CUresult begin(CUlibrary library, struct module **m)
+static CUresult begin_library(CUlibrary library, struct module **m)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
 
@@ -64,7 +64,7 @@ static CUresult begin(CUlibrary library, struct module **m)
 CUresult cuLibraryUnload(CUlibrary library)
 {
 	struct module *m;
-	CUresult e = begin(library, &m);
+	CUresult e = begin_library(library, &m);
 
 	return CALL_END(e == CUDA_SUCCESS ? module_unload(m) : e);
 }
@@ -72,7 +72,7 @@ CUresult cuLibraryUnload(CUlibrary library)
 CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary library, const char *name)
 {
 	struct module *m;
-	CUresult e = begin(library, &m);
+	CUresult e = begin_library(library, &m);
 
 	return CALL_END(e == CUDA_SUCCESS ? module_function(out, m, name) : e);
 }
@@ -80,7 +80,7 @@ CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary library, const char *name)
 CUresult cuLibraryGetModule(CUmodule *out, CUlibrary library)
 {
 	struct module *m;
-	CUresult e = begin(library, &m);
+	CUresult e = begin_library(library, &m);
 
 	if (e == CUDA_SUCCESS && !out)
 		e = CUDA_ERROR_INVALID_VALUE;
@@ -93,7 +93,7 @@ CUresult cuLibraryGetModule(CUmodule *out, CUlibrary library)
 static CUresult find_nothing(CUlibrary library, const char *name, bool ok)
 {
 	struct module *m;
-	CUresult e = begin(library, &m);
+	CUresult e = begin_library(library, &m);
 
 	if (e == CUDA_SUCCESS && (!name || !ok))
 		e = CUDA_ERROR_INVALID_VALUE;

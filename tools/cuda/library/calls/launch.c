@@ -280,7 +280,7 @@ static CUresult fits_together(const struct function *f, const struct work_launch
 }
 
 /* Launches W, or adds it to the graph that S captures. Begins the call. */
-static CUresult put(struct work *w, CUstream s, void **params, void **extra)
+static CUresult put_launch(struct work *w, CUstream s, void **params, void **extra)
 {
 	struct context *current = NULL;
 	CUresult e = call_begin(NEEDS_CONTEXT, &current);
@@ -308,7 +308,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
 				    .block = {bx, by, bz},
 				    .shared = shared}};
 
-	return CALL_END(put(&w, stream, params, extra));
+	return CALL_END(put_launch(&w, stream, params, extra));
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz,
@@ -322,7 +322,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy
 				    .shared = shared,
 				    .together = true}};
 
-	return CALL_END(put(&w, s, params, NULL));
+	return CALL_END(put_launch(&w, s, params, NULL));
 }
 
 /* CUlaunchAttributeID */
@@ -402,5 +402,5 @@ CUresult cuLaunchKernelEx(const struct cuda_launch_config *c, CUfunction functio
 	memcpy(l->grid, c->grid, sizeof(l->grid));
 	memcpy(l->block, c->block, sizeof(l->block));
 	l->shared = c->shared;
-	return CALL_END(put(&w, c->stream, params, extra));
+	return CALL_END(put_launch(&w, c->stream, params, extra));
 }

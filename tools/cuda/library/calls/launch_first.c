@@ -13,7 +13,7 @@ struct launch_setup {
 };
 
 /* Begins a call that changes the function's setup. OK: whether the other arguments are right. */
-static CUresult begin(CUfunction h, bool ok, struct launch_setup **out)
+static CUresult begin_setup(CUfunction h, bool ok, struct launch_setup **out)
 {
 	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
 	struct function *f = handle_find(HANDLE_FUNCTION, h);
@@ -33,7 +33,7 @@ static CUresult begin(CUfunction h, bool ok, struct launch_setup **out)
 CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z)
 {
 	struct launch_setup *s;
-	CUresult e = begin(function, x > 0 && y > 0 && z > 0, &s);
+	CUresult e = begin_setup(function, x > 0 && y > 0 && z > 0, &s);
 
 	if (s) {
 		s->block[0] = (unsigned)x;
@@ -46,7 +46,7 @@ CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z)
 CUresult cuFuncSetSharedSize(CUfunction function, unsigned bytes)
 {
 	struct launch_setup *s;
-	CUresult e = begin(function, true, &s);
+	CUresult e = begin_setup(function, true, &s);
 
 	if (s)
 		s->shared = bytes;
@@ -56,7 +56,7 @@ CUresult cuFuncSetSharedSize(CUfunction function, unsigned bytes)
 CUresult cuParamSetSize(CUfunction function, unsigned bytes)
 {
 	struct launch_setup *s;
-	CUresult e = begin(function, bytes <= sizeof(s->args), &s);
+	CUresult e = begin_setup(function, bytes <= sizeof(s->args), &s);
 
 	if (s)
 		s->size = bytes;
@@ -68,7 +68,7 @@ static CUresult set_argument(CUfunction function, int at, const void *from, unsi
 	struct launch_setup *s;
 	bool fits = at >= 0 && (unsigned)at <= sizeof(s->args) &&
 		    bytes <= sizeof(s->args) - (unsigned)at;
-	CUresult e = begin(function, fits && (from || bytes == 0), &s);
+	CUresult e = begin_setup(function, fits && (from || bytes == 0), &s);
 
 	if (s && bytes > 0)
 		memcpy(s->args + at, from, bytes);
@@ -93,7 +93,7 @@ CUresult cuParamSetv(CUfunction function, int at, void *from, unsigned bytes)
 CUresult cuLaunchGridAsync(CUfunction function, int x, int y, CUstream s)
 {
 	struct launch_setup *setup, now = {.size = 0};
-	CUresult e = begin(function, x > 0 && y > 0, &setup);
+	CUresult e = begin_setup(function, x > 0 && y > 0, &setup);
 	void *extra[] = {(void *)1, now.args, (void *)2, &now.size, NULL};
 
 	if (setup)

@@ -340,7 +340,7 @@ static bool look_at_parameters(struct function *f)
 }
 
 /* Asks the VF for the function. */
-static CUresult ask(struct function *f)
+static CUresult ask_function(struct function *f)
 {
 	struct softgpu_function *shown = link_parts.structure;
 	CUresult e;
@@ -388,7 +388,7 @@ CUresult module_function(CUfunction *out, struct module *m, const char *name)
 		f->module = m;
 		f->shared_most = f->carveout = -1;
 		snprintf(f->known.name, sizeof(f->known.name), "%s", name);
-		e = ask(f);
+		e = ask_function(f);
 		f->handle = e == CUDA_SUCCESS ? handle_make(HANDLE_FUNCTION, f) : NULL;
 		if (!f->handle) {
 			free(f);

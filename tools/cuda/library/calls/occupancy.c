@@ -30,7 +30,7 @@ CUresult occupancy_ask(const struct function *f, uint32_t threads, uint64_t shar
 }
 
 /* Begins a call about F. OK: whether its other arguments are right. */
-static CUresult begin(CUfunction h, struct function **f, bool ok)
+static CUresult begin_function(CUfunction h, struct function **f, bool ok)
 {
 	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
 
@@ -44,10 +44,10 @@ static CUresult most_blocks(int *blocks, CUfunction function, int threads, size_
 			    unsigned flags)
 {
 	struct function *f;
-	CUresult e =
-		begin(function, &f,
-		      blocks && threads > 0 && threads <= link_about.attributes[BLOCK_THREADS] &&
-			      !(flags & ~OCCUPANCY_FLAGS));
+	CUresult e = begin_function(function, &f,
+				    blocks && threads > 0 &&
+					    threads <= link_about.attributes[BLOCK_THREADS] &&
+					    !(flags & ~OCCUPANCY_FLAGS));
 
 	return e == CUDA_SUCCESS ? occupancy_ask(f, (uint32_t)threads, shared, blocks) : e;
 }
@@ -83,7 +83,7 @@ static CUresult best_block(int *grid, int *block, CUfunction function, size_t (*
 {
 	const int32_t *about = link_about.attributes;
 	struct function *f;
-	CUresult e = begin(function, &f, grid && block && !(flags & ~OCCUPANCY_FLAGS));
+	CUresult e = begin_function(function, &f, grid && block && !(flags & ~OCCUPANCY_FLAGS));
 	int most, warp = about[WARP] > 0 ? about[WARP] : 32, n, best = 0, blocks;
 
 	if (e != CUDA_SUCCESS)
@@ -124,9 +124,9 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunc
 static CUresult shared_left(size_t *bytes, CUfunction function, int blocks, int threads)
 {
 	struct function *f;
-	CUresult e = begin(function, &f,
-			   bytes && blocks > 0 && threads > 0 &&
-				   threads <= link_about.attributes[BLOCK_THREADS]);
+	CUresult e = begin_function(function, &f,
+				    bytes && blocks > 0 && threads > 0 &&
+					    threads <= link_about.attributes[BLOCK_THREADS]);
 	uint64_t fits = 0, over = (uint64_t)link_about.attributes[SHARED_OPTIN] / SHARED_GRAIN + 1;
 	int seen = 0;
 
@@ -154,7 +154,7 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction funct
 static CUresult at_a_time(CUfunction function, const struct cuda_launch_config *c, uint64_t *blocks)
 {
 	struct function *f;
-	CUresult e = begin(function, &f, c && (c->n_attributes == 0 || c->attributes));
+	CUresult e = begin_function(function, &f, c && (c->n_attributes == 0 || c->attributes));
 	uint64_t threads;
 	int each = 0;
 

@@ -37,7 +37,7 @@ static void begin_pool(struct pool *p)
 }
 
 /* Begins a call; makes the default pool the first time. */
-static CUresult begin(CUdevice device, bool ok)
+static CUresult begin_device_pool(CUdevice device, bool ok)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
 
@@ -52,7 +52,7 @@ static CUresult begin(CUdevice device, bool ok)
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device)
 {
-	CUresult e = begin(device, out);
+	CUresult e = begin_device_pool(device, out);
 
 	if (e == CUDA_SUCCESS)
 		*out = of_device.handle;
@@ -68,7 +68,7 @@ static struct pool *current_pool(void)
 
 CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice device)
 {
-	CUresult e = begin(device, out);
+	CUresult e = begin_device_pool(device, out);
 
 	if (e == CUDA_SUCCESS)
 		*out = current_pool()->handle;
@@ -77,7 +77,7 @@ CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice device)
 
 CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 {
-	CUresult e = begin(device, true);
+	CUresult e = begin_device_pool(device, true);
 
 	if (e == CUDA_SUCCESS && !handle_find(HANDLE_POOL, pool))
 		e = CUDA_ERROR_INVALID_VALUE;
@@ -88,7 +88,7 @@ CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 
 CUresult cuMemPoolCreate(CUmemoryPool *out, const struct cuda_pool_props *props)
 {
-	CUresult e = begin(0, out && props);
+	CUresult e = begin_device_pool(0, out && props);
 	struct pool *p;
 
 	if (e == CUDA_SUCCESS && (props->type != TYPE_PINNED || props->security ||
@@ -112,7 +112,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *out, const struct cuda_pool_props *props)
 /* Begins a call about a pool. */
 static CUresult find(CUmemoryPool h, struct pool **p, bool ok)
 {
-	CUresult e = begin(0, true);
+	CUresult e = begin_device_pool(0, true);
 
 	*p = handle_find(HANDLE_POOL, h);
 	return e == CUDA_SUCCESS && (!*p || !ok) ? CUDA_ERROR_INVALID_VALUE : e;

@@ -2,7 +2,7 @@
 /* Calls that set device memory, and 32 or 64 bits of it in a stream. */
 #include "library.h"
 
-static CUresult put(CUstream s, const struct work_set *set)
+static CUresult put_set(CUstream s, const struct work_set *set)
 {
 	const struct work w = {.kind = WORK_SET, .set = *set};
 	struct stream *stream;
@@ -14,7 +14,7 @@ static CUresult put(CUstream s, const struct work_set *set)
 /* One that names no stream has ended when it returns, if the memory is the host's. */
 static CUresult put_now(const struct work_set *set)
 {
-	CUresult e = put(NULL, set);
+	CUresult e = put_set(NULL, set);
 
 	return e == CUDA_SUCCESS && pinned_find((const void *)(uintptr_t)set->at) ? link_wait() : e;
 }
@@ -30,7 +30,7 @@ static CUresult put_now(const struct work_set *set)
 	}                                                                                          \
 	CUresult cuMemsetD##bits##Async(CUdeviceptr dst, type value, size_t n, CUstream s)         \
 	{                                                                                          \
-		return CALL_END(put(s, ROW(dst, value, n)));                                       \
+		return CALL_END(put_set(s, ROW(dst, value, n)));                                   \
 	}                                                                                          \
 	CUresult cuMemsetD2D##bits##_v2(CUdeviceptr dst, size_t pitch, type value, size_t n,       \
 					size_t rows)                                               \
@@ -40,7 +40,7 @@ static CUresult put_now(const struct work_set *set)
 	CUresult cuMemsetD2D##bits##Async(CUdeviceptr dst, size_t pitch, type value, size_t n,     \
 					  size_t rows, CUstream s)                                 \
 	{                                                                                          \
-		return CALL_END(put(s, ROWS(dst, pitch, value, n, rows)));                         \
+		return CALL_END(put_set(s, ROWS(dst, pitch, value, n, rows)));                     \
 	}
 
 SET(8, unsigned char)

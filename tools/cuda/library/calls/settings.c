@@ -12,7 +12,7 @@ static const size_t limits[] = {
 #define LIMITS (sizeof(limits) / sizeof(limits[0]))
 #define LIMITS_OF_CUDA 7 /* in CUDA 12.4 */
 
-static CUresult begin(bool ok, struct context **c)
+static CUresult begin_setting(bool ok, struct context **c)
 {
 	CUresult e = call_begin(NEEDS_CONTEXT, c);
 
@@ -32,7 +32,7 @@ static bool is_limit(int limit)
 CUresult cuCtxGetLimit(size_t *value, int limit)
 {
 	struct context *c;
-	CUresult e = begin(value && is_limit(limit), &c);
+	CUresult e = begin_setting(value && is_limit(limit), &c);
 
 	if (e == CUDA_SUCCESS)
 		e = find_limit(limit);
@@ -45,7 +45,7 @@ CUresult cuCtxGetLimit(size_t *value, int limit)
 CUresult cuCtxSetLimit(int limit, size_t value)
 {
 	struct context *c;
-	CUresult e = begin(is_limit(limit), &c);
+	CUresult e = begin_setting(is_limit(limit), &c);
 
 	if (e == CUDA_SUCCESS)
 		e = find_limit(limit);
@@ -57,7 +57,7 @@ CUresult cuCtxSetLimit(int limit, size_t value)
 static CUresult get(int *value, enum setting which)
 {
 	struct context *c;
-	CUresult e = begin(value, &c);
+	CUresult e = begin_setting(value, &c);
 
 	if (e == CUDA_SUCCESS)
 		*value = c->settings[which];
@@ -68,7 +68,7 @@ static CUresult get(int *value, enum setting which)
 static CUresult set(int value, enum setting which, int most)
 {
 	struct context *c;
-	CUresult e = begin(value >= 0 && value <= most, &c);
+	CUresult e = begin_setting(value >= 0 && value <= most, &c);
 
 	if (e == CUDA_SUCCESS)
 		c->settings[which] = value;
@@ -100,7 +100,7 @@ CUresult cuCtxResetPersistingL2Cache(void)
 {
 	struct context *c;
 
-	return CALL_END(begin(true, &c));
+	return CALL_END(begin_setting(true, &c));
 }
 
 /* As in NVIDIA's driver, from CUDA 12.0 on. */
@@ -117,12 +117,12 @@ CUresult cuProfilerStart(void)
 {
 	struct context *c;
 
-	return CALL_END(begin(true, &c));
+	return CALL_END(begin_setting(true, &c));
 }
 
 CUresult cuProfilerStop(void)
 {
 	struct context *c;
 
-	return CALL_END(begin(true, &c));
+	return CALL_END(begin_setting(true, &c));
 }

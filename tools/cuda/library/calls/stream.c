@@ -251,7 +251,7 @@ CUresult cuEventCreate(CUevent *out, unsigned flags)
 }
 
 /* Begins a call about an event. */
-static CUresult begin(CUevent h, struct event **out)
+static CUresult begin_event(CUevent h, struct event **out)
 {
 	CUresult e = call_begin(NEEDS_OWNER, NULL);
 
@@ -262,7 +262,7 @@ static CUresult begin(CUevent h, struct event **out)
 CUresult cuEventDestroy_v2(CUevent h)
 {
 	struct event *event;
-	CUresult e = begin(h, &event);
+	CUresult e = begin_event(h, &event);
 
 	if (e == CUDA_SUCCESS)
 		end_event(event);
@@ -336,7 +336,7 @@ static CUresult query_event(const struct event *event)
 CUresult cuEventQuery(CUevent h)
 {
 	struct event *event;
-	CUresult e = begin(h, &event);
+	CUresult e = begin_event(h, &event);
 
 	return CALL_END(e == CUDA_SUCCESS ? query_event(event) : e);
 }
@@ -344,7 +344,7 @@ CUresult cuEventQuery(CUevent h)
 CUresult cuEventSynchronize(CUevent h)
 {
 	struct event *event;
-	CUresult e = begin(h, &event);
+	CUresult e = begin_event(h, &event);
 
 	if (e == CUDA_SUCCESS && event->captured.capture)
 		e = CUDA_ERROR_CAPTURED_EVENT;
@@ -358,7 +358,7 @@ CUresult cuEventSynchronize(CUevent h)
 CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end)
 {
 	struct event *from, *to;
-	CUresult e = begin(start, &from);
+	CUresult e = begin_event(start, &from);
 
 	to = handle_find(HANDLE_EVENT, end);
 	if (e == CUDA_SUCCESS && !milliseconds)

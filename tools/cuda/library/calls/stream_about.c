@@ -5,7 +5,7 @@
 #include "library.h"
 
 /* Begins a call about the stream S. OK: whether its other arguments are right. */
-static CUresult begin(CUstream s, struct stream **stream, bool ok)
+static CUresult begin_stream(CUstream s, struct stream **stream, bool ok)
 {
 	CUresult e = work_begin(s, stream);
 
@@ -16,7 +16,7 @@ static CUresult begin(CUstream s, struct stream **stream, bool ok)
 CUresult cuStreamGetPriority(CUstream s, int *priority)
 {
 	struct stream *stream;
-	CUresult e = begin(s, &stream, priority);
+	CUresult e = begin_stream(s, &stream, priority);
 
 	if (e == CUDA_SUCCESS)
 		*priority = 0;
@@ -26,7 +26,7 @@ CUresult cuStreamGetPriority(CUstream s, int *priority)
 CUresult cuStreamGetFlags(CUstream s, unsigned *flags)
 {
 	struct stream *stream;
-	CUresult e = begin(s, &stream, flags);
+	CUresult e = begin_stream(s, &stream, flags);
 
 	if (e == CUDA_SUCCESS)
 		*flags = stream->flags;
@@ -36,7 +36,7 @@ CUresult cuStreamGetFlags(CUstream s, unsigned *flags)
 CUresult cuStreamGetId(CUstream s, uint64_t *id)
 {
 	struct stream *stream;
-	CUresult e = begin(s, &stream, id);
+	CUresult e = begin_stream(s, &stream, id);
 
 	if (e == CUDA_SUCCESS)
 		*id = stream->handle ? stream->number : (uintptr_t)s;
@@ -46,7 +46,7 @@ CUresult cuStreamGetId(CUstream s, uint64_t *id)
 CUresult cuStreamGetCtx(CUstream s, CUcontext *out)
 {
 	struct stream *stream;
-	CUresult e = begin(s, &stream, out);
+	CUresult e = begin_stream(s, &stream, out);
 
 	if (e == CUDA_SUCCESS)
 		*out = stream->context ? stream->context->handle : call_current()->handle;
@@ -73,7 +73,7 @@ static bool is_attribute(int which)
 CUresult cuStreamGetAttribute(CUstream s, int which, union cuda_value *value)
 {
 	struct stream *stream;
-	CUresult e = begin(s, &stream, value && is_attribute(which));
+	CUresult e = begin_stream(s, &stream, value && is_attribute(which));
 
 	if (e == CUDA_SUCCESS)
 		*value = which == ATTRIBUTE_PRIORITY ? (union cuda_value){.value = 0}
@@ -93,7 +93,7 @@ static bool may_be(int which, const union cuda_value *value)
 CUresult cuStreamSetAttribute(CUstream s, int which, const union cuda_value *value)
 {
 	struct stream *stream;
-	CUresult e = begin(s, &stream, value && is_attribute(which) && may_be(which, value));
+	CUresult e = begin_stream(s, &stream, value && is_attribute(which) && may_be(which, value));
 
 	if (e == CUDA_SUCCESS && which != ATTRIBUTE_PRIORITY)
 		stream->hints[hint_of(which)] = *value;
@@ -103,7 +103,7 @@ CUresult cuStreamSetAttribute(CUstream s, int which, const union cuda_value *val
 CUresult cuStreamCopyAttributes(CUstream s, CUstream from)
 {
 	struct stream *stream, *other;
-	CUresult e = begin(s, &stream, true);
+	CUresult e = begin_stream(s, &stream, true);
 
 	other = e == CUDA_SUCCESS ? stream_find(from) : NULL;
 	if (e == CUDA_SUCCESS && !other)

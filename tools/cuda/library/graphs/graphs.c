@@ -5,7 +5,7 @@
 #include "graph.h"
 
 /* Begins a call about a graph. OK: whether its other arguments are right. */
-static CUresult begin(CUgraph h, struct graph **g, bool ok)
+static CUresult begin_graph(CUgraph h, struct graph **g, bool ok)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
 
@@ -38,7 +38,7 @@ CUresult cuGraphCreate(CUgraph *out, unsigned flags)
 CUresult cuGraphDestroy(CUgraph graph)
 {
 	struct graph *g;
-	CUresult e = begin(graph, &g, true);
+	CUresult e = begin_graph(graph, &g, true);
 
 	if (e == CUDA_SUCCESS && (g->captured || g->owned))
 		e = CUDA_ERROR_ILLEGAL_STATE;
@@ -50,7 +50,7 @@ CUresult cuGraphDestroy(CUgraph graph)
 CUresult cuGraphClone(CUgraph *out, CUgraph graph)
 {
 	struct graph *g;
-	CUresult e = begin(graph, &g, out);
+	CUresult e = begin_graph(graph, &g, out);
 
 	if (e == CUDA_SUCCESS) {
 		g = graph_clone(g);
@@ -64,7 +64,7 @@ CUresult cuGraphClone(CUgraph *out, CUgraph graph)
 CUresult cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode original, CUgraph clone)
 {
 	struct graph *g;
-	CUresult e = begin(clone, &g, out && original);
+	CUresult e = begin_graph(clone, &g, out && original);
 	uint32_t i;
 
 	if (e != CUDA_SUCCESS)
@@ -139,7 +139,7 @@ CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *out, size_t *n)
 {
 	struct telling t = {out, n ? *n : 0, 0};
 	struct graph *g;
-	CUresult e = begin(graph, &g, n);
+	CUresult e = begin_graph(graph, &g, n);
 	uint32_t i;
 
 	if (e == CUDA_SUCCESS) {
@@ -154,7 +154,7 @@ CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode *out, size_t *n)
 {
 	struct telling t = {out, n ? *n : 0, 0};
 	struct graph *g;
-	CUresult e = begin(graph, &g, n);
+	CUresult e = begin_graph(graph, &g, n);
 	uint32_t i;
 
 	if (e == CUDA_SUCCESS) {
@@ -170,7 +170,7 @@ static CUresult get_edges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, siz
 {
 	struct telling a = {from, n ? *n : 0, 0}, b = {to, n ? *n : 0, 0};
 	struct graph *g;
-	CUresult e = begin(graph, &g, n && !from == !to);
+	CUresult e = begin_graph(graph, &g, n && !from == !to);
 	uint32_t i, k;
 
 	if (e != CUDA_SUCCESS)
@@ -263,7 +263,7 @@ static CUresult add_edges(CUgraph graph, const CUgraphNode *from, const CUgraphN
 {
 	struct node *a, *b;
 	struct graph *g;
-	CUresult e = begin(graph, &g, n == 0 || (from && to));
+	CUresult e = begin_graph(graph, &g, n == 0 || (from && to));
 	size_t i;
 
 	for (i = 0; i < n && e == CUDA_SUCCESS; i++) {
@@ -297,7 +297,7 @@ static CUresult remove_edges(CUgraph graph, const CUgraphNode *from, const CUgra
 {
 	struct node *a, *b;
 	struct graph *g;
-	CUresult e = begin(graph, &g, ok && (n == 0 || (from && to)));
+	CUresult e = begin_graph(graph, &g, ok && (n == 0 || (from && to)));
 	size_t i;
 
 	for (i = 0; i < n && e == CUDA_SUCCESS; i++) {

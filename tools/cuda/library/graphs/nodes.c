@@ -99,7 +99,7 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphN
 }
 
 /* A context that a call names must be one. */
-static CUresult begin(CUcontext context)
+static CUresult begin_with_context(CUcontext context)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
 
@@ -112,7 +112,7 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode *out, CUgraph graph, const CUgraphNode
 			      const struct cuda_copy_3d *p, CUcontext context)
 {
 	struct making m = {.type = NODE_COPY, .work = {.kind = WORK_COPY}};
-	CUresult e = begin(context);
+	CUresult e = begin_with_context(context);
 
 	if (e == CUDA_SUCCESS)
 		e = copies_rows(p, &m.work.copy);
@@ -134,7 +134,7 @@ CUresult cuGraphAddMemsetNode(CUgraphNode *out, CUgraph graph, const CUgraphNode
 			      const struct cuda_set_node *p, CUcontext context)
 {
 	struct making m = {.type = NODE_SET};
-	CUresult e = begin(context);
+	CUresult e = begin_with_context(context);
 
 	if (e == CUDA_SUCCESS)
 		e = nodes_set(p, &m.work);

@@ -6,7 +6,7 @@
 #include "graph.h"
 
 /* Begins a call about a node of TYPE. OK: whether its other arguments are right. */
-static CUresult begin(CUgraphNode h, enum node_type type, bool ok, struct node **node)
+static CUresult begin_node_of(CUgraphNode h, enum node_type type, bool ok, struct node **node)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
 
@@ -34,7 +34,7 @@ static CUresult get_kernel(CUgraphNode h, struct cuda_kernel_node *p)
 {
 	const struct work_launch *l;
 	struct node *node;
-	CUresult e = begin(h, NODE_KERNEL, p, &node);
+	CUresult e = begin_node_of(h, NODE_KERNEL, p, &node);
 
 	if (e == CUDA_SUCCESS && !node->list)
 		e = launch_list(&node->work.launch, &node->list);
@@ -72,7 +72,7 @@ static CUresult set_kernel(CUgraphNode h, const struct cuda_kernel_node *p, CUke
 {
 	struct node *node;
 	struct work w;
-	CUresult e = begin(h, NODE_KERNEL, p, &node);
+	CUresult e = begin_node_of(h, NODE_KERNEL, p, &node);
 
 	if (e == CUDA_SUCCESS)
 		e = nodes_kernel(p, kernel, &w);
@@ -92,7 +92,7 @@ CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const struct cuda_kerne
 CUresult cuGraphMemcpyNodeGetParams(CUgraphNode h, struct cuda_copy_3d *p)
 {
 	struct node *node;
-	CUresult e = begin(h, NODE_COPY, p, &node);
+	CUresult e = begin_node_of(h, NODE_COPY, p, &node);
 
 	if (e == CUDA_SUCCESS)
 		*p = copies_said(&node->work.copy);
@@ -103,7 +103,7 @@ CUresult cuGraphMemcpyNodeSetParams(CUgraphNode h, const struct cuda_copy_3d *p)
 {
 	struct work w = {.kind = WORK_COPY};
 	struct node *node;
-	CUresult e = begin(h, NODE_COPY, p, &node);
+	CUresult e = begin_node_of(h, NODE_COPY, p, &node);
 
 	if (e == CUDA_SUCCESS)
 		e = copies_rows(p, &w.copy);
@@ -115,7 +115,7 @@ static CUresult get_set(CUgraphNode h, struct cuda_set_node *p)
 {
 	const struct work_set *w;
 	struct node *node;
-	CUresult e = begin(h, NODE_SET, p, &node);
+	CUresult e = begin_node_of(h, NODE_SET, p, &node);
 
 	if (e != CUDA_SUCCESS)
 		return e;
@@ -142,7 +142,7 @@ CUresult cuGraphMemsetNodeSetParams(CUgraphNode h, const struct cuda_set_node *p
 {
 	struct node *node;
 	struct work w;
-	CUresult e = begin(h, NODE_SET, p, &node);
+	CUresult e = begin_node_of(h, NODE_SET, p, &node);
 
 	if (e == CUDA_SUCCESS)
 		e = nodes_set(p, &w);
@@ -152,7 +152,7 @@ CUresult cuGraphMemsetNodeSetParams(CUgraphNode h, const struct cuda_set_node *p
 CUresult cuGraphHostNodeGetParams(CUgraphNode h, struct cuda_host_node *p)
 {
 	struct node *node;
-	CUresult e = begin(h, NODE_HOST, p, &node);
+	CUresult e = begin_node_of(h, NODE_HOST, p, &node);
 
 	if (e == CUDA_SUCCESS)
 		*p = (struct cuda_host_node){node->work.host.run, node->work.host.data};
@@ -163,7 +163,7 @@ CUresult cuGraphHostNodeSetParams(CUgraphNode h, const struct cuda_host_node *p)
 {
 	struct node *node;
 	struct work w;
-	CUresult e = begin(h, NODE_HOST, p, &node);
+	CUresult e = begin_node_of(h, NODE_HOST, p, &node);
 
 	if (e == CUDA_SUCCESS)
 		e = nodes_host(p, &w);
@@ -173,7 +173,7 @@ CUresult cuGraphHostNodeSetParams(CUgraphNode h, const struct cuda_host_node *p)
 static CUresult get_event(CUgraphNode h, enum node_type type, CUevent *event)
 {
 	struct node *node;
-	CUresult e = begin(h, type, event, &node);
+	CUresult e = begin_node_of(h, type, event, &node);
 
 	if (e == CUDA_SUCCESS)
 		*event = node->work.event;
@@ -183,7 +183,7 @@ static CUresult get_event(CUgraphNode h, enum node_type type, CUevent *event)
 static CUresult set_event(CUgraphNode h, enum node_type type, CUevent event)
 {
 	struct node *node;
-	CUresult e = begin(h, type, true, &node);
+	CUresult e = begin_node_of(h, type, true, &node);
 
 	if (e == CUDA_SUCCESS && !handle_find(HANDLE_EVENT, event))
 		e = CUDA_ERROR_INVALID_HANDLE;

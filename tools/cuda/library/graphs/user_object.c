@@ -128,7 +128,7 @@ CUresult cuUserObjectCreate(CUuserObject *out, void *data, void (*run)(void *), 
 }
 
 /* Begins a call about COUNT references. */
-static CUresult begin(CUuserObject h, unsigned count, struct user_object **o)
+static CUresult begin_count(CUuserObject h, unsigned count, struct user_object **o)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
 
@@ -139,7 +139,7 @@ static CUresult begin(CUuserObject h, unsigned count, struct user_object **o)
 CUresult cuUserObjectRetain(CUuserObject h, unsigned count)
 {
 	struct user_object *o;
-	CUresult e = begin(h, count, &o);
+	CUresult e = begin_count(h, count, &o);
 
 	if (e == CUDA_SUCCESS)
 		o->own += count;
@@ -149,7 +149,7 @@ CUresult cuUserObjectRetain(CUuserObject h, unsigned count)
 CUresult cuUserObjectRelease(CUuserObject h, unsigned count)
 {
 	struct user_object *o;
-	CUresult e = begin(h, count, &o);
+	CUresult e = begin_count(h, count, &o);
 
 	if (e == CUDA_SUCCESS && count > o->own)
 		e = CUDA_ERROR_INVALID_VALUE;
@@ -165,7 +165,7 @@ CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject h, unsigned count, 
 {
 	struct graph *g;
 	struct user_object *o;
-	CUresult e = begin(h, count, &o);
+	CUresult e = begin_count(h, count, &o);
 
 	g = handle_find(HANDLE_GRAPH, graph);
 	if (e == CUDA_SUCCESS && (!g || flags & ~MOVE || (flags && count > o->own)))
@@ -182,7 +182,7 @@ CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject h, unsigned count)
 	struct user_reference *r;
 	struct user_object *o;
 	struct graph *g;
-	CUresult e = begin(h, count, &o);
+	CUresult e = begin_count(h, count, &o);
 
 	g = handle_find(HANDLE_GRAPH, graph);
 	r = g && o ? find(&g->objects, o) : NULL;

@@ -42,7 +42,7 @@ CUresult arena_is_there(const char *name)
 	return link_arena.bytes > 0 ? link_lost() : table_absent(name);
 }
 
-static CUresult begin(const char *name)
+static CUresult begin_virtual(const char *name)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
 
@@ -108,7 +108,7 @@ static CUresult reserve(CUdeviceptr *out, uint64_t bytes, uint64_t align, uint64
 CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t align, CUdeviceptr wanted,
 			     uint64_t flags)
 {
-	CUresult e = begin(__func__);
+	CUresult e = begin_virtual(__func__);
 
 	if (e == CUDA_SUCCESS && (!out || flags || bytes == 0 || bytes % link_arena.granule ||
 				  (align & (align - 1)) != 0))
@@ -159,7 +159,7 @@ static bool find_whole(uint64_t at, uint64_t bytes, size_t *first, size_t *end)
 
 CUresult cuMemAddressFree(CUdeviceptr at, size_t bytes)
 {
-	CUresult e = begin(__func__);
+	CUresult e = begin_virtual(__func__);
 	struct reservation **link = &reservations, *r;
 	size_t i;
 
@@ -213,7 +213,7 @@ static CUresult map(uint64_t at, uint64_t bytes, struct physical *p)
 
 CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemHandle handle, uint64_t flags)
 {
-	CUresult e = begin(__func__);
+	CUresult e = begin_virtual(__func__);
 
 	if (e == CUDA_SUCCESS && (offset || flags))
 		e = CUDA_ERROR_INVALID_VALUE;
@@ -266,7 +266,7 @@ static CUresult unmap(uint64_t at, uint64_t bytes)
 
 CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
 {
-	CUresult e = begin(__func__);
+	CUresult e = begin_virtual(__func__);
 
 	return CALL_END(e == CUDA_SUCCESS ? unmap(at, bytes) : e);
 }
@@ -397,14 +397,14 @@ static CUresult set_access(uint64_t at, uint64_t bytes, const struct cuda_access
 
 CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const struct cuda_access *access, size_t n)
 {
-	CUresult e = begin(__func__);
+	CUresult e = begin_virtual(__func__);
 
 	return CALL_END(e == CUDA_SUCCESS ? set_access(at, bytes, access, n) : e);
 }
 
 CUresult cuMemGetAccess(uint64_t *flags, const struct cuda_location *location, CUdeviceptr at)
 {
-	CUresult e = begin(__func__);
+	CUresult e = begin_virtual(__func__);
 	const struct mapping *m = e == CUDA_SUCCESS ? find(at) : NULL;
 
 	if (e == CUDA_SUCCESS &&

@@ -127,7 +127,7 @@ static CUresult ask_arena(void)
 }
 
 /* Unloads what an earlier program on this VF has left, and asks what the VF computes on. */
-static CUresult begin(struct vgpu_error *err)
+static CUresult bring_up(struct vgpu_error *err)
 {
 	const uint64_t arg[7] = {0, link_parts.structure_at, sizeof(link_about)};
 	CUresult e = guest_is_fresh(guest) ? CUDA_SUCCESS : clear();
@@ -220,7 +220,7 @@ CUresult link_up(const char *name, struct vgpu_error *err)
 			       "the VF has no memory behind its window: give it more, or start "
 			       "softgpu with a smaller --window");
 	else
-		e = begin(err);
+		e = bring_up(err);
 	if (e != CUDA_SUCCESS)
 		link_down();
 	return e;

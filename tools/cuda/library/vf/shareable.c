@@ -80,7 +80,7 @@ static CUresult show(int *out, CUmemHandle handle, int type, uint64_t flags)
 	return CUDA_SUCCESS;
 }
 
-static CUresult begin(const char *name)
+static CUresult begin_shareable(const char *name)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
 
@@ -91,7 +91,7 @@ static CUresult begin(const char *name)
 
 CUresult cuMemExportToShareableHandle(void *out, CUmemHandle handle, int type, uint64_t flags)
 {
-	CUresult e = begin(__func__);
+	CUresult e = begin_shareable(__func__);
 
 	return CALL_END(e == CUDA_SUCCESS ? show(out, handle, type, flags) : e);
 }
@@ -136,7 +136,7 @@ static CUresult open_shown(int fd, struct physical **p)
 
 CUresult cuMemImportFromShareableHandle(CUmemHandle *out, void *shown, int type)
 {
-	CUresult e = begin(__func__);
+	CUresult e = begin_shareable(__func__);
 	struct physical *p;
 
 	if (e == CUDA_SUCCESS && (!out || type != TYPE_DESCRIPTOR))

@@ -77,7 +77,7 @@ static bool is_shortage(int error)
 	return false;
 }
 
-static bool ask(struct carry *c, struct worker_memory m)
+static bool ask_worker(struct carry *c, struct worker_memory m)
 {
 	vgpu_nsec began = vgpu_now();
 
@@ -106,7 +106,7 @@ bool carry_copy(struct carry *c, uint64_t at, void *buffer, uint64_t n, bool out
 		return false;
 	if (!out)
 		memcpy(c->stage, buffer, n);
-	if (!ask(c, m))
+	if (!ask_worker(c, m))
 		return false;
 	if (out)
 		memcpy(buffer, c->stage, n);
@@ -115,7 +115,7 @@ bool carry_copy(struct carry *c, uint64_t at, void *buffer, uint64_t n, bool out
 
 bool carry_leave(struct carry *c)
 {
-	return ask(c, (struct worker_memory){.what = WORKER_MEMORY_LEAVE});
+	return ask_worker(c, (struct worker_memory){.what = WORKER_MEMORY_LEAVE});
 }
 
 /* Why a VF's memory stays where it is for now. */

@@ -23,8 +23,8 @@ struct groups {
 };
 
 /* Writes TEXT to FILE of GROUP, a group below the delegated one; "": that one itself. */
-static int put(const struct groups *g, const char *group, const char *file, const char *text,
-	       struct vgpu_error *err)
+static int write_control(const struct groups *g, const char *group, const char *file,
+			 const char *text, struct vgpu_error *err)
 {
 	char path[PATH_MAX];
 	ssize_t n;
@@ -79,13 +79,13 @@ static int divide(const struct groups *g, struct vgpu_error *err)
 	int r = make(g, "device", err);
 
 	if (r == 0)
-		r = put(g, "device", "cgroup.procs", "0", err);
+		r = write_control(g, "device", "cgroup.procs", "0", err);
 	if (r == 0)
-		r = put(g, "", "cgroup.subtree_control", "+memory +pids", err);
+		r = write_control(g, "", "cgroup.subtree_control", "+memory +pids", err);
 	for (i = 0; i < g->n_vfs && r == 0; i++) {
 		r = make(g, name_of(i, name), err);
 		if (r == 0)
-			r = put(g, name, "pids.max", MOST_TASKS, err);
+			r = write_control(g, name, "pids.max", MOST_TASKS, err);
 		if (r == 0)
 			r = groups_limit(g, i, 0, err);
 	}
@@ -126,8 +126,8 @@ void groups_destroy(struct groups *g)
 		return;
 	for (i = 0; i < g->n_vfs; i++)
 		forget(g, name_of(i, name));
-	put(g, "", "cgroup.subtree_control", "-memory -pids", NULL);
-	put(g, "", "cgroup.procs", "0", NULL);
+	write_control(g, "", "cgroup.subtree_control", "-memory -pids", NULL);
+	write_control(g, "", "cgroup.procs", "0", NULL);
 	forget(g, "device");
 	free(g);
 }
@@ -137,7 +137,7 @@ int groups_enter(const struct groups *g, uint32_t vf, pid_t pid, struct vgpu_err
 	char name[16], text[16];
 
 	snprintf(text, sizeof(text), "%d", (int)pid);
-	return put(g, name_of(vf, name), "cgroup.procs", text, err);
+	return write_control(g, name_of(vf, name), "cgroup.procs", text, err);
 }
 
 int groups_limit(const struct groups *g, uint32_t vf, uint64_t bytes, struct vgpu_error *err)
@@ -145,5 +145,5 @@ int groups_limit(const struct groups *g, uint32_t vf, uint64_t bytes, struct vgp
 	char name[16], text[24];
 
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)(bytes + GROUPS_ALLOWANCE));
-	return put(g, name_of(vf, name), "memory.max", text, err);
+	return write_control(g, name_of(vf, name), "memory.max", text, err);
 }

@@ -662,7 +662,7 @@ static void publish_all(struct link *l)
 }
 
 /* The page is sealed: hands the VF over to the process. */
-static void begin(struct link *l)
+static void hand_over(struct link *l)
 {
 	l->page = l->mapped;
 	l->ready = true;
@@ -931,7 +931,7 @@ static void serve(struct link *l)
 				vgpu_eventfd_drain(l->wake);
 		}
 		if (maps && !gone && !l->kill)
-			begin(l);
+			hand_over(l);
 		read_run(l);
 		limit_rate(l);
 		read_page(l);
