@@ -51,12 +51,9 @@ void call_drop(struct call *call)
 		client_call_over(call->client);
 	json_object_put(call->id);
 	json_object_put(call->args);
-	if (call->reservation)
-		call->free_reservation(call->reservation);
-	free(call->claimed);
+	if (call->free_job)
+		call->free_job(call->job);
 	free(call->refusal);
-	free(call->saving);
-	free(call->reload);
 	free(call);
 }
 
@@ -127,7 +124,7 @@ static uint32_t changes_beside(const struct call *call)
 	uint32_t n = 0;
 
 	for (c = call->control->calls; c; c = c->next)
-		n += c != call && c->gpu == call->gpu && c->method && !c->reservation &&
+		n += c != call && c->gpu == call->gpu && c->method && !c->apart &&
 		     c->method->access == ACCESS_CHANGE;
 	return n;
 }

@@ -49,14 +49,12 @@ struct call {
 	vgpu_nsec until;
 	bool again; /* of live.c: it was refused, and waits behind the others now */
 	uint32_t vf;
-	struct claim_vf *claimed;	 /* what a running VM claims; the call frees it */
-	struct reservation *reservation; /* the call frees it with free_reservation */
-	void (*free_reservation)(struct reservation *reservation);
-	struct reload *reload;		    /* of config_methods.c; the call frees it */
-	const struct policy_values *wanted; /* for whole_change_make */
-	char *refusal;	       /* the reason of a refusal, if it is a long one; the call frees it */
-	struct saving *saving; /* what is saved once the change is made; the call frees it */
-	struct scrape *scrape; /* of metrics.c, for which the call looks at a GPU */
+	char *refusal; /* the reason of a refusal, if it is a long one; the call frees it */
+	/* What the feature works on that began the call: a reservation, a reload, ... FREE_JOB
+	 * frees it with the call; NULL: it is somebody else's. */
+	void *job;
+	void (*free_job)(void *job);
+	bool apart; /* it is no change that others wait for: its VFs are its own */
 	struct engine_request request;
 	struct engine_snapshot snapshot;
 	/* new values, which the engine reads while the call is under way */

@@ -234,7 +234,7 @@ static void next_gpu(struct call *call);
 /* A change_make: what is configured; or what there was before, if a GPU has refused. */
 static int make(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
-	struct reload *reload = call->reload;
+	struct reload *reload = call->job;
 	struct policy_values *before = &reload->before[reload->at], *want = &reload->wanted;
 	const struct gpu_config *g = same_gpu(&reload->configured, call->gpu);
 
@@ -248,7 +248,6 @@ static int make(struct call *call, const struct policy_values *now, struct vgpu_
 		memcpy(want->params, g->params, sizeof(want->params));
 		memcpy(want->vf_params, g->vf_params, sizeof(want->vf_params));
 	}
-	call->wanted = want;
 	call->request.keep = true; /* a GPU that is lost keeps no other from its values */
 	if (!reload->refused && !call_int(call, "force", 0)) {
 		free(call->refusal);
@@ -256,12 +255,12 @@ static int make(struct call *call, const struct policy_values *now, struct vgpu_
 		if (call->refusal)
 			return vgpu_error_set(err, -EBUSY, "%s", call->refusal);
 	}
-	return whole_change_make(call, now, err);
+	return whole_change(call, want, now);
 }
 
 static void on_reloaded(struct call *call)
 {
-	struct reload *reload = call->reload;
+	struct reload *reload = call->job;
 
 	if (call->request.result < 0 && reload->refused) {
 		reload->left = call->gpu->config->name;
@@ -285,7 +284,7 @@ static void on_reloaded(struct call *call)
 static void next_gpu(struct call *call)
 {
 	struct control *control = call->control;
-	struct reload *reload = call->reload;
+	struct reload *reload = call->job;
 	json *answer;
 	char text[400];
 
@@ -337,10 +336,11 @@ int config_diff_begin(struct control *control, struct call *call, struct vgpu_er
 {
 	json *answer;
 
-	call->reload = calloc(1, sizeof(*call->reload));
-	if (!call->reload)
+	call->free_job = free;
+	call->job = calloc(1, sizeof(struct reload));
+	if (!call->job)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	if (begin_reload(control, call, call->reload, &answer))
+	if (begin_reload(control, call, call->job, &answer))
 		call_answer(call, answer);
 	return 0;
 }
@@ -351,10 +351,11 @@ int config_reload_begin(struct control *control, struct call *call, struct vgpu_
 
 	if (control->reload)
 		return vgpu_error_set(err, -EBUSY, "a reload is under way; try again");
-	call->reload = calloc(1, sizeof(*call->reload));
-	if (!call->reload)
+	call->free_job = free;
+	call->job = calloc(1, sizeof(struct reload));
+	if (!call->job)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	if (!begin_reload(control, call, call->reload, &answer))
+	if (!begin_reload(control, call, call->job, &answer))
 		return 0;
 	if (!call->args)
 		call->args = json_object_new_object();

@@ -145,7 +145,8 @@ static int prepare_save(struct call *call, int32_t vf, struct vgpu_error *err)
 		return call_text(call, "reason")
 			       ? vgpu_error_set(err, -EINVAL, "reason: only with save")
 			       : 0;
-	saving = call->saving = calloc(1, sizeof(*saving));
+	call->free_job = free;
+	saving = call->job = calloc(1, sizeof(*saving));
 	if (!saving)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	saving->gpu = gpu;
@@ -174,8 +175,8 @@ static void on_set(struct call *call)
 	struct vgpu_error err = {""};
 	int r = 0;
 
-	if (request->result >= 0 && call->saving)
-		r = saved_write(call->control, call->saving, &err);
+	if (request->result >= 0 && call->job)
+		r = saved_write(call->control, call->job, &err);
 	if (request->result >= 0 && of_vf)
 		live_changed_vf(call->gpu, call->vf);
 	else if (request->result >= 0)

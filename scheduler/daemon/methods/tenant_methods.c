@@ -78,7 +78,7 @@ static bool is_begun(const struct control *control, const struct reservation *jo
 	const struct call *call;
 
 	for (call = control->calls; call; call = call->next) {
-		r = call->reservation;
+		r = reservation_of(call);
 		if (r && r != job && !r->over && r->claim.by == job->claim.by &&
 		    ((r->process && r->process == job->process) ||
 		     (r->claim.by == CLAIM_BY_CONTAINER && r->claim.owner == job->claim.owner &&
@@ -91,7 +91,7 @@ static bool is_begun(const struct control *control, const struct reservation *jo
 /* The reservation, or what comes before it, is refused. */
 static void on_refused(struct call *call, const char *why)
 {
-	const struct claim *claim = &call->reservation->claim;
+	const struct claim *claim = &reservation_of(call)->claim;
 
 	explained_note(call->control, claim->owner, claim->id, claim->domain, why);
 }
@@ -117,7 +117,7 @@ static json *answer_of(const struct gpu *gpu, uint32_t vf)
 /* The call's reservation has its VF: gives it to the process, and answers. */
 static void began(struct call *call)
 {
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 	struct control *control = call->control;
 	const struct caller *caller = &call->client->who;
 	struct vgpu_error err;
@@ -180,7 +180,7 @@ static bool there_is_one(const struct control *control, const struct claim *clai
 /* A container that brings a lease of its owner's: that of 'vgpuctl run -- podman run'. */
 static int bring(struct call *call, const char *name, struct vgpu_error *err)
 {
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 	struct control *control = call->control;
 	struct gpu *gpu;
 	uint32_t vf;
@@ -200,7 +200,7 @@ static int bring(struct call *call, const char *name, struct vgpu_error *err)
 
 static int begin(struct call *call, struct vgpu_error *err)
 {
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 	struct control *control = call->control;
 	const struct caller *caller = &call->client->who;
 	struct claim *claim = &job->claim;
@@ -303,7 +303,7 @@ static bool is_still(const struct call *call)
 
 static int make_set(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
-	int r = is_still(call) ? vm_read_claimed(call->gpu, call->vf, now->policy, call->claimed,
+	int r = is_still(call) ? vm_read_claimed(call->gpu, call->vf, now->policy, call->job,
 						 call->params, err)
 			       : vgpu_error_set(err, -ENOENT, "the lease has ended");
 
@@ -320,7 +320,7 @@ static void on_set(struct call *call)
 		return;
 	}
 	if (is_still(call)) {
-		claimed_note(call->gpu, call->vf, call->claimed);
+		claimed_note(call->gpu, call->vf, call->job);
 		leases_save(call->control);
 	}
 	call_answer(call, params_json(call->request.event.policy->vf_params, call->params));
@@ -331,23 +331,26 @@ int tenant_set_begin(struct control *control, struct call *call, struct vgpu_err
 	const struct caller *caller = &call->client->who;
 	const struct lease *l =
 		find_named(control, caller, call_text(call, "lease"), &call->gpu, &call->vf);
+	struct claim_vf *claimed;
 	json *params;
 	int r = 0;
 
 	if (!l || l->state != LEASE_RUNNING)
 		return vgpu_error_set(err, -ENOENT, "there is no such lease of this user");
-	call->claimed = calloc(1, sizeof(*call->claimed));
-	if (!call->claimed)
+	claimed = calloc(1, sizeof(*claimed));
+	call->job = claimed;
+	call->free_job = free;
+	if (!claimed)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	claim_of(l, call->claimed);
+	claim_of(l, claimed);
 	json_object_object_get_ex(call->args, "params", &params);
 	json_object_object_foreach(params, name, value) if (r == 0) r =
-		asked_param(call->claimed, name, json_object_get_string(value) ?: "",
-			    caller->is_root, err);
+		asked_param(claimed, name, json_object_get_string(value) ?: "", caller->is_root,
+			    err);
 	if (r == 0 && !caller->is_root)
 		r = limits_check_change(control,
 					limits_of(control, caller, call->client->fd, l->owner), l,
-					call->claimed, err);
+					claimed, err);
 	if (r < 0)
 		return r;
 	call->then = on_set;

@@ -88,7 +88,7 @@ static void look_at_next(struct scrape *s);
 
 static void on_snapshot(struct call *call)
 {
-	struct scrape *s = call->scrape;
+	struct scrape *s = call->job;
 
 	if (call->request.result == 0)
 		s->looks[s->n] = malloc(sizeof(*s->looks[0]));
@@ -111,7 +111,7 @@ static void look_at_next(struct scrape *s)
 		call = call_new(control, &control->gpus[s->n]);
 		if (!call)
 			continue;
-		call->scrape = s;
+		call->job = s;
 		call->of_reader = true;
 		call->then = on_snapshot;
 		call->request = (struct engine_request){.ask = ENGINE_SNAPSHOT,
@@ -238,9 +238,9 @@ void metrics_stop(struct metrics *m)
 	http_stop(m->http);
 	/* The engines' answers to scrapes under way find no scrape. */
 	for (call = m->control->calls; call; call = call->next)
-		if (call->scrape) {
-			free_scrape(call->scrape);
-			call->scrape = NULL;
+		if (call->then == on_snapshot && call->job) {
+			free_scrape(call->job);
+			call->job = NULL;
 		}
 	event_free(m->again);
 	if (m->path[0])

@@ -170,7 +170,7 @@ static void add_begun(const struct control *control, const struct reservation *j
 	const struct call *call;
 
 	for (call = control->calls; call; call = call->next) {
-		const struct reservation *r = call->reservation;
+		const struct reservation *r = reservation_of(call);
 
 		if (!r || r == job || r->over || r->claim.by == CLAIM_BY_VM ||
 		    r->claim.owner != job->claim.owner)

@@ -128,7 +128,7 @@ static void ended(struct gpu *gpu, uint32_t vf)
 
 struct lease *tenant_take(struct call *call, struct gpu **gpu, uint32_t *vf, struct vgpu_error *err)
 {
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 	struct lease *l = lease_find(call->control, &job->claim, NULL, gpu, vf);
 
 	vgpu_error_set(err, -ESRCH, "the process has ended");

@@ -49,7 +49,7 @@ static bool is_here(struct control *control, const struct claim *claim, struct v
 int incoming_begin(struct control *control, struct call *call, const char *xml, bool restores,
 		   struct vgpu_error *err)
 {
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 	uint32_t i, n = 0;
 	int r;
 

@@ -50,7 +50,7 @@ static bool describe(const struct call *call, const struct claim_vf *claimed, st
 
 static void on_snapshot(struct call *call)
 {
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 
 	if (call->request.result == 0 && !call->snapshot.lost &&
 	    describe(call, &job->claim.vfs[job->at], &job->travel.vfs[job->travel.n_vfs]))
@@ -62,7 +62,7 @@ static void on_snapshot(struct call *call)
 /* Looks at the next VF that the VM has; after the last one, answers. */
 static void next(struct call *call)
 {
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 	struct json_object *answer;
 	char text[TRAVEL_TEXT_MAX];
 	const struct lease *l;

@@ -78,13 +78,12 @@ int vf_change_make(struct call *call, const struct policy_values *now, struct vg
 	return r ? vgpu_error_prefix(err, r, "policy %s", now->policy->name) : 0;
 }
 
-int whole_change_make(struct call *call, const struct policy_values *now, struct vgpu_error *err)
+int whole_change(struct call *call, const struct policy_values *want,
+		 const struct policy_values *now)
 {
-	const struct policy_values *want = call->wanted;
 	bool same = want->policy == now->policy;
 	uint32_t vf;
 
-	(void)err;
 	memcpy(call->params, want->params, sizeof(call->params));
 	memcpy(call->vf_params, want->vf_params, sizeof(call->vf_params));
 	for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {

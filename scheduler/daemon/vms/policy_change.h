@@ -10,8 +10,9 @@
 change_make policy_change_make;
 /* A change_make: gives call->vf the parameters in the call's "params". */
 change_make vf_change_make;
-/* A change_make: gives the GPU the policy and all values of call->wanted, at once or not at all.
- * VFs that VMs have keep theirs. */
-change_make whole_change_make;
+/* What a change_make returns that gives the GPU the policy and all values of WANT, at once or not
+ * at all, where those of NOW are in force. VFs that VMs have keep theirs. */
+int whole_change(struct call *call, const struct policy_values *want,
+		 const struct policy_values *now);
 
 #endif

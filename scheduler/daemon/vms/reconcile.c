@@ -37,7 +37,7 @@ static void on_applied(struct call *call)
 
 	if (call->request.result >= 0) {
 		call->gpu->leases[vf].said[0] = '\0';
-		claimed_note(call->gpu, vf, call->claimed);
+		claimed_note(call->gpu, vf, call->job);
 	}
 	if (call->request.result == 0) {
 		log_about(about_vf(call->gpu, vf, LOG_PLAIN), LOG_INFO,
@@ -57,9 +57,9 @@ static void on_applied(struct call *call)
 static int make_claimed(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
 	bool is_same = !call->gpu->leases[call->vf].claimed ||
-		       claimed_is_same(call->gpu, call->vf, call->claimed);
+		       claimed_is_same(call->gpu, call->vf, call->job);
 	int r = (is_same ? vm_read_known_params : vm_read_params)(call->gpu, call->vf, now->policy,
-								  call->claimed, call->params, err);
+								  call->job, call->params, err);
 
 	change_set_vf(call, now);
 	if (r != 0)
@@ -78,12 +78,13 @@ static void apply(struct control *control, struct gpu *gpu, uint32_t vf,
 		return;
 	call->vf = vf;
 	call->then = on_applied;
-	call->claimed = malloc(sizeof(*call->claimed));
-	if (!call->claimed) {
+	call->free_job = free;
+	call->job = malloc(sizeof(*claimed));
+	if (!call->job) {
 		call_drop(call);
 		return;
 	}
-	*call->claimed = *claimed;
+	memcpy(call->job, claimed, sizeof(*claimed));
 	change_begin(call, make_claimed);
 }
 
@@ -565,7 +566,7 @@ static struct json_object *explain(const struct gpu *gpu, uint32_t vf, const str
 int vm_explain_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	int r = begin_with_claim(call, RESERVE_ASK, err);
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 	struct json_object *vfs;
 	uint32_t g, vf;
 

@@ -78,7 +78,7 @@ static int check_device(const struct gpu *gpu, const struct reservation *job,
 /* Whether the domain's devices go together with the claim, on whatever GPU. */
 static int check_devices(const struct call *call, const struct claim_vf *claimed)
 {
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 	struct vgpu_error err;
 	bool all = job->mode == RESERVE_START || job->mode == RESERVE_ASK;
 	int r = vm_check_devices(call->control, &job->claim, claimed, all, &err);
@@ -138,7 +138,7 @@ static bool is_free(const struct call *call, uint32_t vf, struct refusal *why)
 	enum vgpu_vf_state state = call->snapshot.vfs[vf].state;
 	const char *name = call->gpu->config->name;
 
-	bool open = lease_is_open(l, &call->reservation->claim);
+	bool open = lease_is_open(l, &reservation_of(call)->claim);
 
 	if (open && state == VGPU_VF_AVAIL)
 		return true;
@@ -155,10 +155,10 @@ static bool is_free(const struct call *call, uint32_t vf, struct refusal *why)
  * would take from the VM what the snapshot shows. */
 static bool is_being_scrubbed(const struct call *call, uint32_t vf)
 {
-	return lease_is_open(&call->gpu->leases[vf], &call->reservation->claim) &&
+	return lease_is_open(&call->gpu->leases[vf], &reservation_of(call)->claim) &&
 	       (call->snapshot.vfs[vf].state == VGPU_VF_SCRUBBING ||
 		clearing_waits(call->gpu, vf) ||
-		(call->reservation->mode != RESERVE_ASK && call->gpu->resizing >> vf & 1));
+		(reservation_of(call)->mode != RESERVE_ASK && call->gpu->resizing >> vf & 1));
 }
 
 /* Whether a VF of size A fits better than one of size B: large enough before too small, then the
@@ -202,7 +202,7 @@ static bool shares_its_group(const struct call *call, uint32_t vf, struct refusa
 static bool takes_state(const struct call *call, uint32_t vf, const struct claim_vf *claimed,
 			struct refusal *why)
 {
-	const struct travel *travel = &call->reservation->travel;
+	const struct travel *travel = &reservation_of(call)->travel;
 
 	if (fit_check_vf(call->gpu, vf, &call->snapshot, travel, claimed, &why->why) == 0)
 		return true;
@@ -214,7 +214,7 @@ static bool takes_state(const struct call *call, uint32_t vf, const struct claim
  * yet. Returns -1 with the reason in WHY if there is none. */
 static int32_t choose(struct call *call, struct refusal *why)
 {
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 	const struct claim_vf *claimed = &job->claim.vfs[job->at];
 	const struct claim_hostdev *hostdev = claim_device_of(&job->claim, claimed);
 	const struct engine_snapshot *is = &call->snapshot;
@@ -337,7 +337,7 @@ static void first_gpu(struct reservation *job)
 /* Begins the next claimed VF with the first GPU. */
 static void begin_vf(struct call *call)
 {
-	first_gpu(call->reservation);
+	first_gpu(reservation_of(call));
 	next_candidate(call);
 }
 
@@ -378,7 +378,7 @@ static void undo(struct control *control, const struct reservation *job)
 /* No VF fits: refuses the reservation. */
 static void refuse(struct call *call)
 {
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 	const struct claim_vf *claimed = &job->claim.vfs[job->at];
 	const struct claim_hostdev *hostdev = claim_device_of(&job->claim, claimed);
 	/* A VM cannot come without the VF whose state it brings. */
@@ -439,7 +439,7 @@ static void refuse(struct call *call)
 /* Writes what swapping costs the chosen VF. Returns false if it is not swapped. */
 static bool cost_of(const struct call *call, char *text, size_t length)
 {
-	const struct reservation *job = call->reservation;
+	const struct reservation *job = reservation_of(call);
 	uint64_t has = call->snapshot.found.partition.vfs[job->vf].size;
 	uint64_t least = vm_memory(call->gpu, &job->claim.vfs[job->at]);
 
@@ -449,7 +449,7 @@ static bool cost_of(const struct call *call, char *text, size_t length)
 /* The policy does not admit the claim on this GPU, for a reason in WHY: on to the next one. */
 static void not_admitted(struct call *call, int r, const char *why)
 {
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 
 	refusal_set(&job->refusal, r == -EINVAL ? REFUSAL_TIME : REFUSAL_BUSY, -EBUSY,
 		    "%s: policy %s: %s", call->gpu->config->name,
@@ -461,7 +461,7 @@ static void not_admitted(struct call *call, int r, const char *why)
 /* The VF that was taken is free again. One that was held still had what its container had. */
 static void give_up(struct call *call)
 {
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 
 	call->gpu->leases[job->vf].state = LEASE_NONE;
 	if (job->was_held)
@@ -471,7 +471,7 @@ static void give_up(struct call *call)
 
 static void on_params(struct call *call)
 {
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 	char cost[400];
 
 	if (call->request.result == 0 && !job->over) {
@@ -503,7 +503,7 @@ static void on_params(struct call *call)
  * picked before: the same core or governor decides, with the world switch that was measured. */
 static int dry_run(struct call *call, struct vgpu_error *err)
 {
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 	const struct policy_values *now = change_policy_of(call->gpu);
 	struct policy_values *values;
 	int64_t before[VGPU_MAX_PARAMS];
@@ -530,7 +530,7 @@ static int dry_run(struct call *call, struct vgpu_error *err)
 /* Answers RESERVE_ASK: the VM would get this VF, if the policy admits the claim. */
 static void pick(struct call *call)
 {
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 	char text[600], cost[400] = "";
 	bool swapped = cost_of(call, cost, sizeof(cost));
 	struct vgpu_error err;
@@ -551,7 +551,7 @@ static void pick(struct call *call)
 
 static int make_params(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 	int r = vm_read_params(call->gpu, job->vf, now->policy, &job->claim.vfs[job->at],
 			       call->params, err);
 
@@ -564,18 +564,18 @@ static int make_params(struct call *call, const struct policy_values *now, struc
 /* The VF has its memory; now the policy must admit its parameters. */
 static void ask_policy(struct call *call)
 {
-	if (call->reservation->mode == RESERVE_ASK) {
+	if (reservation_of(call)->mode == RESERVE_ASK) {
 		pick(call);
 		return;
 	}
-	call->vf = call->reservation->vf;
+	call->vf = reservation_of(call)->vf;
 	call->then = on_params;
 	change_begin(call, make_params);
 }
 
 static void on_memory(struct call *call)
 {
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 	struct gpu *gpu = call->gpu;
 	bool busy;
 
@@ -608,7 +608,7 @@ static void on_memory(struct call *call)
 /* Resizes the VF's partition to the claim, or, for RESERVE_ASK, asks whether that is possible. */
 static void ask_memory(struct call *call)
 {
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 
 	call->request.ask = ENGINE_MEMORY;
 	call->request.memory = (struct vgpu_memory_change){
@@ -622,7 +622,7 @@ static void ask_memory(struct call *call)
 
 static void on_snapshot(struct call *call)
 {
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 	const struct claim_vf *claimed = &job->claim.vfs[job->at];
 	const struct travel_vf *from;
 	uint64_t has;
@@ -666,8 +666,8 @@ static void look_again(evutil_socket_t fd, short what, void *data)
 
 	(void)fd;
 	(void)what;
-	call->reservation->scrubbing = false;
-	first_gpu(call->reservation);
+	reservation_of(call)->scrubbing = false;
+	first_gpu(reservation_of(call));
 	next_candidate(call);
 }
 
@@ -694,7 +694,7 @@ static void forget_live(struct control *control, const struct reservation *job)
 static void next_candidate(struct call *call)
 {
 	struct control *control = call->control;
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 	const struct timeval later = {0, SCRUB_LOOKS_MS * 1000};
 	const struct claim_vf *claimed;
 
@@ -743,7 +743,7 @@ static void next_candidate(struct call *call)
 static void on_booking(void *data, const int32_t on[CLAIM_MAX_VFS])
 {
 	struct call *call = data;
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 
 	memcpy(job->on, on, sizeof(job->on));
 	booking_end(job->booking);
@@ -762,7 +762,7 @@ static bool asks(const struct control *control, const struct reservation *job)
 
 void reserve_begin(struct call *call)
 {
-	struct reservation *job = call->reservation;
+	struct reservation *job = reservation_of(call);
 	uint32_t i;
 
 	job->until = vgpu_now() + SCRUB_TIMEOUT;
@@ -786,17 +786,19 @@ void reserve_give_up(struct control *control, const struct call *call)
 	struct call *other;
 
 	for (other = control->calls; other; other = other->next) {
-		job = other->reservation;
+		job = reservation_of(other);
 		if (other == call || !job || job->mode == RESERVE_ASK ||
-		    !is_same_vm(&job->claim, &call->reservation->claim))
+		    !is_same_vm(&job->claim, &reservation_of(call)->claim))
 			continue;
 		job->over = true;
 		job->reserved = 0; /* the VM's next lease of that name is not this one's */
 	}
 }
 
-static void free_reservation(struct reservation *job)
+static void free_reservation(void *data)
 {
+	struct reservation *job = data;
+
 	if (job) {
 		booking_end(job->booking);
 		vgpu_close(&job->pidfd);
@@ -808,9 +810,17 @@ static void free_reservation(struct reservation *job)
 
 struct reservation *reserve_new(struct call *call)
 {
-	call->reservation = calloc(1, sizeof(*call->reservation));
-	call->free_reservation = free_reservation;
-	if (call->reservation)
-		call->reservation->pidfd = -1;
-	return call->reservation;
+	struct reservation *job = calloc(1, sizeof(*job));
+
+	if (job)
+		job->pidfd = -1;
+	call->job = job;
+	call->free_job = free_reservation;
+	call->apart = true;
+	return job;
+}
+
+struct reservation *reservation_of(const struct call *call)
+{
+	return call->free_job == free_reservation ? call->job : NULL;
 }

@@ -60,13 +60,15 @@ struct reservation {
 	struct json_object *answer; /* RESERVE_ASK: its "vfs" are added to; else NULL */
 };
 
-/* Begins call->reservation, whose claim and mode are set. Answers the call when it ends, with one
- * sentence if it is refused. */
+/* Begins the call's reservation, whose claim and mode are set. Answers the call when it ends, with
+ * one sentence if it is refused. */
 void reserve_begin(struct call *call);
 /* Gives up what is being reserved for the VM of CALL by others: the VM has ended, or starts anew.
  * The caller ends the VM's leases, of which the others then have none. */
 void reserve_give_up(struct control *control, const struct call *call);
-/* Makes call->reservation, empty; the call frees it. NULL: out of memory. */
+/* Makes the call's reservation, empty; the call frees it. NULL: out of memory. */
 struct reservation *reserve_new(struct call *call);
+/* The call's reservation; NULL: it is about something else. */
+struct reservation *reservation_of(const struct call *call);
 
 #endif
