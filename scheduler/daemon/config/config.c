@@ -361,7 +361,8 @@ static void tenant_line(struct reader *r, const char *who, const char *name, con
 				 "[tenant %s]: this host has no such %s; want a user, @GROUP or *",
 				 who, t->who == TENANT_GROUP ? "group" : "user");
 	}
-	t->at = r->at;
+	if (t->at.file != r->at.file || !t->at.line) /* where the section begins */
+		t->at = r->at;
 	if (key)
 		set_key(r, key, (char *)t + key->at, value);
 	else

@@ -176,11 +176,14 @@ int caller_open(const struct caller *caller, uint32_t pid, struct caller *out,
 				      "the caller is in another PID namespace, so the number of a "
 				      "process that it gives means another one here");
 	fd = open_pid(pid);
-	if (fd < 0 || vgpu_process_read(pid, &p) < 0 ||
-	    find_owner(pid, caller->is_root ? caller->owner : (uid_t)-1, &owner) < 0 ||
-	    caller_has_ended(fd))
+	if (fd < 0 || vgpu_process_read(pid, &p) < 0)
 		return vgpu_error_set(err, -ESRCH, "there is no process %" PRIu32, pid);
-	if (!caller->is_root && (owner == (uid_t)-1 || owner != caller->owner))
+	/* One whose namespace vgpud may not look at is nobody's. */
+	if (find_owner(pid, caller->is_root ? caller->owner : (uid_t)-1, &owner) < 0)
+		owner = (uid_t)-1;
+	if (caller_has_ended(fd))
+		return vgpu_error_set(err, -ESRCH, "there is no process %" PRIu32, pid);
+	if (owner == (uid_t)-1 || (!caller->is_root && owner != caller->owner))
 		return vgpu_error_set(err, -EPERM,
 				      "process %" PRIu32 " is not in a user namespace of user %u",
 				      pid, (unsigned)caller->owner);
