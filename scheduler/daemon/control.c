@@ -350,7 +350,7 @@ int control_add(struct control *control, struct gpu_config *config, struct engin
 	gpu->readable =
 		event_new(control->base, engine_fd(engine), EV_READ | EV_PERSIST, on_engine, gpu);
 	control->n_gpus++;
-	if (!trail_init(&gpu->events, EVENTS) || !gpu->readable)
+	if (!trail_init(&gpu->heard.events, EVENTS) || !gpu->readable)
 		return -ENOMEM;
 	return event_add(gpu->readable, NULL);
 }
@@ -364,7 +364,7 @@ void control_settle(struct control *control)
 		struct gpu *gpu = &control->gpus[i];
 		struct pollfd fd = {.fd = engine_fd(gpu->engine), .events = POLLIN};
 
-		while (gpu->changes && vgpu_now() < until)
+		while (gpu->changes.first && vgpu_now() < until)
 			if (poll(&fd, 1, 100) > 0)
 				on_engine(fd.fd, EV_READ, gpu);
 	}
@@ -385,8 +385,8 @@ void control_stop(struct control *control)
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
 			lease_clear(&gpu->leases[vf]);
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
-			json_object_put(gpu->set[vf]);
-		trail_finish(&gpu->events);
+			json_object_put(gpu->live.set[vf]);
+		trail_finish(&gpu->heard.events);
 	}
 	/* The engines are stopped: nothing will answer these calls. */
 	while (control->calls)

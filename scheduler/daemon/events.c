@@ -112,12 +112,12 @@ static void log_record(struct gpu *gpu, const struct vgpu_record *r)
 
 	if (level == 0)
 		return;
-	if (gpu->logged++ < LOG_PER_SECOND)
+	if (gpu->heard.logged++ < LOG_PER_SECOND)
 		log_about(r->vf < VGPU_GPU_MAX_VFS ? about_vf(gpu, r->vf, message)
 						   : about_gpu(gpu, message),
 			  level, "%s", text);
 	else
-		gpu->log_dropped++;
+		gpu->heard.log_dropped++;
 }
 
 static void note_use(struct gpu *gpu, const struct vgpu_record *r)
@@ -127,9 +127,9 @@ static void note_use(struct gpu *gpu, const struct vgpu_record *r)
 
 	if (r->type != VGPU_REC_STATE || r->vf >= VGPU_GPU_MAX_VFS)
 		return;
-	gpu->in_use &= ~VGPU_VF_BIT(r->vf);
+	gpu->heard.in_use &= ~VGPU_VF_BIT(r->vf);
 	if (!(idle >> r->code & 1))
-		gpu->in_use |= VGPU_VF_BIT(r->vf);
+		gpu->heard.in_use |= VGPU_VF_BIT(r->vf);
 }
 
 /* Another policy is in force: the leases hold the parameters of their VFs, so save them. */
@@ -137,7 +137,7 @@ static void note_policy(struct gpu *gpu, const struct vgpu_record *r)
 {
 	uint32_t vf;
 
-	gpu->policy_since = r->t;
+	gpu->heard.policy_since = r->t;
 	claimed_look_at_all(gpu);
 	for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
 		if (gpu->leases[vf].state != LEASE_NONE) {
@@ -152,18 +152,18 @@ void events_take(struct gpu *gpu)
 	uint64_t begin = trail_begin(records), end = trail_end(records);
 	struct vgpu_record record;
 
-	if (gpu->taken < begin) {
-		gpu->records_lost += begin - gpu->taken;
-		gpu->taken = begin;
+	if (gpu->heard.taken < begin) {
+		gpu->heard.lost += begin - gpu->heard.taken;
+		gpu->heard.taken = begin;
 	}
-	while (gpu->taken < end) {
-		if (!trail_read(records, gpu->taken++, &record)) {
-			gpu->records_lost++;
+	while (gpu->heard.taken < end) {
+		if (!trail_read(records, gpu->heard.taken++, &record)) {
+			gpu->heard.lost++;
 			continue;
 		}
 		if (!is_event(&record))
 			continue;
-		trail_add(&gpu->events, &record);
+		trail_add(&gpu->heard.events, &record);
 		log_record(gpu, &record);
 		note_use(gpu, &record);
 		clearing_note(gpu, &record);
@@ -181,9 +181,9 @@ void events_trouble(struct gpu *gpu)
 	const char *trouble = engine_trouble(gpu->engine);
 	uint32_t vf;
 
-	if (trouble == gpu->trouble)
+	if (trouble == gpu->heard.trouble)
 		return;
-	gpu->trouble = trouble;
+	gpu->heard.trouble = trouble;
 	/* A GPU that returns has a new core, which holds nothing back yet. */
 	for (vf = 0; vf < VGPU_GPU_MAX_VFS && !trouble; vf++)
 		if (gpu->leases[vf].state == LEASE_INCOMING)
@@ -199,7 +199,7 @@ void events_trouble(struct gpu *gpu)
 
 void events_begin_lost(struct gpu *gpu, const char *why)
 {
-	gpu->trouble = engine_trouble(gpu->engine);
+	gpu->heard.trouble = engine_trouble(gpu->engine);
 	log_about(about_gpu(gpu, LOG_GPU_LOST), LOG_ERR,
 		  "GPU lost: it cannot be opened: %s; vgpud keeps looking for it", why);
 }
@@ -210,23 +210,23 @@ void events_said(struct gpu *gpu)
 	const char *text = engine_says(gpu->engine, &n);
 	vgpu_nsec now = vgpu_now();
 
-	if (n == gpu->n_said)
+	if (n == gpu->heard.n_said)
 		return;
-	gpu->n_said = n;
-	if (text == gpu->said && now - gpu->said_at < SAY_AGAIN)
+	gpu->heard.n_said = n;
+	if (text == gpu->heard.said && now - gpu->heard.said_at < SAY_AGAIN)
 		return;
-	gpu->said = text;
-	gpu->said_at = now;
+	gpu->heard.said = text;
+	gpu->heard.said_at = now;
 	log_about(about_gpu(gpu, LOG_PLAIN), LOG_WARNING, "%s", text);
 }
 
 void events_second(struct gpu *gpu)
 {
-	if (gpu->log_dropped)
+	if (gpu->heard.log_dropped)
 		log_about(about_gpu(gpu, LOG_PLAIN), LOG_WARNING,
 			  "%" PRIu64 " more messages in one second were not logged",
-			  gpu->log_dropped);
+			  gpu->heard.log_dropped);
 	clearing_second(gpu);
-	gpu->logged = 0;
-	gpu->log_dropped = 0;
+	gpu->heard.logged = 0;
+	gpu->heard.log_dropped = 0;
 }

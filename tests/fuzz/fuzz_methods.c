@@ -299,7 +299,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		turn(1);
 	}
 	for (i = 0; i < control.n_gpus; i++)
-		HOLDS(control.gpus[i].under_way == 0 && !control.gpus[i].changes);
+		HOLDS(control.gpus[i].calls.under_way == 0 && !control.gpus[i].changes.first);
 	for (i = 0; i < PEERS; i++)
 		close(peers[i].fd);
 	end_control();

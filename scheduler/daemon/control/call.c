@@ -98,21 +98,21 @@ void call_send_waiting(struct gpu *gpu)
 {
 	struct call *call;
 
-	while ((call = gpu->outbox) && engine_send(gpu->engine, &call->request))
-		gpu->outbox = call->next_out;
+	while ((call = gpu->calls.outbox) && engine_send(gpu->engine, &call->request))
+		gpu->calls.outbox = call->next_out;
 }
 
 void call_queue(struct call *call)
 {
-	struct call **last = &call->gpu->outbox;
+	struct call **last = &call->gpu->calls.outbox;
 
 	while (*last)
 		last = &(*last)->next_out;
 	*last = call;
 	call->next_out = NULL;
 	call->request.data = call;
-	call->gpu->under_way++;
-	call->gpu->for_readers += call->of_reader;
+	call->gpu->calls.under_way++;
+	call->gpu->calls.for_readers += call->of_reader;
 	call_send_waiting(call->gpu);
 }
 
@@ -145,7 +145,7 @@ int call_admit(const struct call *call, struct vgpu_error *err)
 	}
 	/* A reader has one request under way for each of its connections, and does not keep root
 	 * out. */
-	n = gpu->under_way - gpu->for_readers;
+	n = gpu->calls.under_way - gpu->calls.for_readers;
 	if (!call->of_reader && n >= MAX_UNDER_WAY)
 		return vgpu_error_set(err, -EAGAIN,
 				      "%u requests to %s are under way, and vgpud refuses more "
@@ -174,8 +174,8 @@ static void answered(struct piece *piece)
 
 void call_returned(struct call *call)
 {
-	call->gpu->under_way--;
-	call->gpu->for_readers -= call->of_reader;
+	call->gpu->calls.under_way--;
+	call->gpu->calls.for_readers -= call->of_reader;
 	call_send_waiting(call->gpu);
 }
 

@@ -34,9 +34,9 @@ void change_set_vf(struct call *call, const struct policy_values *now)
 /* Ends the first change, done or failed. */
 static void finish(struct gpu *gpu, int r, const char *why)
 {
-	struct call *call = gpu->changes;
+	struct call *call = gpu->changes.first;
 
-	gpu->changes = call->next_change;
+	gpu->changes.first = call->next_change;
 	call->make = NULL;
 	call->request.result = r;
 	if (why != call->request.why)
@@ -55,7 +55,7 @@ static bool must_wait(const struct call *call)
  * already. */
 static bool make(struct gpu *gpu)
 {
-	struct call *call = gpu->changes;
+	struct call *call = gpu->changes.first;
 	struct vgpu_error err = {""};
 	int r;
 
@@ -71,7 +71,7 @@ static bool make(struct gpu *gpu)
 		if (vgpu_now() < call->until)
 			return false;
 	}
-	gpu->change_sent = true;
+	gpu->changes.sent = true;
 	call_queue(call);
 	return false;
 }
@@ -81,27 +81,27 @@ static bool is_held(const struct gpu *gpu)
 {
 	const struct control *control = gpu->control;
 
-	return control->reload && gpu->changes != control->reload &&
+	return control->reload && gpu->changes.first != control->reload &&
 	       vgpu_now() < control->reload_until;
 }
 
 void change_run(struct gpu *gpu)
 {
 	/* The end of a change may begin another one from within: the loop below runs that, too. */
-	if (gpu->changing)
+	if (gpu->changes.running)
 		return;
-	gpu->changing = true;
-	while (gpu->changes && !gpu->change_sent && !is_held(gpu) && make(gpu))
+	gpu->changes.running = true;
+	while (gpu->changes.first && !gpu->changes.sent && !is_held(gpu) && make(gpu))
 		;
-	gpu->changing = false;
+	gpu->changes.running = false;
 }
 
 void change_begin(struct call *call, change_make *how)
 {
-	struct call **last = &call->gpu->changes;
+	struct call **last = &call->gpu->changes.first;
 
 	/* Before all others, but for the one that is at the engine. */
-	if (call == call->control->reload && *last && call->gpu->change_sent)
+	if (call == call->control->reload && *last && call->gpu->changes.sent)
 		last = &(*last)->next_change;
 	while (call != call->control->reload && *last)
 		last = &(*last)->next_change;
@@ -162,7 +162,7 @@ void change_answered(struct call *call)
 	char text[160];
 	int r = call->request.result;
 
-	gpu->change_sent = false;
+	gpu->changes.sent = false;
 	if (r == -ESTALE && ++call->tries < TRIES) {
 		change_run(gpu);
 		return;

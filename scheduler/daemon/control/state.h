@@ -73,43 +73,70 @@ struct largest_free {
 	int64_t share; /* in per mille */
 };
 
+/* Requests to a GPU's engine (call.h). */
+struct gpu_calls {
+	uint32_t under_way;   /* at the engine and in the outbox */
+	uint32_t for_readers; /* of these, readers' */
+	struct call *outbox;  /* that wait until the engine has room */
+};
+
+/* Changes of policy and parameters, in order (change.h). */
+struct gpu_changes {
+	struct call *first;
+	bool sent;    /* the first of them is at the engine */
+	bool running; /* change_run is: do not enter it again */
+};
+
+/* What an operator has set (live.h). */
+struct gpu_live {
+	bool policy;	 /* policy or parameters */
+	vgpu_vf_set vfs; /* VFs whose parameters were set */
+	/* Of those without a VM, by name, also under earlier policies; NULL: nothing. */
+	struct json_object *set[VGPU_GPU_MAX_VFS];
+};
+
+/* What the engine has told, and what was logged of it (events.h). */
+struct gpu_heard {
+	vgpu_nsec policy_since; /* when the policy in force took over, CLOCK_MONOTONIC */
+	uint64_t taken;		/* records of the engine that events_take has looked at */
+	uint64_t lost;		/* those that were overwritten before */
+	struct trail events;	/* the rare ones, for 'vgpuctl events' */
+	vgpu_vf_set in_use;	/* VFs whose guest driver is up or initialising */
+	const char *trouble;	/* engine_trouble, as last logged */
+	const char *said;	/* engine_says, as last logged */
+	uint32_t n_said;
+	vgpu_nsec said_at;
+	uint64_t logged; /* messages in this second, for the rate limit */
+	uint64_t log_dropped;
+};
+
+/* VFs whose tenant is gone, and that were not reset since (clearing.h). */
+struct gpu_clearing {
+	vgpu_vf_set vfs, asked; /* ASKED: the engine is being asked to do it */
+	/* Since when the engine knows that, VGPU_NEVER: it does not; since when the VF is clean.
+	 * CLOCK_MONOTONIC. */
+	vgpu_nsec since[VGPU_GPU_MAX_VFS], clean_since[VGPU_GPU_MAX_VFS];
+};
+
+/* VFs that must still get their usual memory (memory_methods.h). */
+struct gpu_sizing {
+	vgpu_vf_set wanted, asked; /* ASKED: the engine is being asked to give it */
+};
+
 /* What the control thread knows of a GPU. */
 struct gpu {
 	struct gpu_config *config;
 	struct engine *engine;
 	struct control *control;
 	struct event *readable;
-	uint32_t under_way;	/* requests at the engine and in the outbox */
-	uint32_t for_readers;	/* of these, readers' */
-	struct call *outbox;	/* calls that wait until the engine has room */
-	struct call *changes;	/* of policy and parameters, in order; see change.h */
-	bool change_sent;	/* the first of them is at the engine */
-	bool changing;		/* change_run is running: do not enter it again */
-	bool live_policy;	/* an operator has set policy or parameters: see live.h */
-	vgpu_vf_set live_vfs;	/* VFs whose parameters an operator has set */
-	vgpu_nsec policy_since; /* when the policy in force took over, CLOCK_MONOTONIC */
-	uint64_t taken;		/* records of the engine that events_take has looked at */
-	uint64_t records_lost;	/* those that were overwritten before */
-	struct trail events;	/* the rare ones, for 'vgpuctl events' */
-	const char *trouble;	/* engine_trouble, as last logged */
-	const char *said;	/* engine_says, as last logged */
-	uint32_t n_said;
-	vgpu_nsec said_at;
+	struct gpu_calls calls;
+	struct gpu_changes changes;
+	struct gpu_live live;
+	struct gpu_heard heard;
+	struct gpu_clearing clearing;
+	struct gpu_sizing sizing;
 	struct largest_free largest_free;
 	struct lease leases[VGPU_GPU_MAX_VFS];
-	/* What an operator has set of VFs without a VM, by name, also under earlier policies; NULL:
-	 * nothing. Of VFs in LIVE_VFS. */
-	struct json_object *set[VGPU_GPU_MAX_VFS];
-	vgpu_vf_set in_use; /* bitmap of VFs whose guest driver is up or initialising */
-	/* Bitmaps of VFs (clearing.h): whose tenant is gone, and that were not reset since; for
-	 * which the engine is being asked to do it. Since when the engine knows that, VGPU_NEVER:
-	 * it does not; since when the VF is clean. CLOCK_MONOTONIC. */
-	vgpu_vf_set clearing, clearing_asked;
-	vgpu_nsec clearing_since[VGPU_GPU_MAX_VFS], clean_since[VGPU_GPU_MAX_VFS];
-	vgpu_vf_set unsized;  /* bitmap of VFs that must still get their usual memory */
-	vgpu_vf_set resizing; /* bitmap of VFs for which the engine is asked to give it */
-	uint64_t logged;      /* messages in this second, for the rate limit */
-	uint64_t log_dropped;
 };
 
 /* What a line of the log is about: a GPU, a VF and the VM that has it, or a VM. */

@@ -153,7 +153,7 @@ json *finish_events(struct call *call)
 	put_text(o, "gpu", call->gpu->config->name);
 	put_int(o, "now_ns", call->snapshot.now);
 	json_object_object_add(o, "records",
-			       records_json(&call->gpu->events,
+			       records_json(&call->gpu->heard.events,
 					    (vgpu_nsec)call_int(call, "since_ns", 0),
 					    (uint64_t)call_int(call, "limit", 50)));
 	return o;

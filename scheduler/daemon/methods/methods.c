@@ -249,7 +249,7 @@ static json *gpu_json(struct call *call)
 	put_int(o, "free_memory_bytes", s->found.partition.free);
 	put_text(o, "policy", s->core.policy->name);
 	json_object_object_add(o, "params", params_json(s->core.policy->params, s->core.params));
-	put_int(o, "policy_since_ns", call->gpu->policy_since);
+	put_int(o, "policy_since_ns", call->gpu->heard.policy_since);
 	if (s->core.next_policy)
 		put_text(o, "next_policy", s->core.next_policy->name);
 	if (s->core.last_fault != VGPU_FAULT_NONE) {
@@ -320,7 +320,7 @@ static json *finish_stats(struct call *call)
 	json_object_object_add(o, "decision", quantiles(&s->decisions));
 	put_int(o, "spun_ns", s->spun);
 	put_int(o, "steps", s->steps);
-	put_int(o, "records_lost", call->gpu->records_lost);
+	put_int(o, "records_lost", call->gpu->heard.lost);
 	put_int(o, "stale_answers", l->stale_answers);
 	put_int(o, "clamped_slices", l->clamped);
 	put_int(o, "evictions", l->evictions);

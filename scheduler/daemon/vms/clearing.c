@@ -7,14 +7,14 @@
 
 static void end(struct gpu *gpu, uint32_t vf)
 {
-	gpu->clearing &= ~VGPU_VF_BIT(vf);
+	gpu->clearing.vfs &= ~VGPU_VF_BIT(vf);
 	leases_save(gpu->control);
 }
 
 /* Whether the VF is clean since an instant after the engine heard that it must be. */
 static bool is_clean(const struct gpu *gpu, uint32_t vf)
 {
-	return gpu->clean_since[vf] > gpu->clearing_since[vf];
+	return gpu->clearing.clean_since[vf] > gpu->clearing.since[vf];
 }
 
 /* A GPU that is lost is asked again. */
@@ -23,11 +23,11 @@ static void on_begun(struct call *call)
 	struct gpu *gpu = call->gpu;
 	uint32_t vf = call->request.event.vf;
 
-	gpu->clearing_asked &= ~VGPU_VF_BIT(vf);
+	gpu->clearing.asked &= ~VGPU_VF_BIT(vf);
 	if (call->request.result == 0)
-		gpu->clearing_since[vf] = call->request.event.now;
+		gpu->clearing.since[vf] = call->request.event.now;
 	/* The engine may have done it before its answer is read. */
-	if (gpu->clearing >> vf & 1 && is_clean(gpu, vf))
+	if (gpu->clearing.vfs >> vf & 1 && is_clean(gpu, vf))
 		end(gpu, vf);
 	call_drop(call);
 }
@@ -36,10 +36,10 @@ static void ask_engine(struct gpu *gpu, uint32_t vf)
 {
 	struct call *call = call_new(gpu->control, gpu);
 
-	gpu->clearing_since[vf] = VGPU_NEVER;
+	gpu->clearing.since[vf] = VGPU_NEVER;
 	if (!call)
 		return;
-	gpu->clearing_asked |= VGPU_VF_BIT(vf);
+	gpu->clearing.asked |= VGPU_VF_BIT(vf);
 	call->then = on_begun;
 	call->request.event = (struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = vf};
 	call_queue(call);
@@ -47,13 +47,13 @@ static void ask_engine(struct gpu *gpu, uint32_t vf)
 
 void clearing_begin(struct gpu *gpu, uint32_t vf)
 {
-	gpu->clearing |= VGPU_VF_BIT(vf);
+	gpu->clearing.vfs |= VGPU_VF_BIT(vf);
 	ask_engine(gpu, vf);
 }
 
 bool clearing_waits(const struct gpu *gpu, uint32_t vf)
 {
-	return gpu->clearing >> vf & 1 && gpu->clearing_since[vf] == VGPU_NEVER;
+	return gpu->clearing.vfs >> vf & 1 && gpu->clearing.since[vf] == VGPU_NEVER;
 }
 
 void clearing_forgotten(struct gpu *gpu)
@@ -61,7 +61,7 @@ void clearing_forgotten(struct gpu *gpu)
 	uint32_t vf;
 
 	for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
-		gpu->clearing_since[vf] = VGPU_NEVER;
+		gpu->clearing.since[vf] = VGPU_NEVER;
 	clearing_second(gpu);
 }
 
@@ -69,8 +69,8 @@ void clearing_second(struct gpu *gpu)
 {
 	uint32_t vf;
 
-	for (vf = 0; vf < VGPU_GPU_MAX_VFS && gpu->clearing; vf++)
-		if (clearing_waits(gpu, vf) && !(gpu->clearing_asked >> vf & 1) &&
+	for (vf = 0; vf < VGPU_GPU_MAX_VFS && gpu->clearing.vfs; vf++)
+		if (clearing_waits(gpu, vf) && !(gpu->clearing.asked >> vf & 1) &&
 		    !engine_trouble(gpu->engine))
 			ask_engine(gpu, vf);
 }
@@ -81,7 +81,7 @@ void clearing_note(struct gpu *gpu, const struct vgpu_record *r)
 	if (r->type != VGPU_REC_STATE || r->vf >= VGPU_GPU_MAX_VFS ||
 	    r->code == VGPU_VF_SCRUBBING || r->code == VGPU_VF_FAILED)
 		return;
-	gpu->clean_since[r->vf] = r->t;
-	if (gpu->clearing >> r->vf & 1 && is_clean(gpu, r->vf))
+	gpu->clearing.clean_since[r->vf] = r->t;
+	if (gpu->clearing.vfs >> r->vf & 1 && is_clean(gpu, r->vf))
 		end(gpu, r->vf);
 }

@@ -90,7 +90,7 @@ static struct json_object *to_json(struct control *control)
 	for (g = 0; g < control->n_gpus; g++)
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
 			l = &control->gpus[g].leases[vf];
-			if (l->state == LEASE_NONE && !(control->gpus[g].clearing >> vf & 1))
+			if (l->state == LEASE_NONE && !(control->gpus[g].clearing.vfs >> vf & 1))
 				continue;
 			/* Nobody would end one that is not given yet, after a restart. */
 			if (l->state == LEASE_RUNNING && l->by != CLAIM_BY_VM && !l->process)
@@ -226,8 +226,8 @@ static bool load_one(struct control *control, struct json_object *o)
 		return false;
 	if (strcmp(text_of(o, "state"), CLEARING) == 0) {
 		/* clearing.c asks for the reset within a second; no VM gets the VF until then. */
-		gpu->clearing |= VGPU_VF_BIT(vf);
-		gpu->clearing_since[vf] = VGPU_NEVER;
+		gpu->clearing.vfs |= VGPU_VF_BIT(vf);
+		gpu->clearing.since[vf] = VGPU_NEVER;
 		return true;
 	}
 	l = &gpu->leases[vf];
@@ -264,8 +264,8 @@ static bool load_one(struct control *control, struct json_object *o)
 	l->owner = number_of(o, "owner") > 0 ? (uid_t)number_of(o, "owner") : 0;
 	snprintf(l->id, sizeof(l->id), "%s", text_of(o, "id"));
 	if (l->state == LEASE_HELD) {
-		gpu->clearing |= VGPU_VF_BIT(vf);
-		gpu->clearing_since[vf] = VGPU_NEVER;
+		gpu->clearing.vfs |= VGPU_VF_BIT(vf);
+		gpu->clearing.since[vf] = VGPU_NEVER;
 	}
 	if (number_of(o, "process") > 0) { /* tenants_look() finds it, or ends the lease */
 		l->by = l->by == CLAIM_BY_VM ? CLAIM_BY_PROGRAM : l->by; /* an older vgpud's */

@@ -16,7 +16,7 @@ static bool is_live_policy(const struct gpu *gpu)
 {
 	const struct policy_values *now = change_policy_of(gpu);
 
-	return gpu->live_policy &&
+	return gpu->live.policy &&
 	       (now->policy != gpu->config->ops ||
 		memcmp(now->params, gpu->config->params, sizeof(now->params)) != 0);
 }
@@ -25,7 +25,7 @@ static bool is_live_vf(const struct gpu *gpu, uint32_t vf)
 {
 	const struct policy_values *now = change_policy_of(gpu);
 
-	return gpu->live_vfs >> vf & 1 && gpu->leases[vf].state == LEASE_NONE &&
+	return gpu->live.vfs >> vf & 1 && gpu->leases[vf].state == LEASE_NONE &&
 	       (now->policy != gpu->config->ops ||
 		memcmp(now->vf_params[vf], gpu->config->vf_params[vf],
 		       sizeof(now->vf_params[vf])) != 0);
@@ -59,7 +59,7 @@ static void add(json *list, const struct gpu *gpu, int32_t vf)
 			       vf < 0 ? values_json(now->policy->params, now->params)
 				      : values_json(now->policy->vf_params, now->vf_params[vf]));
 	if (vf >= 0)
-		json_object_object_add(o, "set", json_object_get(gpu->set[vf]));
+		json_object_object_add(o, "set", json_object_get(gpu->live.set[vf]));
 	json_object_array_add(list, o);
 }
 
@@ -96,36 +96,36 @@ static void remember(struct gpu *gpu, uint32_t vf)
 	const struct policy_values *now = change_policy_of(gpu);
 	json *o = values_json(now->policy->vf_params, now->vf_params[vf]);
 
-	if (!gpu->set[vf])
-		gpu->set[vf] = json_object_new_object();
+	if (!gpu->live.set[vf])
+		gpu->live.set[vf] = json_object_new_object();
 	json_object_object_foreach(o, name, value)
-		json_object_object_add(gpu->set[vf], name, json_object_get(value));
+		json_object_object_add(gpu->live.set[vf], name, json_object_get(value));
 	json_object_put(o);
 }
 
 static void forget(struct gpu *gpu, uint32_t vf)
 {
-	gpu->live_vfs &= ~VGPU_VF_BIT(vf);
-	json_object_put(gpu->set[vf]);
-	gpu->set[vf] = NULL;
+	gpu->live.vfs &= ~VGPU_VF_BIT(vf);
+	json_object_put(gpu->live.set[vf]);
+	gpu->live.set[vf] = NULL;
 }
 
 void live_changed_policy(struct gpu *gpu)
 {
-	gpu->live_policy = true;
+	gpu->live.policy = true;
 	save(gpu->control);
 }
 
 void live_changed_vf(struct gpu *gpu, uint32_t vf)
 {
-	gpu->live_vfs |= VGPU_VF_BIT(vf);
+	gpu->live.vfs |= VGPU_VF_BIT(vf);
 	remember(gpu, vf);
 	save(gpu->control);
 }
 
 void live_forget_vf(struct gpu *gpu, uint32_t vf)
 {
-	if (!(gpu->live_vfs >> vf & 1))
+	if (!(gpu->live.vfs >> vf & 1))
 		return;
 	forget(gpu, vf);
 	save(gpu->control);
@@ -135,7 +135,7 @@ void live_forget(struct gpu *gpu)
 {
 	uint32_t vf;
 
-	gpu->live_policy = false;
+	gpu->live.policy = false;
 	for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
 		forget(gpu, vf);
 	save(gpu->control);
@@ -166,9 +166,9 @@ static void on_kept(struct call *call)
 	} else {
 		log_about(what, LOG_NOTICE, "a live change survived the crash: %s",
 			  json_object_to_json_string_ext(call->args, JSON_C_TO_STRING_PLAIN));
-		gpu->live_policy |= !of_vf;
+		gpu->live.policy |= !of_vf;
 		if (of_vf) {
-			gpu->live_vfs |= VGPU_VF_BIT(call->vf);
+			gpu->live.vfs |= VGPU_VF_BIT(call->vf);
 			remember(gpu, call->vf);
 		}
 	}
@@ -196,8 +196,8 @@ static int begin_kept(struct control *control, json *o, struct vgpu_error *err)
 	if (!policy && gpu->leases[vf].state != LEASE_NONE)
 		return 0;
 	if (!policy && json_object_is_type(json_object_object_get(o, "set"), json_type_object) &&
-	    !gpu->set[vf])
-		gpu->set[vf] = json_object_get(json_object_object_get(o, "set"));
+	    !gpu->live.set[vf])
+		gpu->live.set[vf] = json_object_get(json_object_object_get(o, "set"));
 	call = call_new(control, gpu);
 	if (!call)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");

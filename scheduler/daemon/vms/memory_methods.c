@@ -244,11 +244,11 @@ static void on_usual(struct call *call)
 	const struct vgpu_memory_change *want = &call->request.memory;
 	int r = call->request.result;
 
-	call->gpu->resizing &= ~VGPU_VF_BIT(want->vf);
+	call->gpu->sizing.asked &= ~VGPU_VF_BIT(want->vf);
 	/* The VF is in use, another change is under way, or the GPU is lost: memory_retry tries
 	 * again. */
 	if (r == -EBUSY || r == -ENODEV || r == -ETIMEDOUT)
-		call->gpu->unsized |= VGPU_VF_BIT(want->vf);
+		call->gpu->sizing.wanted |= VGPU_VF_BIT(want->vf);
 	else if (r < 0 && r != -EOPNOTSUPP) /* a GPU whose partitions are fixed */
 		log_about(about_vf(call->gpu, want->vf, LOG_PLAIN), LOG_WARNING,
 			  "%s; the VF keeps its memory", call->request.why);
@@ -259,7 +259,7 @@ void memory_give_usual(struct gpu *gpu, uint32_t vf)
 {
 	struct call *call;
 
-	gpu->unsized &= ~VGPU_VF_BIT(vf);
+	gpu->sizing.wanted &= ~VGPU_VF_BIT(vf);
 	call = gpu->leases[vf].state == LEASE_NONE ? call_new(gpu->control, gpu) : NULL;
 	if (!call)
 		return;
@@ -268,16 +268,16 @@ void memory_give_usual(struct gpu *gpu, uint32_t vf)
 							   .vf = vf,
 							   .size = VGPU_MEMORY_USUAL};
 	call->then = on_usual;
-	gpu->resizing |= VGPU_VF_BIT(vf);
+	gpu->sizing.asked |= VGPU_VF_BIT(vf);
 	call_queue(call);
 }
 
 void memory_retry(struct gpu *gpu)
 {
-	vgpu_vf_set again = gpu->unsized;
+	vgpu_vf_set again = gpu->sizing.wanted;
 	uint32_t vf;
 
 	for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
-		if (again >> vf & 1 && !(gpu->in_use >> vf & 1))
+		if (again >> vf & 1 && !(gpu->heard.in_use >> vf & 1))
 			memory_give_usual(gpu, vf);
 }

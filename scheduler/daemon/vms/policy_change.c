@@ -36,7 +36,7 @@ static void carry_over(struct call *call, const struct policy_values *now,
 
 	for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
 		config_vf_usual(call->gpu->config, vf, policy, call->vf_params[vf]);
-		take_known(policy, call->gpu->set[vf], call->vf_params[vf]);
+		take_known(policy, call->gpu->live.set[vf], call->vf_params[vf]);
 		carry_over_lease(call, vf, policy);
 		for (i = 0; to[i].name; i++)
 			for (j = 0; from[j].name; j++)

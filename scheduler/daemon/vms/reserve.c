@@ -158,7 +158,7 @@ static bool is_being_scrubbed(const struct call *call, uint32_t vf)
 	return lease_is_open(&call->gpu->leases[vf], &reservation_of(call)->claim) &&
 	       (call->snapshot.vfs[vf].state == VGPU_VF_SCRUBBING ||
 		clearing_waits(call->gpu, vf) ||
-		(reservation_of(call)->mode != RESERVE_ASK && call->gpu->resizing >> vf & 1));
+		(reservation_of(call)->mode != RESERVE_ASK && call->gpu->sizing.asked >> vf & 1));
 }
 
 /* Whether a VF of size A fits better than one of size B: large enough before too small, then the
@@ -555,7 +555,7 @@ static int make_params(struct call *call, const struct policy_values *now, struc
 	int r = vm_read_params(call->gpu, job->vf, now->policy, &job->claim.vfs[job->at],
 			       call->params, err);
 
-	job->former_policy[job->at] = call->gpu->live_vfs >> job->vf & 1 ? now->policy : NULL;
+	job->former_policy[job->at] = call->gpu->live.vfs >> job->vf & 1 ? now->policy : NULL;
 	memcpy(job->former[job->at], now->vf_params[job->vf], sizeof(job->former[0]));
 	change_set_vf(call, now);
 	return r;

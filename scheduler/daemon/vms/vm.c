@@ -92,7 +92,7 @@ void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim,
 {
 	struct lease *l = &gpu->leases[vf];
 
-	gpu->clearing &= ~VGPU_VF_BIT(vf);
+	gpu->clearing.vfs &= ~VGPU_VF_BIT(vf);
 	lease_clear(l);
 	l->state = state;
 	l->since = vgpu_now();
@@ -154,7 +154,7 @@ bool vm_uses(const struct gpu *gpu, uint32_t vf)
 {
 	char address[PCI_ADDRESS_SIZE], user[64];
 
-	return gpu->in_use >> vf & 1 ||
+	return gpu->heard.in_use >> vf & 1 ||
 	       (vm_vf_address(gpu, vf, address) && pci_user(address, user, sizeof(user)));
 }
 

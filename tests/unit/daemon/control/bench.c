@@ -140,7 +140,7 @@ void bench_end(void)
 	while (control.calls && vgpu_now() < until)
 		turn();
 	CU_ASSERT_PTR_NULL(control.calls);
-	CU_ASSERT_EQUAL(control.gpus[0].under_way, 0);
+	CU_ASSERT_EQUAL(control.gpus[0].calls.under_way, 0);
 	close(one.fd);
 	close(other.fd);
 	control_stop(&control);

@@ -294,7 +294,7 @@ static void reasons_counted(void)
 	hook(&one, "release", CLAIM(HEAVY_A) "</domain>");
 	CU_ASSERT(done(&one));
 	quick_present(false);
-	while (!control.gpus[0].trouble)
+	while (!control.gpus[0].heard.trouble)
 		turn();
 	hook(&one, "prepare", CLAIM(HEAVY_A) "</domain>");
 	CU_ASSERT(refused(&one, "EBUSY", "gpu0 is lost"));

@@ -132,7 +132,7 @@ static void not_resumed(void)
 	leases_load(&control);
 	CU_ASSERT_EQUAL(l->state, LEASE_INCOMING);
 	CU_ASSERT_EQUAL(l->owed, 5 * VGPU_USEC);
-	control.gpus[0].in_use = 2;
+	control.gpus[0].heard.in_use = 2;
 	l->expires = 0;
 	vm_expire(&control);
 	CU_ASSERT_EQUAL(l->state, LEASE_INCOMING);
@@ -149,7 +149,7 @@ static void not_resumed(void)
 	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
 	CU_ASSERT_EQUAL(weight(1), 300);
 	/* Its end was not reported: what comes ends its lease. */
-	control.gpus[0].in_use = 0;
+	control.gpus[0].heard.in_use = 0;
 	hook(&one, "migrate", COMES("0x2", ""));
 	CU_ASSERT(done(&one));
 	CU_ASSERT_EQUAL(l->state, LEASE_INCOMING);
@@ -177,13 +177,13 @@ static void lost_meanwhile(void)
 	CU_ASSERT(done(&one));
 	CU_ASSERT(comes_to_say(&one, INCOMING, "incoming", "true"));
 	quick_present(false);
-	while (!gpu->trouble && vgpu_now() < until)
+	while (!gpu->heard.trouble && vgpu_now() < until)
 		turn();
-	CU_ASSERT_PTR_NOT_NULL(gpu->trouble);
+	CU_ASSERT_PTR_NOT_NULL(gpu->heard.trouble);
 	quick_present(true);
-	while (gpu->trouble && vgpu_now() < until)
+	while (gpu->heard.trouble && vgpu_now() < until)
 		turn();
-	CU_ASSERT_PTR_NULL(gpu->trouble);
+	CU_ASSERT_PTR_NULL(gpu->heard.trouble);
 	CU_ASSERT(comes_to_say(&one, INCOMING, "incoming", "true"));
 	CU_ASSERT_EQUAL(gpu->leases[1].state, LEASE_INCOMING);
 	hook(&one, "release", COMES("0x2", ""));

@@ -205,14 +205,14 @@ static void reservations_expire(void)
 	vm_expire(&control);
 	CU_ASSERT_EQUAL(l->state, LEASE_RESERVED);
 	l->expires = before;
-	control.gpus[0].in_use = 2;
+	control.gpus[0].heard.in_use = 2;
 	vm_expire(&control);
 	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
 	hook(&one, "prepare", CLAIM(HEAVY_A) "</domain>"); /* ends the lease before it */
 	CU_ASSERT(done(&one));
 	CU_ASSERT_EQUAL(l->state, LEASE_RESERVED);
 	l->expires = before;
-	control.gpus[0].in_use = 0;
+	control.gpus[0].heard.in_use = 0;
 	vm_expire(&control);
 	CU_ASSERT_EQUAL(n_leases(), 0);
 	control_settle(&control);
@@ -337,18 +337,18 @@ static void resized_meanwhile(void)
 	calls_end();
 	quick_block();
 	memory_give_usual(gpu, 1);
-	CU_ASSERT_EQUAL(gpu->resizing, 1u << 1);
+	CU_ASSERT_EQUAL(gpu->sizing.asked, 1u << 1);
 	quick_unblock();
 	calls_end();
-	CU_ASSERT_EQUAL(gpu->resizing, 0);
-	gpu->resizing = UINT32_MAX;
+	CU_ASSERT_EQUAL(gpu->sizing.asked, 0);
+	gpu->sizing.asked = UINT32_MAX;
 	hook(&one, "prepare", CLAIM("<v:vf name='a'/>") "</domain>");
 	for (i = 0; i < 20; i++) { /* the engine has made its snapshots by the time it answers */
 		say(&other, "{\"method\":\"stats\"}\n");
 		CU_ASSERT(done(&other));
 	}
 	CU_ASSERT_EQUAL(n_leases(), 0);
-	gpu->resizing = 0;
+	gpu->sizing.asked = 0;
 	CU_ASSERT(done(&one));
 	CU_ASSERT_EQUAL(n_leases(), 1);
 	bench_end();
@@ -371,7 +371,7 @@ static void starts_again(void)
 	for (i = 0; i < 8; i++) {
 		calls_end();
 		until = vgpu_now() + PATIENCE;
-		gpu->resizing = 1u << 2;
+		gpu->sizing.asked = 1u << 2;
 		hook(&hooked, "prepare",
 		     CLAIM(HEAVY_A
 			   "<v:vf name='b'><v:device gpu='gpu0' vf='2'/></v:vf>") "</domain>");
@@ -383,7 +383,7 @@ static void starts_again(void)
 		hook(&one, "prepare", CLAIM(ON_0) "</domain>");
 		CU_ASSERT(done(&other));
 		CU_ASSERT(done(&one));
-		gpu->resizing = 0;
+		gpu->sizing.asked = 0;
 		CU_ASSERT(refused(&hooked, "ECANCELED", "given up"));
 		CU_ASSERT_EQUAL(n_leases(), 1);
 		CU_ASSERT_EQUAL(gpu->leases[0].state, LEASE_RESERVED);

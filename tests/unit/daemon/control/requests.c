@@ -91,7 +91,7 @@ static void who_looks_does_not_keep_out(void)
 	}
 	for (i = 0; i < 100; i++)
 		turn();
-	CU_ASSERT(control.gpus[0].under_way >= 40 && control.gpus[0].under_way < 64);
+	CU_ASSERT(control.gpus[0].calls.under_way >= 40 && control.gpus[0].calls.under_way < 64);
 	say(&one, "{\"method\":\"vf.set\",\"args\":{\"vf\":1,\"params\":{\"weight\":\"300\"}}}\n");
 	for (i = 0; i < 20; i++)
 		say(&other, "{\"method\":\"vf.reset\",\"args\":{\"vf\":2}}\n");
@@ -173,7 +173,7 @@ static void one_at_a_time(void)
 		CU_ASSERT_EQUAL(json_object_get_int(get(o, "id")), (int32_t)i);
 		CU_ASSERT_PTR_NOT_NULL(get(o, "result"));
 		json_object_put(o);
-		CU_ASSERT(control.gpus[0].for_readers <= 1);
+		CU_ASSERT(control.gpus[0].calls.for_readers <= 1);
 		if (i % 100 == 0) {
 			say(&one, "{\"method\":\"gpu.show\"}\n");
 			CU_ASSERT(says(&one, "policy", "fair"));
@@ -201,9 +201,9 @@ static void gone(void)
 		say(&readers[i], "{\"method\":\"stats\"}\n{\"method\":\"stats\"}\n");
 	}
 	until = vgpu_now() + PATIENCE;
-	while (control.gpus[0].for_readers < CLIENT_OF_USER && vgpu_now() < until)
+	while (control.gpus[0].calls.for_readers < CLIENT_OF_USER && vgpu_now() < until)
 		turn();
-	CU_ASSERT_EQUAL(control.gpus[0].for_readers, CLIENT_OF_USER);
+	CU_ASSERT_EQUAL(control.gpus[0].calls.for_readers, CLIENT_OF_USER);
 	for (i = 0; i < CLIENT_OF_USER; i++)
 		close(readers[i].fd);
 	quick_unblock();
@@ -229,15 +229,15 @@ static void readers_keep_nobody_out(void)
 		make_reader(&readers[i]);
 		say(&readers[i], "{\"method\":\"stats\"}\n{\"method\":\"stats\"}\n");
 	}
-	while (control.gpus[0].for_readers < CLIENT_OF_USER && vgpu_now() < until)
+	while (control.gpus[0].calls.for_readers < CLIENT_OF_USER && vgpu_now() < until)
 		turn();
-	CU_ASSERT_EQUAL(control.gpus[0].for_readers, CLIENT_OF_USER);
+	CU_ASSERT_EQUAL(control.gpus[0].calls.for_readers, CLIENT_OF_USER);
 	for (i = 0; i < 16; i++)
 		say(&one, "{\"method\":\"stats\"}\n");
 	for (i = 0; i < 100; i++)
 		turn();
-	CU_ASSERT_EQUAL(control.gpus[0].for_readers, CLIENT_OF_USER);
-	CU_ASSERT_EQUAL(control.gpus[0].under_way, CLIENT_OF_USER + 16);
+	CU_ASSERT_EQUAL(control.gpus[0].calls.for_readers, CLIENT_OF_USER);
+	CU_ASSERT_EQUAL(control.gpus[0].calls.under_way, CLIENT_OF_USER + 16);
 	quick_unblock();
 	for (i = 0; i < 16; i++) {
 		o = hear(&one);

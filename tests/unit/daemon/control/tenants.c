@@ -173,7 +173,7 @@ static void held_over_a_restart(void)
 	CU_ASSERT_EQUAL(l[0].state, LEASE_HELD);
 	CU_ASSERT_EQUAL(l[0].by, CLAIM_BY_CONTAINER);
 	CU_ASSERT_STRING_EQUAL(l[0].id, "abcdef0123456789");
-	CU_ASSERT(control.gpus[0].clearing & 1);
+	CU_ASSERT(control.gpus[0].clearing.vfs & 1);
 	l[0].expires = 0;
 	CU_ASSERT_EQUAL(listed(), 0);
 	end();
