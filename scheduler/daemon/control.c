@@ -143,7 +143,7 @@ static bool admit(struct control *control, int fd, enum client_at at)
 	may_change = known && caller_is_root(fd, peer.uid);
 	who.uid = peer.uid;
 	if (may_change || (known && at == CLIENT_CONTROL && peer.uid != 0 &&
-			   in_group(fd, peer.gid, control->group)))
+			   in_group(fd, peer.gid, control->doors.group)))
 		client_add(control, fd, &who, at, may_change, &client_ops);
 	else if (at == CLIENT_HOOK)
 		turn_away(fd, "root", "");
@@ -174,7 +174,7 @@ static bool admit_tenant(int fd, void *data)
 		return false;
 	}
 	if (who.owner != (uid_t)-1 &&
-	    (who.is_root || (who.uid != 0 && in_group(fd, who.gid, control->tenant_group)))) {
+	    (who.is_root || (who.uid != 0 && in_group(fd, who.gid, control->doors.tenant_group)))) {
 		client_add(control, fd, &who, CLIENT_TENANT, false, &client_ops);
 		return who.is_root;
 	}
@@ -286,7 +286,7 @@ static int open_tenant_door(struct control *control)
 	struct vgpu_error err;
 	int fd = listen_open("tenant", config->tenant_socket, 0660, &err);
 
-	control->tenant_group = group ? group->gr_gid : (unsigned)-1;
+	control->doors.tenant_group = group ? group->gr_gid : (unsigned)-1;
 	if (fd < 0) {
 		log_line(LOG_ERR, "programs and containers get no VF: %s", err.text);
 		return 0;
@@ -297,7 +297,7 @@ static int open_tenant_door(struct control *control)
 			 "cannot give %s to group %s: %s; under systemd, its directory must be of "
 			 "that group, and have the mode 2750",
 			 config->tenant_socket, config->tenant_group, strerror(errno));
-	return door_open(&control->tenant_door, control->base, fd, "socket for programs",
+	return door_open(&control->doors.tenants, control->base, fd, "socket for programs",
 			 DOOR_RESERVE, &tenant_door_ops, control);
 }
 
@@ -309,7 +309,7 @@ int control_start(struct control *control, struct config *config, struct vgpu_er
 
 	memset(control, 0, offsetof(struct control, gpus));
 	control->config = config;
-	control->group = group ? group->gr_gid : (unsigned)-1;
+	control->doors.group = group ? group->gr_gid : (unsigned)-1;
 	control->base = event_base_new();
 	if (!control->base)
 		return vgpu_error_set(err, -ENOMEM, "cannot start libevent");
@@ -328,9 +328,9 @@ int control_start(struct control *control, struct config *config, struct vgpu_er
 			 "vgpud.service to that group",
 			 config->socket, config->group, strerror(errno));
 	r = share_start(&control->share, control->base);
-	r |= door_open(&control->door, control->base, fd, "control socket", DOOR_RESERVE, &door_ops,
-		       control);
-	r |= door_open(&control->hook_door, control->base, hook, "hook socket", DOOR_RESERVE,
+	r |= door_open(&control->doors.control, control->base, fd, "control socket", DOOR_RESERVE,
+		       &door_ops, control);
+	r |= door_open(&control->doors.hook, control->base, hook, "hook socket", DOOR_RESERVE,
 		       &hook_door_ops, control);
 	r |= open_tenant_door(control);
 	control->tick = event_new(control->base, -1, EV_PERSIST, on_tick, control);
@@ -392,11 +392,11 @@ void control_stop(struct control *control)
 	while (control->calls)
 		call_drop(control->calls);
 	for (i = 0; i < CONTROL_WARNINGS; i++)
-		json_object_put(control->warned[i]);
+		json_object_put(control->reported.warned[i]);
 	share_stop(&control->share);
-	listen_close(control->config->socket, door_close(control->door));
-	listen_close(control->config->hook_socket, door_close(control->hook_door));
-	listen_close(control->config->tenant_socket, door_close(control->tenant_door));
+	listen_close(control->config->socket, door_close(control->doors.control));
+	listen_close(control->config->hook_socket, door_close(control->doors.hook));
+	listen_close(control->config->tenant_socket, door_close(control->doors.tenants));
 	explained_end(control);
 	if (control->tick)
 		event_free(control->tick);

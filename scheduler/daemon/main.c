@@ -276,7 +276,7 @@ static int run(struct config *config)
 	lock_memory();
 	raise_descriptors();
 	r = control_start(&control, config, &err);
-	listens = control.door != NULL;
+	listens = control.doors.control != NULL;
 	if (r == 0) {
 		note(config, VGPU_NOTE_STARTING, NULL);
 		r = start_gpus(&control, config, &n_lost, &err);

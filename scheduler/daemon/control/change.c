@@ -81,8 +81,8 @@ static bool is_held(const struct gpu *gpu)
 {
 	const struct control *control = gpu->control;
 
-	return control->reload && gpu->changes.first != control->reload &&
-	       vgpu_now() < control->reload_until;
+	return control->reloading.call && gpu->changes.first != control->reloading.call &&
+	       vgpu_now() < control->reloading.until;
 }
 
 void change_run(struct gpu *gpu)
@@ -101,9 +101,9 @@ void change_begin(struct call *call, change_make *how)
 	struct call **last = &call->gpu->changes.first;
 
 	/* Before all others, but for the one that is at the engine. */
-	if (call == call->control->reload && *last && call->gpu->changes.sent)
+	if (call == call->control->reloading.call && *last && call->gpu->changes.sent)
 		last = &(*last)->next_change;
-	while (call != call->control->reload && *last)
+	while (call != call->control->reloading.call && *last)
 		last = &(*last)->next_change;
 	call->make = how;
 	call->next_change = *last;
@@ -115,15 +115,15 @@ void change_begin(struct call *call, change_make *how)
 
 void change_reload(struct call *reload)
 {
-	reload->control->reload = reload;
-	reload->control->reload_until = vgpu_now() + RELOAD_TIMEOUT;
+	reload->control->reloading.call = reload;
+	reload->control->reloading.until = vgpu_now() + RELOAD_TIMEOUT;
 }
 
 void change_reloaded(struct control *control)
 {
 	uint32_t g;
 
-	control->reload = NULL;
+	control->reloading.call = NULL;
 	for (g = 0; g < control->n_gpus; g++)
 		change_run(&control->gpus[g]);
 }

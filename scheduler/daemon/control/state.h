@@ -186,25 +186,41 @@ enum control_warning {
 extern const char *const control_warning_names[CONTROL_WARNINGS];
 
 struct client;
+
+/* Where clients connect (door.h). */
+struct control_doors {
+	struct door *control, *hook, *tenants;
+	unsigned group, tenant_group; /* their gids; (gid_t)-1: it does not exist */
+};
+
+/* What libvirts have reported last, by vm.sync (libvirts.h, reconcile.h). */
+struct control_reported {
+	struct json_object
+		*warned[CONTROL_WARNINGS]; /* of which running VMs: by libvirt, by UUID, names */
+	uint32_t n_unreadable;
+	struct unreadable unreadable[UNREADABLE];
+	struct libvirt libvirts[LIBVIRTS];
+};
+
+/* config.reload while it has all GPUs to itself (change.h). */
+struct control_reloading {
+	struct call *call; /* NULL: there is none */
+	vgpu_nsec until;
+};
+
 struct control {
 	struct config *config;
 	struct event_base *base;
-	struct door *door, *hook_door, *tenant_door; /* of each socket */
+	struct control_doors doors;
 	struct share share;
 	struct event *tick, *second;
 	struct client *clients;
-	struct call *calls;	      /* under way, of all clients, also of disconnected ones */
-	unsigned group, tenant_group; /* their gids; (gid_t)-1: it does not exist */
-	struct explained *explained;  /* why tenants got no VF (tenants/explained.h) */
-	struct json_object
-		*warned[CONTROL_WARNINGS]; /* of which running VMs: by libvirt, by UUID, names */
-	struct call *reload; /* config.reload while it has all GPUs to itself; else NULL */
-	vgpu_nsec reload_until;
+	struct call *calls;	     /* under way, of all clients, also of disconnected ones */
+	struct explained *explained; /* why tenants got no VF (tenants/explained.h) */
+	struct control_reported reported;
+	struct control_reloading reloading;
 	char refused[320];		/* why a running VM got no VF, as last logged */
 	struct refusal_counts refusals; /* of VFs, for the metrics */
-	uint32_t n_unreadable;		/* by each libvirt's last vm.sync */
-	struct unreadable unreadable[UNREADABLE];
-	struct libvirt libvirts[LIBVIRTS];
 	uint32_t n_gpus;
 	struct gpu gpus[CONFIG_MAX_GPUS]; /* last: those beyond N_GPUS are never touched */
 };

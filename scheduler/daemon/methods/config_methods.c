@@ -349,7 +349,7 @@ int config_reload_begin(struct control *control, struct call *call, struct vgpu_
 {
 	json *answer;
 
-	if (control->reload)
+	if (control->reloading.call)
 		return vgpu_error_set(err, -EBUSY, "a reload is under way; try again");
 	call->free_job = free;
 	call->job = calloc(1, sizeof(struct reload));

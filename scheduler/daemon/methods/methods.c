@@ -348,9 +348,9 @@ static json *warnings_json(struct control *control)
 	uint32_t what;
 
 	for (what = 0; what < CONTROL_WARNINGS; what++) {
-		if (!control->warned[what])
+		if (!control->reported.warned[what])
 			continue;
-		json_object_object_foreach(control->warned[what], host, vms)
+		json_object_object_foreach(control->reported.warned[what], host, vms)
 		{
 			(void)host;
 			json_object_object_foreach(vms, uuid, domain)
@@ -407,11 +407,11 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 	}
 	json_object_object_add(o, "vms", list);
 	list = json_object_new_array();
-	for (g = 0; g < control->n_unreadable; g++) {
+	for (g = 0; g < control->reported.n_unreadable; g++) {
 		vm = json_object_new_object();
-		put_text(vm, "domain", control->unreadable[g].domain);
-		put_text(vm, "uuid", control->unreadable[g].uuid);
-		put_text(vm, "why", control->unreadable[g].why);
+		put_text(vm, "domain", control->reported.unreadable[g].domain);
+		put_text(vm, "uuid", control->reported.unreadable[g].uuid);
+		put_text(vm, "why", control->reported.unreadable[g].why);
 		json_object_array_add(list, vm);
 	}
 	json_object_object_add(o, "unreadable", list);

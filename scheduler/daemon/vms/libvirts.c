@@ -9,7 +9,7 @@
 /* Finds HOST, or takes the place of the one that has been silent for longest. */
 static struct libvirt *find(struct control *control, const char *host)
 {
-	struct libvirt *l = control->libvirts, *oldest = l;
+	struct libvirt *l = control->reported.libvirts, *oldest = l;
 	uint32_t i;
 
 	for (i = 0; i < LIBVIRTS; i++, l++) {

@@ -361,9 +361,9 @@ static void warn_of(struct control *control, enum control_warning what, const ch
 {
 	struct json_object *before = NULL;
 
-	if (!control->warned[what])
-		control->warned[what] = json_object_new_object();
-	json_object_object_get_ex(control->warned[what], host, &before);
+	if (!control->reported.warned[what])
+		control->reported.warned[what] = json_object_new_object();
+	json_object_object_get_ex(control->reported.warned[what], host, &before);
 	json_object_object_foreach(list, uuid, name)
 	{
 		const char *domain = json_object_get_string(name);
@@ -372,7 +372,7 @@ static void warn_of(struct control *control, enum control_warning what, const ch
 			log_about(about_vm(domain, warnings[what].message), LOG_WARNING,
 				  "domain %s %s", domain, warnings[what].text);
 	}
-	json_object_object_add(control->warned[what], host, list);
+	json_object_object_add(control->reported.warned[what], host, list);
 }
 
 /* Takes a libvirt's VMs from the list of those whose claims cannot be read; the others stay. */
@@ -380,15 +380,15 @@ static uint32_t take_unreadable(struct control *control, const char *host, struc
 {
 	uint32_t i, kept = 0, n = 0;
 
-	for (i = 0; i < control->n_unreadable; i++) {
-		struct unreadable *u = &control->unreadable[i];
+	for (i = 0; i < control->reported.n_unreadable; i++) {
+		struct unreadable *u = &control->reported.unreadable[i];
 
 		if (strcmp(u->host, host) == 0)
 			out[n++] = *u;
 		else
-			control->unreadable[kept++] = *u;
+			control->reported.unreadable[kept++] = *u;
 	}
-	control->n_unreadable = kept;
+	control->reported.n_unreadable = kept;
 	return n;
 }
 
@@ -407,8 +407,8 @@ static void note_unreadable(struct control *control, const struct picture *p, co
 	snprintf(u.why, sizeof(u.why), "%s", why);
 	for (i = 0; i < n_known; i++)
 		is_known |= strcmp(known[i].uuid, u.uuid) == 0 && strcmp(known[i].why, u.why) == 0;
-	if (control->n_unreadable < UNREADABLE)
-		control->unreadable[control->n_unreadable++] = u;
+	if (control->reported.n_unreadable < UNREADABLE)
+		control->reported.unreadable[control->reported.n_unreadable++] = u;
 	if (!is_known)
 		log_about(about_vm(u.domain, LOG_CLAIM_UNREADABLE), LOG_WARNING,
 			  "domain %s (%s): its claim cannot be read: %s; its VFs keep their "
@@ -422,17 +422,17 @@ static void forget_silent(struct control *control)
 	uint32_t i, kept = 0;
 
 	for (i = 0; i < CONTROL_WARNINGS; i++) {
-		json_object_object_foreach(control->warned[i], host, unused)
+		json_object_object_foreach(control->reported.warned[i], host, unused)
 		{
 			(void)unused;
 			if (libvirts_silent(control, host) >= SILENCE)
-				json_object_object_del(control->warned[i], host);
+				json_object_object_del(control->reported.warned[i], host);
 		}
 	}
-	for (i = 0; i < control->n_unreadable; i++)
-		if (libvirts_silent(control, control->unreadable[i].host) < SILENCE)
-			control->unreadable[kept++] = control->unreadable[i];
-	control->n_unreadable = kept;
+	for (i = 0; i < control->reported.n_unreadable; i++)
+		if (libvirts_silent(control, control->reported.unreadable[i].host) < SILENCE)
+			control->reported.unreadable[kept++] = control->reported.unreadable[i];
+	control->reported.n_unreadable = kept;
 }
 
 int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error *err)

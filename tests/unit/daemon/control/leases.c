@@ -272,17 +272,17 @@ static void repaired(void)
 	control_settle(&control);
 	CU_ASSERT_EQUAL(weight(1), 300);
 	CU_ASSERT(strstr(control.gpus[0].leases[1].said, "99999") != NULL);
-	CU_ASSERT_EQUAL(control.n_unreadable, 0);
+	CU_ASSERT_EQUAL(control.reported.n_unreadable, 0);
 	/* One that cannot be read is shown by the VM's name for as long as it stands. */
 	sync_vm(CLAIM(A "<v:sched><v:weigth>7</v:weigth></v:sched></v:vf>") "</domain>", "missing",
 		address);
-	CU_ASSERT_EQUAL(control.n_unreadable, 1);
-	CU_ASSERT_STRING_EQUAL(control.unreadable[0].domain, "vm1");
-	CU_ASSERT_PTR_NOT_NULL(strstr(control.unreadable[0].why, "<weigth> is not known"));
+	CU_ASSERT_EQUAL(control.reported.n_unreadable, 1);
+	CU_ASSERT_STRING_EQUAL(control.reported.unreadable[0].domain, "vm1");
+	CU_ASSERT_PTR_NOT_NULL(strstr(control.reported.unreadable[0].why, "<weigth> is not known"));
 	CU_ASSERT_EQUAL(control.gpus[0].leases[1].state, LEASE_RUNNING);
 	CU_ASSERT_EQUAL(sync_vm(CLAIM(HEAVY_A) "</domain>", "missing", address), 0);
 	control_settle(&control);
-	CU_ASSERT_EQUAL(control.n_unreadable, 0);
+	CU_ASSERT_EQUAL(control.reported.n_unreadable, 0);
 	CU_ASSERT_STRING_EQUAL(control.gpus[0].leases[1].said, "");
 	bench_end();
 }

@@ -11,7 +11,7 @@ static bool warns(const char *xml)
 	char address[32];
 
 	sync_vm(xml, "missing", address);
-	return get(get(control.warned[CONTROL_MAY_LOSE_STATE], libvirt), VM_UUID) != NULL;
+	return get(get(control.reported.warned[CONTROL_MAY_LOSE_STATE], libvirt), VM_UUID) != NULL;
 }
 
 /* QEMU saves a VM without the state of a vfio-user device: vgpud warns of a VM that could be saved,
@@ -53,17 +53,17 @@ static void silent_libvirt(void)
 	sync_vm(CLAIM("<v:weight>1</v:weight>") "</domain>", "missing", address);
 	libvirt = "here";
 	sync_vm(NULL, "missing", address);
-	CU_ASSERT_PTR_NOT_NULL(get(control.warned[CONTROL_MAY_LOSE_STATE], "there"));
-	CU_ASSERT_EQUAL(control.n_unreadable, 1);
+	CU_ASSERT_PTR_NOT_NULL(get(control.reported.warned[CONTROL_MAY_LOSE_STATE], "there"));
+	CU_ASSERT_EQUAL(control.reported.n_unreadable, 1);
 	be_silent("there");
 	sync_vm(NULL, "missing", address);
-	CU_ASSERT_PTR_NULL(get(control.warned[CONTROL_MAY_LOSE_STATE], "there"));
-	CU_ASSERT_PTR_NULL(get(control.warned[CONTROL_UNADMITTED], "there"));
-	CU_ASSERT_EQUAL(control.n_unreadable, 1);
+	CU_ASSERT_PTR_NULL(get(control.reported.warned[CONTROL_MAY_LOSE_STATE], "there"));
+	CU_ASSERT_PTR_NULL(get(control.reported.warned[CONTROL_UNADMITTED], "there"));
+	CU_ASSERT_EQUAL(control.reported.n_unreadable, 1);
 	be_silent("then");
 	sync_vm(NULL, "missing", address);
-	CU_ASSERT_EQUAL(control.n_unreadable, 0);
-	CU_ASSERT_PTR_NOT_NULL(get(control.warned[CONTROL_MAY_LOSE_STATE], "here"));
+	CU_ASSERT_EQUAL(control.reported.n_unreadable, 0);
+	CU_ASSERT_PTR_NOT_NULL(get(control.reported.warned[CONTROL_MAY_LOSE_STATE], "here"));
 	libvirt = "here";
 	bench_end();
 }

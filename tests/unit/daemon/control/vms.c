@@ -86,8 +86,8 @@ void be_silent(const char *host)
 	uint32_t i;
 
 	for (i = 0; i < LIBVIRTS; i++)
-		if (strcmp(control.libvirts[i].host, host) == 0)
-			control.libvirts[i].heard -= 181 * VGPU_SEC;
+		if (strcmp(control.reported.libvirts[i].host, host) == 0)
+			control.reported.libvirts[i].heard -= 181 * VGPU_SEC;
 }
 
 bool lacks(const char *what)
