@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "builtin.h"
 #include "peer.h"
-#include "plugin.h"
 
 const struct vgpu_param peer_params[] = {
 	[PEER_SLICE] = {"slice_us", "us", "length of one turn", VGPU_PARAM_INT, 500, 500000, 2000,
@@ -241,28 +239,4 @@ int64_t peer_least_value(const struct peer *p)
 	uint32_t least = peer_least(p);
 
 	return least == VGPU_NO_VF ? 0 : p->vfs[least].a;
-}
-
-extern const struct vgpu_policy_ops peer_nv_arr, peer_nv_least, peer_amd_fair, peer_amd_liquid,
-	peer_gvt_tbs, peer_credit2, peer_lottery, peer_stride, peer_band, peer_pup, peer_bvt,
-	peer_linux_eevdf, peer_lavd;
-
-const struct vgpu_policy_ops *const peers[] = {
-	&peer_nv_arr,  &peer_nv_least, &peer_amd_fair, &peer_amd_liquid,
-	&peer_gvt_tbs, &peer_credit2,  &peer_lottery,  &peer_stride,
-	&peer_band,    &peer_pup,      &peer_bvt,      &peer_linux_eevdf,
-	&peer_lavd,    NULL,
-};
-
-const struct vgpu_policy_ops *peer_or_policy(const char *name)
-{
-	unsigned i;
-
-	for (i = 0; peers[i]; i++)
-		if (strcmp(peers[i]->name, name) == 0)
-			return peers[i];
-	for (i = 0; plugin_loaded(i); i++)
-		if (strcmp(plugin_loaded(i)->name, name) == 0)
-			return plugin_loaded(i);
-	return vgpu_builtin_policy(name);
 }
