@@ -26,21 +26,22 @@
 #define TOLERANCE 1e6
 #define ROUNDED(n_vfs) (((n_vfs) + 2) * 1e-9)
 
-static double share_of(const struct monitor *m, uint32_t vf)
+/* As the policy states it, of the whole at the most. */
+static double stated_share(const struct vgpu_vf_view *v)
 {
-	double sum = 0, own = 0;
+	if (v->share_denominator == 0)
+		return 0;
+	return fmin((double)v->share_numerator / (double)v->share_denominator, 1);
+}
+
+static double stated_shares(const struct monitor *m)
+{
+	double sum = 0;
 	uint32_t i;
 
-	for (i = 0; i < m->h->n_vfs; i++) {
-		const struct vgpu_vf_view *v = &m->vfs[i].v;
-		double share = v->share_denominator
-				       ? (double)v->share_numerator / (double)v->share_denominator
-				       : 0;
-
-		sum += fmin(share, 1);
-		own = i == vf ? fmin(share, 1) : own;
-	}
-	return sum > 0 ? own / sum : 0;
+	for (i = 0; i < m->h->n_vfs; i++)
+		sum += stated_share(&m->vfs[i].v);
+	return sum;
 }
 
 /* Whether charges pay for windows. */
@@ -70,8 +71,8 @@ static double around(const struct vhost *h)
 			h->config.grace);
 }
 
-/* What VF owes, and whether it has just begun a window. */
-static void owe(struct monitor *m, uint32_t vf)
+/* What VF owes, and whether it has just begun a window. ALL: the sum of the stated shares. */
+static void owe(struct monitor *m, uint32_t vf, double all)
 {
 	struct watched *w = &m->vfs[vf];
 	struct window_watch *d = &w->window;
@@ -110,12 +111,12 @@ static void owe(struct monitor *m, uint32_t vf)
 		d->vague = true;
 	d->came = w->v.incoming;
 	d->pays = !is_charged(m) || (!w->ready && m->has_turn != vf);
-	d->share = share_of(m, vf);
+	d->share = all > 0 ? stated_share(&w->v) / all : 0;
 	d->rate = fmax(is_charged(m) ? d->share : d->share / 8, LEAST_SHARE);
 }
 
-/* How many windows the wait of a VF for the engine contains. */
-static void in_wait(struct monitor *m, uint32_t vf)
+/* How many windows the wait of a VF for the engine contains. OF_ALL: the time of all windows. */
+static void in_wait(struct monitor *m, uint32_t vf, double of_all)
 {
 	struct watched *w = &m->vfs[vf];
 	struct window_watch *d = &w->window;
@@ -124,13 +125,13 @@ static void in_wait(struct monitor *m, uint32_t vf)
 	if (!w->wait.on) {
 		d->seen = m->open_window != VGPU_NO_VF;
 		d->since = m->h->now;
-		d->of_all = in_windows(m);
+		d->of_all = of_all;
 		return;
 	}
 	if (m->window_of == VGPU_NO_VF)
 		return;
 	d->seen++;
-	allowed = 1 + floor(((double)(m->h->now - d->since) - in_windows(m) + d->of_all) / STALL);
+	allowed = 1 + floor(((double)(m->h->now - d->since) - of_all + d->of_all) / STALL);
 	if (d->seen > allowed)
 		vhost_fail(m->h, "VF %u: %u windows in a wait of %.6f ms, %.0f allowed", vf,
 			   d->seen, (double)(m->h->now - d->since) / 1e6, allowed);
@@ -210,12 +211,12 @@ static void share(struct monitor *m, uint32_t vf, double lost)
 
 void judge_windows(struct monitor *m)
 {
-	double lost = nobodys(m);
+	double lost = nobodys(m), shares = stated_shares(m), windows = in_windows(m);
 	uint32_t i;
 
 	for (i = 0; i < m->h->n_vfs; i++) {
-		owe(m, i);
-		in_wait(m, i);
+		owe(m, i, shares);
+		in_wait(m, i, windows);
 		for_window(m, i);
 		share(m, i, lost);
 	}
