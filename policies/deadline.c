@@ -2,8 +2,8 @@
 /*
  * deadline: a guaranteed budget in each period. EDF with hard constant-bandwidth servers. A set of
  * budgets is admitted only if it can be kept, with world switches, blocking and late stops counted
- * in. VFs without a budget take turns in the time that servers leave, the one that was charged
- * least first.
+ * in. VFs without a budget take turns in the time that servers leave. What a VF has beyond its turn
+ * it pays for with later ones.
  *
  * With reclaim=grub a server is charged at the rate at which servers are active (GRUB; Lipari and
  * Baruah, ECRTS 2000; Linux: sched-deadline): the bandwidth of servers that sleep goes to those
@@ -11,6 +11,7 @@
  * and overruns is not given away.
  */
 #include "promises.h"
+#include "set.h"
 
 enum { P_CAP, P_RECLAIM, P_LATE, P_COVER, P_SLICE, P_ADMISSION };
 enum { V_BUDGET, V_PERIOD };
@@ -31,16 +32,17 @@ struct deadline {
 	/* The background: VFs with work and no budget, the VF whose turn it is, and what is left of
 	 * its turn. A turn that a budget interrupts continues later: if periods and turns were in
 	 * step, the same VF would always lose. */
-	struct heap waiting; /* by what they were charged */
+	struct set waiting;
 	uint32_t background;
 	int64_t turn_left;
-	uint64_t level; /* what the VF whose turn it is was charged before its turn */
+	uint64_t rounds; /* in which each VF of the background had a turn, or paid with it */
 	uint64_t active_ppm;
 	struct heap leaving; /* asleep, but active until their time of zero lag, by that time */
 	struct vf {
 		bool awake, active;
-		uint64_t ppm; /* its budget with switches, as a part of its period */
-		uint64_t had; /* what it was charged in the background; who wakes joins the level */
+		uint64_t ppm;	/* its budget with switches, as a part of its period */
+		int64_t owes;	/* what it had in the background beyond its turns */
+		uint64_t since; /* asleep: the round in which it owed that */
 	} vfs[];
 };
 
@@ -73,7 +75,7 @@ static const struct vgpu_param vf_params[] = {
 static size_t memory(uint32_t max_vfs)
 {
 	return sizeof(struct deadline) + max_vfs * sizeof(struct vf) + servers_memory(max_vfs) +
-	       promises_memory(max_vfs) + 2 * heap_memory(max_vfs);
+	       promises_memory(max_vfs) + heap_memory(max_vfs) + set_memory(max_vfs);
 }
 
 static vgpu_nsec late(const int64_t *values)
@@ -174,7 +176,7 @@ static void attach(void *state, const struct vgpu_facts *facts, const int64_t *v
 
 	rest = promises_init(&d->promises, rest, facts->max_vfs);
 	rest = heap_init(&d->leaving, rest, facts->max_vfs);
-	heap_init(&d->waiting, rest, facts->max_vfs);
+	set_init(&d->waiting, rest, facts->max_vfs);
 	d->current = VGPU_NO_VF;
 	set_params(state, values, 0);
 }
@@ -201,30 +203,53 @@ static void advance(struct deadline *d, vgpu_nsec now)
 		set_active(d, d->leaving.entries[0].vf, false);
 }
 
-/* Where a VF joins the background: at what the VF whose turn it is was charged before its turn;
- * what a VF had while it was alone took nothing from the others. */
-static uint64_t level(const struct deadline *d)
+/* The turns since a VF left the background have paid for what it owed. */
+static void pay_off(const struct deadline *d, struct vf *vf)
 {
-	bool alone = d->current != VGPU_NO_VF && !d->served && d->waiting.n == 1 &&
-		     heap_has(&d->waiting, d->current) && d->now > d->s.turn.start;
+	uint64_t rounds = d->rounds - vf->since;
+	bool all = rounds >= (uint64_t)vf->owes / d->slice;
 
-	return alone ? d->vfs[d->current].had + (d->now - d->s.turn.start) : d->level;
+	vf->owes = all ? 0 : vf->owes - (int64_t)(rounds * d->slice);
+}
+
+/* A VF joins the background. What the one whose turn it is had while it was alone took nothing from
+ * others. */
+static void join(struct deadline *d, uint32_t index)
+{
+	struct vf *vf = &d->vfs[index];
+
+	if (d->waiting.n == 1 && d->current == d->background && !d->served &&
+	    set_has(&d->waiting, d->current) && d->now > d->s.turn.start)
+		d->turn_left = (int64_t)(d->now - d->s.turn.start);
+	if (vf->owes)
+		pay_off(d, vf);
+	set_add(&d->waiting, index);
+}
+
+static void leave(struct deadline *d, uint32_t index)
+{
+	struct vf *vf = &d->vfs[index];
+
+	if (index == d->background && d->turn_left < 0) {
+		vf->owes -= d->turn_left;
+		d->turn_left = 0;
+	}
+	vf->owes = vf->owes > 0 ? vf->owes : 0;
+	vf->since = d->rounds;
+	set_remove(&d->waiting, index);
 }
 
 /* Puts a VF that has work and no budget into the background. */
 static void place(struct deadline *d, uint32_t index)
 {
-	struct vf *vf = &d->vfs[index];
-	bool waits = vf->awake && d->s.cbs[index].budget == 0;
-	uint64_t from = level(d);
+	bool waits = d->vfs[index].awake && d->s.cbs[index].budget == 0;
 
-	if (waits && !heap_has(&d->waiting, index)) {
-		d->level = from;
-		vf->had = (int64_t)(vf->had - from) > 0 ? vf->had : from;
-		heap_insert(&d->waiting, index, vf->had);
-	} else if (!waits) {
-		heap_remove(&d->waiting, index);
-	}
+	if (waits == set_has(&d->waiting, index))
+		return;
+	if (waits)
+		join(d, index);
+	else
+		leave(d, index);
 }
 
 /* BUDGET and PERIOD are admitted. */
@@ -335,15 +360,35 @@ static void remove_vf(void *state, uint32_t index, vgpu_nsec now)
 	set_server(d, index, 0, d->s.cbs[index].period, now);
 }
 
+/* The next turn is that of the next VF which does not owe a whole turn. A VF that is alone owes
+ * nothing. */
+static void next_turn(struct deadline *d)
+{
+	bool pays = true;
+	uint32_t next;
+	struct vf *vf;
+
+	if (set_has(&d->waiting, d->background))
+		d->vfs[d->background].owes -= d->turn_left;
+	while (pays) {
+		next = set_next(&d->waiting, d->background);
+		d->rounds += next <= d->background;
+		d->background = next;
+		vf = &d->vfs[next];
+		if (d->waiting.n == 1)
+			vf->owes = 0;
+		pays = vf->owes >= (int64_t)d->slice;
+		vf->owes -= pays ? (int64_t)d->slice : 0;
+	}
+	d->turn_left = (int64_t)d->slice;
+}
+
 static uint32_t next_in_background(struct deadline *d)
 {
 	bool over = d->waiting.n < 2 || d->turn_left < (int64_t)d->s.facts->min_slice_ns;
 
-	if (d->waiting.n && (over || !heap_has(&d->waiting, d->background))) {
-		d->background = heap_first(&d->waiting);
-		d->level = d->vfs[d->background].had;
-		d->turn_left = (int64_t)d->slice;
-	}
+	if (d->waiting.n && (over || !set_has(&d->waiting, d->background)))
+		next_turn(d);
 	return d->waiting.n ? d->background : VGPU_NO_VF;
 }
 
@@ -351,16 +396,12 @@ static uint32_t next_in_background(struct deadline *d)
  * of its turn. */
 static void charge_background(struct deadline *d, uint32_t index, vgpu_nsec charge, bool yields)
 {
-	if (index == d->background && yields && (int64_t)charge < d->turn_left)
-		charge = (vgpu_nsec)d->turn_left;
-	if (index == d->background)
+	if (index != d->background)
+		d->vfs[index].owes += (int64_t)charge;
+	else if (yields && (int64_t)charge < d->turn_left)
+		d->turn_left = 0;
+	else
 		d->turn_left -= (int64_t)charge;
-	d->vfs[index].had += charge;
-	if (!heap_has(&d->waiting, index))
-		return;
-	if (d->waiting.n == 1)
-		d->level = d->vfs[index].had; /* alone, it took nothing from the others */
-	heap_move(&d->waiting, index, d->vfs[index].had);
 }
 
 /* Picks a turn in the time that servers leave. A turn that a server's next budget ends must be

@@ -125,18 +125,6 @@ static inline void heap_remove(struct heap *h, uint32_t vf)
 		heap_sift_down(h, at, last);
 }
 
-/* VF, which is in the heap, has another KEY. */
-static inline void heap_move(struct heap *h, uint32_t vf, uint64_t key)
-{
-	struct heap_entry e = {key, vf};
-	uint32_t at = h->places[vf];
-
-	if (at > 0 && heap_before(&e, &h->entries[(at - 1) / 4]))
-		heap_sift_up(h, at, e);
-	else
-		heap_sift_down(h, at, e);
-}
-
 static inline uint32_t heap_first(const struct heap *h)
 {
 	return h->n ? h->entries[0].vf : VGPU_NO_VF;

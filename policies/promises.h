@@ -179,23 +179,52 @@ static inline bool promises_are_kept(struct promises *p, const struct servers *s
 	return admission_test(a, p->sets, promises_all(p, s));
 }
 
-/* Must be called when servers were added, removed or changed. Which of the two tests they pass
- * decides whether bandwidth accrues in sleep, and how long a server runs before another may
- * interrupt it. Returns the least slack of a server (admission_cut()). */
+/* Returns the longest switch, of at most A's, with which the first N of sets[] are kept; 0: none.
+ */
+static inline vgpu_nsec promises_longest_switch(struct promises *p, const struct admission *a,
+						uint32_t n)
+{
+	vgpu_nsec low = 0, high = a->switch_ns;
+	struct admission then = *a;
+
+	if (admission_test(&then, p->sets, n))
+		return high;
+	while (high - low > VGPU_USEC) {
+		then.switch_ns = low + (high - low) / 2;
+		if (admission_test(&then, p->sets, n))
+			low = then.switch_ns;
+		else
+			high = then.switch_ns;
+	}
+	return low;
+}
+
+/*
+ * Must be called when servers were added, removed or changed, or the switch has outgrown what was
+ * reckoned with. Which of the two tests they pass decides whether bandwidth accrues in sleep, and
+ * how long a server runs before another may interrupt it. Where neither is passed any more, because
+ * the switch is taken for longer than it was, it is reckoned as long as it may be: the highest
+ * estimate of a switch that varies is longer than any of them. Returns the least slack of a server
+ * (admission_cut()).
+ */
 static inline vgpu_nsec promises_changed(struct promises *p, struct servers *s,
 					 const struct admission *a)
 {
 	uint32_t n = promises_all(p, s), i;
 	vgpu_nsec slack = VGPU_NEVER;
-	struct admission room = *a;
+	struct admission kept = *a, room;
 
-	s->accrue = a->mode != ADMISSION_FULL || admission_by_rates(a, p->sets, n);
+	kept.switch_ns = promises_longest_switch(p, a, n);
+	s->accrue = a->mode != ADMISSION_FULL || admission_by_rates(&kept, p->sets, n);
 	/* Allow for some growth of the switch, so that this is not repeated for each ns. */
+	room = kept;
 	room.switch_ns += room.switch_ns / 16;
 	if (!admission_by_demand(&room, p->sets, n))
-		room.switch_ns = a->switch_ns;
+		room.switch_ns = kept.switch_ns;
 	s->cut = a->pieces && !s->accrue && admission_by_demand(&room, p->sets, n);
 	s->reckoned = room.switch_ns;
+	if (kept.switch_ns < a->switch_ns)
+		s->reckoned = a->switch_ns + a->switch_ns / 16;
 	for (i = 0; i < n; i++) {
 		s->cbs[p->sets[i].vf].piece = s->cut ? p->sets[i].piece : 0;
 		slack = s->cut ? servers_least(slack, p->sets[i].slack) : slack;

@@ -131,6 +131,64 @@ static void hoarded_budgets(void)
 	hoarder("deadline", "budget_us", 6000, 6000);
 }
 
+/* Three VFs without a budget, driven by hand: the first one stops ten turns late, and sleeps ROUNDS
+ * rounds of the others. Returns how many turns they have, all in all, before it has its next one.
+ */
+static uint32_t turns_after_late(uint32_t rounds)
+{
+	const struct vgpu_policy_ops *p = vgpu_builtin_policy("deadline");
+	const struct vgpu_facts facts = {.max_vfs = 3,
+					 .min_slice_ns = 500 * VGPU_USEC,
+					 .max_slice_ns = VGPU_SEC};
+	int64_t values[VGPU_MAX_PARAMS];
+	void *state = calloc(1, p->memory(3));
+	struct vgpu_usage usage = {.reason = VGPU_END_SLICE};
+	struct vgpu_pick pick;
+	vgpu_nsec now = 0;
+	uint32_t vf, turns;
+
+	vgpu_param_defaults(p->params, values);
+	p->attach(state, &facts, values);
+	for (vf = 0; vf < 3; vf++)
+		p->wake(state, vf, now);
+	do {
+		pick = (struct vgpu_pick){.vf = VGPU_NO_VF};
+		p->pick(state, &pick, now);
+		p->run(state, pick.vf, now);
+		usage.vf = pick.vf;
+		usage.start = now;
+		usage.used = pick.slice * (pick.vf == 0 ? 11 : 1);
+		usage.charge = usage.used;
+		usage.end = now += usage.used;
+		p->account(state, &usage);
+	} while (pick.vf != 0);
+	p->sleep(state, 0, now);
+	for (turns = 0; turns < 1000; turns++) {
+		if (turns == 2 * rounds)
+			p->wake(state, 0, now);
+		pick = (struct vgpu_pick){.vf = VGPU_NO_VF};
+		p->pick(state, &pick, now);
+		if (pick.vf == 0)
+			break;
+		p->run(state, pick.vf, now);
+		usage.vf = pick.vf;
+		usage.start = now;
+		usage.used = usage.charge = pick.slice;
+		usage.end = now += usage.used;
+		p->account(state, &usage);
+	}
+	free(state);
+	return turns;
+}
+
+/* A VF without a budget that stops late pays with its next turns, also if it sleeps meanwhile. */
+static void late_and_asleep(void)
+{
+	CU_ASSERT_EQUAL(turns_after_late(0), 22);
+	CU_ASSERT_EQUAL(turns_after_late(4), 22);
+	CU_ASSERT_EQUAL(turns_after_late(20), 40);
+}
+
 /* A VF that wakes with another, and is due with it, waits until that one is done: each job costs
  * one switch. */
 static void equal_deadlines(void)
@@ -988,6 +1046,7 @@ static void members(void)
 static const struct test tests[] = {
 	{"no VF hoards a budget", hoarded_budgets},
 	{"equal deadlines do not preempt", equal_deadlines},
+	{"who is late and sleeps pays", late_and_asleep},
 	{"a server pays for its wakes", many_wakes},
 	{"equals do not preempt", equal_wakes},
 	{"grants that are not prolonged", not_prolonged},
