@@ -35,6 +35,7 @@ struct deadline {
 	struct set waiting;
 	uint32_t background;
 	int64_t turn_left;
+	bool last;	 /* its turn ends with this dispatch */
 	uint64_t rounds; /* in which each VF of the background had a turn, or paid with it */
 	uint64_t active_ppm;
 	struct heap leaving; /* asleep, but active until their time of zero lag, by that time */
@@ -207,20 +208,22 @@ static void advance(struct deadline *d, vgpu_nsec now)
 static void pay_off(const struct deadline *d, struct vf *vf)
 {
 	uint64_t rounds = d->rounds - vf->since;
-	bool all = rounds >= (uint64_t)vf->owes / d->slice;
+	bool all = rounds > (uint64_t)vf->owes / d->slice;
 
 	vf->owes = all ? 0 : vf->owes - (int64_t)(rounds * d->slice);
 }
 
 /* A VF joins the background. What the one whose turn it is had while it was alone took nothing from
- * others. */
+ * others: the turn begins now. */
 static void join(struct deadline *d, uint32_t index)
 {
 	struct vf *vf = &d->vfs[index];
 
 	if (d->waiting.n == 1 && d->current == d->background && !d->served &&
-	    set_has(&d->waiting, d->current) && d->now > d->s.turn.start)
-		d->turn_left = (int64_t)(d->now - d->s.turn.start);
+	    set_has(&d->waiting, d->current) && d->now > d->s.turn.start) {
+		d->turn_left = (int64_t)(d->now - d->s.turn.start + d->slice);
+		d->last = true;
+	}
 	if (vf->owes)
 		pay_off(d, vf);
 	set_add(&d->waiting, index);
@@ -366,10 +369,10 @@ static void next_turn(struct deadline *d)
 {
 	bool pays = true;
 	uint32_t next;
-	struct vf *vf;
+	struct vf *vf = &d->vfs[d->background];
 
 	if (set_has(&d->waiting, d->background))
-		d->vfs[d->background].owes -= d->turn_left;
+		vf->owes -= d->turn_left;
 	while (pays) {
 		next = set_next(&d->waiting, d->background);
 		d->rounds += next <= d->background;
@@ -381,6 +384,10 @@ static void next_turn(struct deadline *d)
 		vf->owes -= pays ? (int64_t)d->slice : 0;
 	}
 	d->turn_left = (int64_t)d->slice;
+	if (vf->owes < 0) {
+		d->turn_left -= vf->owes;
+		vf->owes = 0;
+	}
 }
 
 static uint32_t next_in_background(struct deadline *d)
@@ -392,16 +399,29 @@ static uint32_t next_in_background(struct deadline *d)
 	return d->waiting.n ? d->background : VGPU_NO_VF;
 }
 
-/* What a VF had beyond its turn delays its next one. A VF that runs out of work gives up the rest
- * of its turn. */
-static void charge_background(struct deadline *d, uint32_t index, vgpu_nsec charge, bool yields)
+/*
+ * What a VF had beyond its turn delays its next one. A VF that runs out of work gives up the rest
+ * of its turn. One that stops sooner than it usually does keeps the rest, but not more than a turn,
+ * for the next one: another dispatch would cost everybody a switch.
+ */
+static void charge_background(struct deadline *d, const struct vgpu_usage *usage)
 {
-	if (index != d->background)
-		d->vfs[index].owes += (int64_t)charge;
-	else if (yields && (int64_t)charge < d->turn_left)
-		d->turn_left = 0;
-	else
-		d->turn_left -= (int64_t)charge;
+	int64_t charge = (int64_t)usage->charge, left = d->turn_left - charge;
+	struct vf *vf = &d->vfs[usage->vf];
+
+	if (usage->vf != d->background) {
+		vf->owes += charge;
+		return;
+	}
+	if ((d->last || usage->reason == VGPU_END_YIELD) && left > 0)
+		left = 0;
+	if (usage->reason == VGPU_END_SLICE && left > 0 && left <= (int64_t)d->slice &&
+	    (int64_t)usage->granted - charge >= left) {
+		vf->owes -= left;
+		left = 0;
+	}
+	d->turn_left = left;
+	d->last = false;
 }
 
 /* Picks a turn in the time that servers leave. A turn that a server's next budget ends must be
@@ -457,6 +477,8 @@ static vgpu_nsec extend_background(struct deadline *d, vgpu_nsec end)
 
 	if (d->waiting.n < 2)
 		rest = (int64_t)d->slice;
+	else if (d->last)
+		rest = 0;
 	if (d->s.ready.n || next <= end || rest < (int64_t)d->s.facts->min_slice_ns)
 		return 0;
 	more = (vgpu_nsec)rest < next - end ? (vgpu_nsec)rest : next - end;
@@ -485,7 +507,7 @@ static void account(void *state, const struct vgpu_usage *usage)
 	d->current = VGPU_NO_VF;
 	d->charged = d->settled = 0;
 	if (!d->served || d->s.cbs[usage->vf].budget == 0) {
-		charge_background(d, usage->vf, usage->charge, usage->reason == VGPU_END_YIELD);
+		charge_background(d, usage);
 		if (usage->overrun > d->s.worst)
 			d->s.worst = usage->overrun;
 		servers_turn_ends(&d->s);

@@ -17,7 +17,7 @@ struct vf {
 	bool served;		 /* it has had a turn since it was admitted or woke */
 	uint32_t weight;	 /* hundredths of the quantum */
 	uint32_t next, previous; /* neighbours in the circle */
-	int64_t deficit, worst;	 /* worst: the largest debt so far */
+	int64_t deficit, worst;	 /* worst: the largest debt, or rest that it kept, so far */
 	int64_t over, late;	 /* how late it has stopped, and started, at worst */
 	int64_t since;		 /* `done` at the end of its last turn, or when it woke */
 	int64_t brought;	 /* what it was owed under the previous policy */
@@ -266,6 +266,18 @@ static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 	return w->facts->max_slice_ns;
 }
 
+/* A VF that stops sooner than it usually does keeps the rest of its turn for the next one: another
+ * dispatch would cost everybody a switch. Not more than a quantum, and not of a turn that was cut
+ * short, or is served in several parts. */
+static bool keeps_rest(struct wdrr *w, struct vf *vf, const struct vgpu_usage *usage)
+{
+	if (usage->reason != VGPU_END_SLICE || vf->deficit > quantum_of(w, vf) ||
+	    (int64_t)usage->granted - (int64_t)usage->charge < vf->deficit)
+		return false;
+	vf->worst = vf->deficit > vf->worst ? vf->deficit : vf->worst;
+	return true;
+}
+
 static void account(void *state, const struct vgpu_usage *usage)
 {
 	struct wdrr *w = state;
@@ -292,7 +304,7 @@ static void account(void *state, const struct vgpu_usage *usage)
 	 * run. */
 	if (usage->reason == VGPU_END_YIELD && vf->deficit >= (int64_t)w->facts->min_slice_ns)
 		vf->deficit = (int64_t)w->facts->min_slice_ns - 1;
-	if (vf->deficit >= (int64_t)w->facts->min_slice_ns)
+	if (vf->deficit >= (int64_t)w->facts->min_slice_ns && !keeps_rest(w, vf, usage))
 		return; /* its turn was cut short, and continues */
 	vf->served = true;
 	vf->since = w->done;
