@@ -285,7 +285,15 @@ static int open_tenant_door(struct control *control)
 	struct group *group = getgrnam(config->tenant_group);
 	struct vgpu_error err;
 	int fd = listen_open("tenant", config->tenant_socket, 0660, &err);
+	uint32_t i;
 
+	for (i = 0; i < config->n_tenants; i++)
+		if (config->tenants[i].number == CONFIG_NOBODY)
+			log_line(LOG_WARNING,
+				 "[tenant %s]: this host has no such user or group: nobody has "
+				 "these "
+				 "limits until the configuration is reloaded",
+				 config->tenants[i].name);
 	control->doors.tenant_group = group ? group->gr_gid : (unsigned)-1;
 	if (fd < 0) {
 		log_line(LOG_ERR, "programs and containers get no VF: %s", err.text);

@@ -256,6 +256,7 @@ static void note(const struct config *config, enum vgpu_note what, const char *w
 {
 	vgpu_note_write(config->socket, what, why);
 	vgpu_note_write(config->hook_socket, what, why);
+	vgpu_note_write(config->tenant_socket, what, why);
 }
 
 /* Whether notes beside the sockets would be about this vgpud: no other one serves them. */
@@ -307,6 +308,7 @@ static int run(struct config *config)
 		  config->socket);
 	vgpu_note_remove(config->socket);
 	vgpu_note_remove(config->hook_socket);
+	vgpu_note_remove(config->tenant_socket);
 	service_ready();
 	serve(&control, metrics);
 	control_stop(&control);

@@ -316,8 +316,8 @@ void config_tenant_default(struct tenant_config *out)
 	set_defaults(TENANT, out);
 }
 
-/* Finds out whose a section [tenant WHO] is. False: this host has no such user or group. */
-static bool find_tenant(struct tenant_config *t, const char *who)
+/* Finds out whose a section [tenant WHO] is. */
+static void find_tenant(struct tenant_config *t, const char *who)
 {
 	const struct passwd *user;
 	const struct group *group;
@@ -326,16 +326,15 @@ static bool find_tenant(struct tenant_config *t, const char *who)
 	snprintf(t->name, sizeof(t->name), "%s", who);
 	t->who = strcmp(who, "*") == 0 ? TENANT_OTHERS : who[0] == '@' ? TENANT_GROUP : TENANT_USER;
 	if (t->who == TENANT_OTHERS)
-		return true;
+		return;
 	who += t->who == TENANT_GROUP;
 	if (vgpu_parse_between(who, 0, UINT32_MAX - 1, &number) == 0) {
 		t->number = (uint32_t)number;
-		return true;
+		return;
 	}
 	user = t->who == TENANT_USER ? getpwnam(who) : NULL;
 	group = t->who == TENANT_GROUP ? getgrnam(who) : NULL;
-	t->number = user ? user->pw_uid : group ? group->gr_gid : 0;
-	return user || group;
+	t->number = user ? user->pw_uid : group ? group->gr_gid : CONFIG_NOBODY;
 }
 
 static void tenant_line(struct reader *r, const char *who, const char *name, const char *value)
@@ -356,10 +355,7 @@ static void tenant_line(struct reader *r, const char *who, const char *name, con
 	if (i == c->n_tenants) {
 		config_tenant_default(t);
 		c->n_tenants++;
-		if (!find_tenant(t, who))
-			complain(r, r->at,
-				 "[tenant %s]: this host has no such %s; want a user, @GROUP or *",
-				 who, t->who == TENANT_GROUP ? "group" : "user");
+		find_tenant(t, who);
 	}
 	if (t->at.file != r->at.file || !t->at.line) /* where the section begins */
 		t->at = r->at;

@@ -20,6 +20,7 @@ enum { PINNED_AUTO = 0, PINNED_YES, PINNED_NO };
 #define CONFIG_DEFAULT_GROUP "vgpu"
 #define CONFIG_TENANT_GROUP "vgpu-run"
 #define CONFIG_MAX_TENANTS 64u
+#define CONFIG_NOBODY UINT32_MAX
 #define CONFIG_DEFAULT_FILE "/etc/vgpud/vgpud.conf"
 
 /* A place in the configuration: the file, by its number in config.files (0: the main file), and the
@@ -43,7 +44,7 @@ struct profile {
 struct tenant_config {
 	char name[40]; /* as written */
 	enum { TENANT_OTHERS = 0, TENANT_USER, TENANT_GROUP } who;
-	uint32_t number; /* uid or gid */
+	uint32_t number; /* uid or gid; CONFIG_NOBODY: this host has no such user or group */
 	struct config_place at;
 	int64_t leases, memory_mib, weight, share_percent, limit_percent;
 	char gpus[160];

@@ -170,6 +170,16 @@ int config_check_host(const struct config *config, struct config_known *known, F
 			"groupadd, or choose another\n",
 			config->file, config->group);
 	}
+	for (i = 0; i < config->n_tenants; i++) {
+		const struct tenant_config *t = &config->tenants[i];
+
+		if (t->who == TENANT_OTHERS || t->number != CONFIG_NOBODY)
+			continue;
+		wrong++;
+		config_print_place(config, t->at, errors);
+		fprintf(errors, "[tenant %s]: this host has no such %s; want a user, @GROUP or *\n",
+			t->name, t->who == TENANT_GROUP ? "group" : "user");
+	}
 	for (i = 0; i < config->n_gpus; i++)
 		wrong += check_device(config, &config->gpus[i], &known->gpus[i], errors, untold);
 	return wrong;
