@@ -160,8 +160,7 @@ static void keep_all(void)
 
 	if (fork() != 0)
 		return;
-	alarm(60);
-	for (;;) {
+	while (access(getenv("IMPOSTOR"), F_OK) == 0) { /* while the test runs */
 		for (fd = VF_CONTROL_FD; fd < 32; fd++) {
 			accepts = 0;
 			size = sizeof(accepts);
@@ -173,6 +172,7 @@ static void keep_all(void)
 		}
 		usleep(100);
 	}
+	_exit(0);
 }
 
 static void *compute(void *arg)

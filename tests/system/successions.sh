@@ -4,12 +4,12 @@
 # it finds is empty, and what it keeps of its predecessor's does not change with its own. Prints how many pages were seen.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/attack-lib.sh"
-n=300 each=50
-[ "${VGPU_CYCLES:-0}" -lt 40 ] || n=10000
+n=300 each=150
+[ "${VGPU_CYCLES:-0}" -lt 40 ] || n=10000 each=1000
 use_impostors softgpu-vf
 becomes none
 # Not real-time: a VF would wait for its processes, which cost softgpu time.
-start_softgpu --vfs 4 --vram 128M --no-realtime
+start_softgpu --vfs 4 --vram 96M --no-realtime
 config <<<"vfs = 4"
 start_vgpud
 await 30 is 3 state available
@@ -26,7 +26,7 @@ for ((i = 0; i < n; i += each)); do
 	await 30 has_kept
 	becomes none
 	ends 3
-	VGPU_SUCCESSIONS=$each "$attack" successions "$run/gpu/vf3.sock" 300 >"$run/seen.txt" || fail "$(cat "$run/seen.txt")"
+	VGPU_SUCCESSIONS=$each "$attack" successions "$run/gpu/vf3.sock" 3600 >"$run/seen.txt" || fail "$(cat "$run/seen.txt")"
 	[ "$(awk '/rounds/ {print $1}' "$run/seen.txt")" -ge $each ] || fail "fewer successions than $each: $(cat "$run/seen.txt")"
 	mapfile -t left < <(impostors)
 	kill -9 "${left[@]}" || fail "who had the VF's process before has ended before all these clients had come"
