@@ -15,6 +15,7 @@
 
 #define CLAIM_URI "urn:vgpud:xmlns:domain:1"
 #define CLAIM_MAX_BYTES DOCUMENT_MAX_BYTES
+#define CLAIM_MAX_REQUEST (4u << 20) /* bytes of a request to vgpud that has domains' XML */
 #define CLAIM_MAX_VFS 8u
 #define CLAIM_MAX_PARAMS 12u
 #define CLAIM_MAX_HOSTDEVS 256u

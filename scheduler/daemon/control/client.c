@@ -12,8 +12,7 @@
 #include "vgpu/untrusted.h"
 
 #define MAX_REQUEST 65536u
-#define MAX_HOOK_REQUEST (4u << 20) /* a domain's XML, written as JSON */
-#define MAX_BACKLOG (8u << 20)	    /* bytes of answers that root has not read */
+#define MAX_BACKLOG (8u << 20) /* bytes of answers that root has not read */
 #define MAX_READ 16384
 /* Answers are kept in pieces of this size, each of which is freed when it is sent. Libevent adds 48
  * bytes and rounds up to a power of two. */
@@ -116,7 +115,7 @@ static bool handle_one(struct client *client)
 /* Waits for what the client sends next, or for the end of what keeps it from being served. */
 static void wait_for_more(struct client *client)
 {
-	size_t end, most = client->at == CLIENT_HOOK ? MAX_HOOK_REQUEST : MAX_REQUEST;
+	size_t end, most = client->at == CLIENT_HOOK ? CLAIM_MAX_REQUEST : MAX_REQUEST;
 	bool busy =
 		is_reader(client) && (client->n_calls > 0 || evbuffer_get_length(client->out) > 0);
 

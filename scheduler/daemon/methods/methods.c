@@ -607,7 +607,8 @@ const struct method methods[] = {
 	 {{"as_of_ns", ARG_INT, 0, INT64_MAX, true,
 	   "when libvirt listed its domains, CLOCK_MONOTONIC, nanoseconds"},
 	  {"domains", ARG_OBJECT, 0, 0, true,
-	   "the XML of each running domain, by UUID; \"\": it has neither claim nor PCI device"},
+	   "the XML of each running domain, by UUID; \"\": it has neither claim nor PCI device; "
+	   "null: it is too long"},
 	  HOST_ARG,
 	  {"paused", ARG_OBJECT, 0, 0, false,
 	   "the domains whose CPUs do not run, by UUID; without it, none is known to run"}},

@@ -466,6 +466,12 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 		if (has_ended_since(control, &p))
 			continue;
 		claim = (struct claim){.required = false}; /* for "": neither claim nor device */
+		if (!xml) {
+			note_unreadable(control, &p,
+					"its XML, and that of other VMs, are too long to be told",
+					known, n_known);
+			continue;
+		}
 		if (text && text[0] && vm_parse_claim(control, &claim, text, &why) < 0) {
 			note_unreadable(control, &p, why.text, known, n_known);
 			continue;

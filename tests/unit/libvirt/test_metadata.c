@@ -77,6 +77,9 @@ static void begin(void)
 						   NULL) >= 0);
 }
 
+/* In TEXT's place below: a null. */
+static const char unknown[] = "";
+
 /* Puts TEXT (NULL: nothing) into the domain; returns how often that changed it. */
 static unsigned update(const char *of, const char *text)
 {
@@ -85,7 +88,8 @@ static unsigned update(const char *of, const char *text)
 
 	changes = 0;
 	if (text)
-		json_object_object_add(want, of, json_object_new_string(text));
+		json_object_object_add(want, of,
+				       text == unknown ? NULL : json_object_new_string(text));
 	metadata_update(libvirt, want);
 	for (i = 0; i < 5; i++)
 		virEventRunDefaultImpl();
@@ -113,6 +117,12 @@ static void kept(void)
 	CU_ASSERT_EQUAL(update(uuid, TRAVEL("10000")), 0);
 	CU_ASSERT_EQUAL(update(uuid, TRAVEL("20000")), 1);
 	CU_ASSERT(has(VIR_DOMAIN_AFFECT_LIVE, "20000"));
+	/* a domain whose XML vgpud does not get: what it has stays, and is still known */
+	CU_ASSERT_EQUAL(update(uuid, unknown), 0);
+	CU_ASSERT_EQUAL(update("8a1f0b3c-0000-4000-8000-000000000098", unknown), 1);
+	CU_ASSERT_EQUAL(update(uuid, TRAVEL("20000")), 1);
+	CU_ASSERT_EQUAL(update(uuid, unknown), 0);
+	CU_ASSERT_EQUAL(update(uuid, TRAVEL("20000")), 0);
 	CU_ASSERT_EQUAL(update(uuid, NULL), 1);
 	CU_ASSERT(has(VIR_DOMAIN_AFFECT_LIVE, NULL));
 	CU_ASSERT_EQUAL(update(uuid, NULL), 0);

@@ -29,6 +29,7 @@
 #include "named.h"
 #include "probe.h"
 #include "set.h"
+#include "trim.h"
 #include "vgpu/clock.h"
 #include "vgpu/output.h"
 
@@ -195,6 +196,7 @@ static struct json_object *running(void)
 		virDomainFree(list[i]);
 	}
 	free(list);
+	trim(domains, CLAIM_MAX_REQUEST);
 	json_object_object_add(args, "as_of_ns", json_object_new_int64((int64_t)as_of));
 	json_object_object_add(args, "domains", domains);
 	json_object_object_add(args, "paused", paused);
@@ -257,7 +259,9 @@ static void note_travels(struct json_object *domains)
 	{
 		if (a.vgpud < 0)
 			break;
-		if (!claim_is_possible(json_object_get_string(xml)))
+		if (!xml) /* too long: what is noted stays */
+			json_object_object_add(want, uuid, NULL);
+		if (!xml || !claim_is_possible(json_object_get_string(xml)))
 			continue;
 		args = new_args();
 		json_object_object_add(args, "xml", json_object_get(xml));

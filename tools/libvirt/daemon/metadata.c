@@ -51,10 +51,13 @@ void metadata_update(virConnectPtr libvirt, struct json_object *want)
 	/* "" stands for what must be done by the next call: it is no element. */
 	json_object_object_foreach(want, uuid, text)
 	{
-		if (!json_object_object_get_ex(noted, uuid, &had) ||
-		    strcmp(json_object_get_string(had), json_object_get_string(text)) != 0)
-			if (!write_element(libvirt, uuid, json_object_get_string(text)))
-				json_object_object_add(want, uuid, json_object_new_string(""));
+		had = json_object_object_get(noted, uuid);
+		if (!text)
+			json_object_object_add(want, uuid, json_object_get(had));
+		else if ((!had ||
+			  strcmp(json_object_get_string(had), json_object_get_string(text)) != 0) &&
+			 !write_element(libvirt, uuid, json_object_get_string(text)))
+			json_object_object_add(want, uuid, json_object_new_string(""));
 	}
 	if (noted) {
 		json_object_object_foreach(noted, before, unused)

@@ -126,6 +126,26 @@ static size_t sync_vm1(vgpu_nsec as_of)
 	return missing;
 }
 
+/* A VM whose XML is too long to be told keeps its VF, and one that is not in the list loses it. */
+static void too_long(void)
+{
+	const struct lease *l = &control.gpus[0].leases[1];
+	char text[256];
+
+	bench_begin("fair");
+	CU_ASSERT_EQUAL(sync_vm1(vgpu_now()), 0);
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
+	snprintf(text, sizeof(text),
+		 "{\"method\":\"vm.sync\",\"args\":{\"as_of_ns\":%llu,\"host\":\"here\","
+		 "\"domains\":{\"" VM_UUID "\":null}}}\n",
+		 (unsigned long long)vgpu_now());
+	say(&one, text);
+	CU_ASSERT(done(&one));
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
+	CU_ASSERT_EQUAL(control.n_unreadable, 1);
+	bench_end();
+}
+
 /* libvirt's list of its VMs is older than the end of one of them: that VM gets no lease, nor
  * another VF. */
 static void a_list_older_than_the_end(void)
@@ -440,6 +460,7 @@ const struct test leases_tests[] = {
 	{"leases keep parameters across policies", leases_remember},
 	{"several leases' parameters are restored", several_restored},
 	{"guarantees are restored in any order", restored_in_any_order},
+	{"a VM whose XML is too long", too_long},
 	{"a list of VMs that is older than a VM's end", a_list_older_than_the_end},
 	{"a claim for too much memory leaves nothing reserved", too_little_memory},
 	{"a hook that leaves takes its reservation along", hook_leaves},
