@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads vgpud's answers. Texts and objects stay the object's. Any thread. */
+/* Reads vgpud's answers. Texts and objects stay the object's. Another host may answer anything:
+ * what is of another type than it should be counts as missing. Main thread. */
 #ifndef VGPUCTL_ANSWER_H
 #define VGPUCTL_ANSWER_H
 
@@ -26,11 +27,25 @@ static inline bool get_bool(struct json_object *o, const char *key)
 	return json_object_get_boolean(get(o, key));
 }
 
+/* VALUE as text; "-": it is null. */
+static inline const char *text_of(struct json_object *value)
+{
+	return value ? json_object_get_string(value) : "-";
+}
+
 static inline const char *get_text(struct json_object *o, const char *key)
 {
-	struct json_object *value = get(o, key);
+	return text_of(get(o, key));
+}
 
-	return value ? json_object_get_string(value) : "-";
+/* O, whose members are to be looked at one by one; one without members if O is no object. */
+static inline struct json_object *members(struct json_object *o)
+{
+	static struct json_object *none;
+
+	if (!none)
+		none = json_object_new_object();
+	return json_object_is_type(o, json_type_object) ? o : none;
 }
 
 static inline double get_ms(struct json_object *o, const char *key)
@@ -38,10 +53,11 @@ static inline double get_ms(struct json_object *o, const char *key)
 	return (double)get_int(o, key) / 1e6;
 }
 
-/* A list, which may be NULL: how many elements it has, and element I (NULL: there is none). */
+/* A list, which may be NULL or none: how many elements it has, and element I (NULL: there is none).
+ */
 static inline size_t count(struct json_object *list)
 {
-	return list ? json_object_array_length(list) : 0;
+	return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
 }
 
 static inline struct json_object *at(struct json_object *list, size_t i)

@@ -63,10 +63,11 @@ static void offer_asked(const struct line *line, const char *method, const char 
 
 static void offer_keys(struct json_object *o)
 {
-	struct json_object_iterator i = json_object_iter_begin(o), end = json_object_iter_end(o);
-
-	for (; !json_object_iter_equal(&i, &end); json_object_iter_next(&i))
-		printf("%s=\n", json_object_iter_peek_name(&i));
+	json_object_object_foreach(members(o), key, value)
+	{
+		(void)value;
+		printf("%s=\n", key);
+	}
 }
 
 /* The parameters of a VF, or of the policy in force or named. */

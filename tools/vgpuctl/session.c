@@ -2,18 +2,23 @@
 #include "session.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "answer.h"
+#include "clean.h"
 #include "control_client.h"
 #include "remote.h"
 #include "screen.h"
 #include "vgpu/names.h"
 #include "vgpu/number.h"
 
+#define SSH_ENDS_MS 2000
 #define DEFAULT_SOCKET "/run/vgpud/control.sock"
 
 void print_json(struct json_object *o)
@@ -30,13 +35,22 @@ int session_call(struct session *s, const char *method, struct json_object *args
 					    &err)
 		       : client_call(s->fd, method, args, result, &err);
 
+	clean_text(skipped);
+	clean_text(err.text);
+	if (r == 0 && !json_object_is_type(*result, json_type_object)) {
+		json_object_put(*result);
+		*result = NULL;
+		r = vgpu_error_set(&err, -EPROTO, "%s: not what vgpud answers", method);
+	}
 	if (r == 0 && skipped[0])
 		fprintf(stderr,
 			"vgpuctl: %s: skipped what the remote shell prints, beginning with "
 			"\"%s\"\n",
 			s->options->host, skipped);
-	if (r == 0)
+	if (r == 0) {
+		clean_answer(*result);
 		return EXIT_OK;
+	}
 	screen_end();
 	if (s->ssh)
 		fprintf(stderr, "vgpuctl: %s: %s\n", s->options->host, err.text);
@@ -107,6 +121,19 @@ const char *session_path(const struct options *o)
 	return o->socket ? o->socket : DEFAULT_SOCKET;
 }
 
+/* Waits for an ssh whose connection was closed, no longer than a program at the other end needs
+ * that ends with it. Returns 0 or -errno. */
+static int wait_for_ssh(pid_t ssh, int *status)
+{
+	struct pollfd p = {pidfd_open(ssh, 0), POLLIN, 0};
+
+	if (p.fd >= 0 && poll(&p, 1, SSH_ENDS_MS) == 0)
+		kill(ssh, SIGTERM);
+	if (p.fd >= 0)
+		close(p.fd);
+	return waitpid(ssh, status, 0) == ssh ? 0 : -errno;
+}
+
 /* Ends the connection. Returns the exit code of the vgpuctl on the other host; 0: there is none. */
 static int hang_up(struct session *s)
 {
@@ -115,7 +142,7 @@ static int hang_up(struct session *s)
 	if (s->fd >= 0)
 		close(s->fd);
 	s->fd = -1;
-	if (s->ssh && waitpid(s->ssh, &status, 0) != s->ssh)
+	if (s->ssh && wait_for_ssh(s->ssh, &status) < 0)
 		status = 0;
 	s->ssh = 0;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 0;

@@ -168,8 +168,8 @@ void view_gpu_show(struct json_object *o)
 		 mib(get_int(o, "free_memory_bytes"), c));
 	line("memory", text);
 	line("policy", get_text(o, "policy"));
-	json_object_object_foreach(get(o, "params"), key, value)
-		printf("  %-16s %s\n", key, json_object_get_string(value));
+	json_object_object_foreach(members(get(o, "params")), key, value)
+		printf("  %-16s %s\n", key, text_of(value));
 	if (get(o, "evicted_policy")) {
 		snprintf(text, sizeof(text), "%s: %s", get_text(o, "evicted_policy"),
 			 get_text(o, "evicted_why"));

@@ -96,7 +96,7 @@ static bool is_promised(struct json_object *o, const char *what)
 	size_t i;
 
 	for (i = 0; i < count(list); i++)
-		if (strcmp(json_object_get_string(at(list, i)), what) == 0)
+		if (strcmp(text_of(at(list, i)), what) == 0)
 			return true;
 	return false;
 }
@@ -235,7 +235,7 @@ static void param_rows(struct json_object *list, const char *of)
 
 		for (c = 0; c < count(choices); c++)
 			snprintf(range + strlen(range), sizeof(range) - strlen(range), "%s%s",
-				 c ? "|" : "", json_object_get_string(at(choices, c)));
+				 c ? "|" : "", text_of(at(choices, c)));
 		if (!choices)
 			snprintf(range, sizeof(range), "%" PRId64 "..%" PRId64 " %s",
 				 get_int(p, "min"), get_int(p, "max"), get_text(p, "unit"));
@@ -257,7 +257,7 @@ static void one_policy(struct json_object *p)
 	printf("%s: %s\n", get_text(p, "policy"), get_text(p, "help"));
 	printf("  promises: ");
 	for (i = 0; i < count(promises); i++)
-		printf("%s%s", i ? ", " : "", json_object_get_string(at(promises, i)));
+		printf("%s%s", i ? ", " : "", text_of(at(promises, i)));
 	puts(i ? "" : "nothing");
 	param_rows(get(p, "params"), "gpu");
 	param_rows(get(p, "vf_params"), "vf");
@@ -281,8 +281,8 @@ void view_policy_show(struct json_object *o)
 	if (get(o, "warning"))
 		printf("warning: %s\n", get_text(o, "warning"));
 	puts("values in force");
-	json_object_object_foreach(get(o, "values"), key, value)
-		printf("  %-18s %s\n", key, json_object_get_string(value));
+	json_object_object_foreach(members(get(o, "values")), key, value)
+		printf("  %-18s %s\n", key, text_of(value));
 }
 
 void view_policy_set(struct json_object *o)

@@ -95,11 +95,11 @@ void view_vf_list(struct json_object *o)
 /* Parts per million also in percent, as people write them. */
 static void print_params(struct json_object *o, const char *before)
 {
-	json_object_object_foreach(o, key, value)
+	json_object_object_foreach(members(o), key, value)
 	{
 		size_t n = strlen(key);
 
-		printf("%s%-18s %s", before, key, json_object_get_string(value));
+		printf("%s%-18s %s", before, key, text_of(value));
 		if (n > 4 && strcmp(key + n - 4, "_ppm") == 0)
 			printf(" (%g %%)", json_object_get_double(value) / 1e4);
 		putchar('\n');
@@ -113,7 +113,7 @@ void view_params(struct json_object *o)
 
 void view_vf_show(struct json_object *o)
 {
-	json_object_object_foreach(o, key, value)
+	json_object_object_foreach(members(o), key, value)
 	{
 		size_t n = strlen(key);
 

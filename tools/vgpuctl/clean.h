@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Names are chosen by whoever defines VMs, and another host may answer anything: none of it steers
+ * the terminal. */
+#ifndef VGPUCTL_CLEAN_H
+#define VGPUCTL_CLEAN_H
+
+#include <json-c/json.h>
+
+/* Replaces the control characters of a text, those of UTF-8 too, but for line ends and tabs, by
+ * '?'. */
+void clean_text(char *text);
+/* The same for all texts in an answer; members whose names have such characters are left out. */
+void clean_answer(struct json_object *answer);
+
+#endif
