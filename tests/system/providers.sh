@@ -150,7 +150,9 @@ VGPUD_SOCKET=$run/none.sock keep; [ $? = 3 ] && grep -q "none.sock" "$run/said" 
 api PUT "resource_providers/$node1/inventories" "{\"inventories\": $cpus, \"resource_provider_generation\": $(generation node1)}" >/dev/null
 ctl inventory --format json --output "$run/inventory.json"
 VGPUD_SOCKET=$run/none.sock keeps --inventory "$run/inventory.json" --check
-for nonsense in "" 7 null "{}" '{"host": "h", "gpus": [{"gpu": "gpu0"}]}' '{"host": "h", "gpus": [null]}'; do
+for nonsense in "" 7 null "{}" '{"host": "h", "gpus": [{"gpu": "gpu0"}]}' '{"host": "h", "gpus": [null]}' \
+	'{"host": "node1", "gpus": [{"gpu": "gpu0", "traits": [], "inventories": {"VCPU": {"total": 9000}}}]}' \
+	'{"host": "node1", "gpus": [{"gpu": "gpu0", "traits": ["HW_CPU_X86_VMX"], "inventories": {}}]}'; do
 	refuses "not what 'vgpuctl inventory --format json' of this version prints" --inventory <(echo "$nonsense")
 done
 for options in "--gpu gpu0" "--host=-oProxyCommand=true" "--inventory x --host y" "--placement"; do

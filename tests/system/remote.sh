@@ -130,6 +130,22 @@ echo '{"allocations": {"8a1f0b3c-0000-4000-8000-000000000001": {"resources": {"C
 PYTHONDONTWRITEBYTECODE=1 PATH=$run/bin:${vgpuctl%/*}:$PATH "$VGPU_BUILD/tools/openstack/vgpud-openstack" audit -o json --host user@there \
 	--allocations "$run/placement.json" >"$run/audit.json" 2>"$run/said"; [ $? = 1 ] || fail "$(cat "$run/said")"
 [ "$(jq -c '[.servers[] | "\(.domain) \(.finding)"]' "$run/audit.json")" = '["web without-gpu"]' ] || fail "$(cat "$run/audit.json")"
+# Another host whose answers have anything in the place of anything: vgpuctl says or shows something, and never what steers a terminal.
+mkdir "$run/hostile"
+cp "$(dirname "$0")/mutate-answers.py" "$run/hostile/ssh"
+for seed in 0 1 2 3; do
+	for command in "gpu list" "gpu show" "vf list" "vf show 0" "vm list" "vm top --count 1" "policy list" "policy show" "policy explain" "memory show" "timeline --ms 9" "-o json inventory"; do
+		SEED=$seed VGPUD=$run/control.sock PATH=$run/hostile:$PATH "$vgpuctl" --host hostile $command >"$run/a" 2>"$run/said"; r=$?
+		[ $r -lt 124 ] || fail "$command: exit code $r with answers of seed $seed: $(cat "$run/said")"
+		! LC_ALL=C grep -qaP '\x1b|\x07|\xc2\x9b' "$run/a" "$run/said" || fail "$command prints what steers a terminal, seed $seed: $(cat -v "$run/a" "$run/said")"
+	done
+	for command in "audit --allocations $run/placement.json" "providers --check"; do
+		SEED=$seed VGPUD=$run/control.sock PATH=$run/hostile:${vgpuctl%/*}:$PATH PYTHONDONTWRITEBYTECODE=1 "$VGPU_BUILD/tools/openstack/vgpud-openstack" $command --host hostile >"$run/a" 2>"$run/said"
+		! grep -q Traceback "$run/said" || fail "vgpud-openstack $command with answers of seed $seed: $(cat "$run/said")"
+	done
+done
+# One that goes on when it has answered keeps nobody.
+SEED=0 STAYS=600 VGPUD=$run/control.sock PATH=$run/hostile:$PATH timeout 300 "$vgpuctl" --host hostile gpu list >"$run/a" 2>&1; [ $? != 124 ] || fail "an ssh that does not end keeps vgpuctl"
 # A host that is not reached, and one that would be an option of ssh.
 PATH=$run/bin:$PATH "$vgpuctl" --host nowhere gpu list 2>"$run/said"; [ $? = 3 ] || fail "$(cat "$run/said")"
 grep -q "No route to host" "$run/said" || fail "$(cat "$run/said")"

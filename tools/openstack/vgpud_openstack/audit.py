@@ -11,7 +11,7 @@ import sys
 from typing import Any, Dict, List, Optional, Tuple
 
 from . import amounts, api, tree
-from .host import Domains, Host
+from .host import Domains, Host, not_understood
 
 # By finding: whether it is wrong, and what it means.
 FINDINGS = {
@@ -76,6 +76,12 @@ class Given:
         self.on: Dict[str, Dict[str, int]] = collections.defaultdict(lambda: collections.defaultdict(int))
         self.names: Dict[str, str] = {}
         self.bare = set()
+        try:
+            self._read(host)
+        except (AttributeError, IndexError, KeyError, TypeError):  # another host may answer anything
+            raise not_understood("vgpuctl") from None
+
+    def _read(self, host: Host) -> None:
         vms = host.ask("vm", "list")[0]["vms"]
         vfs = {(answer["gpu"], vf["vf"]): vf for answer in host.ask("vf", "list") for vf in answer["vfs"]}
         for vm in vms:

@@ -5,6 +5,7 @@ import logging
 import os
 import socket
 import sys
+import urllib.parse
 from typing import Any, Dict, List, Optional
 
 from . import api, audit, providers
@@ -41,13 +42,28 @@ def _cloud(o: argparse.Namespace, **limits: int):
 
 def _keep(o: argparse.Namespace) -> int:
     inventory = _checked(Host(o.host).inventory(), "vgpuctl") if o.inventory is None else _read_inventory(o.inventory)
-    keeper = providers.Keeper(_cloud(o), o.provider or inventory["host"], o.check)
+    # What another host says of itself does not choose whose providers are changed.
+    keeper = providers.Keeper(_cloud(o), o.provider or (_plain_name(o.host) if o.host else inventory["host"]), o.check)
     return EXIT_OK if keeper.keep(inventory["gpus"]) else EXIT_FAILED
+
+
+def _plain_name(host: str) -> str:
+    """The name in [USER@]HOST or ssh://[USER@]HOST[:PORT]."""
+    return host.rpartition("@")[2] if "://" not in host else urllib.parse.urlsplit(host).hostname or host
+
+
+def _is_gpu(gpu: Any) -> bool:
+    """Whether a host that is believed in what it offers of vgpud's, and in nothing else, may say that."""
+    try:
+        offers = [(name, type(offer["total"])) for name, offer in gpu["inventories"].items()]
+        return isinstance(gpu["gpu"], str) and all(kind is int for _, kind in offers) and all(map(providers.is_ours, [n for n, _ in offers] + gpu["traits"]))
+    except (AttributeError, KeyError, TypeError):
+        return False
 
 
 def _checked(inventory: Any, name: str) -> Dict[str, Any]:
     gpus = inventory.get("gpus") if isinstance(inventory, dict) else None
-    if gpus and inventory.get("host") and all(isinstance(gpu, dict) and {"gpu", "inventories", "traits"} <= gpu.keys() for gpu in gpus):
+    if isinstance(gpus, list) and gpus and isinstance(inventory.get("host"), str) and inventory["host"] and all(map(_is_gpu, gpus)):
         return inventory
     raise api.CloudError(f"{name}: not what 'vgpuctl inventory --format json' of this version prints")
 

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What a GPU host has, as its vgpud and its libvirt say: asked by vgpuctl and vgpud-libvirt, here or by ssh."""
 import json
+import re
 import subprocess
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+
+from .api import LONGEST
 
 SSH_FAILED, NOT_REACHED = 255, 3
 
@@ -13,6 +16,13 @@ class HostError(Exception):
     def __init__(self, code: int, text: str = ""):
         super().__init__(text)
         self.code = code
+
+
+def not_understood(program: str) -> HostError:
+    return HostError(1, f"{program}: not what it prints in this version")
+
+
+_SPACE = re.compile(r"\s*")
 
 
 class Domains(NamedTuple):
@@ -30,21 +40,31 @@ class Host:
 
     def _output(self, program: Sequence[str]) -> str:
         try:
-            done = subprocess.run(program, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False)
+            with subprocess.Popen(program, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as child:
+                text = child.stdout.read(LONGEST + 1)
+                if len(text) > LONGEST:
+                    child.kill()
         except OSError as e:
             raise HostError(1, f"cannot run {program[0]}: {e.strerror}") from None
-        if done.returncode:
-            raise HostError(done.returncode if done.returncode > 0 else 1)
-        return done.stdout.decode(errors="replace")
+        if len(text) > LONGEST:
+            raise HostError(1, f"{program[0]}: longer than {LONGEST} bytes, the most that are read")
+        if child.returncode:
+            raise HostError(child.returncode if child.returncode > 0 else 1)
+        return text.decode(errors="replace")
 
     def ask(self, *words: str) -> List[Any]:
         """The answers of `vgpuctl WORDS -o json`, which are one for each GPU where the command is about each GPU."""
         text = self._output(["vgpuctl", *(["--host", self.name] if self.name else []), *words, "-o", "json"])
-        decoder, answers, at = json.JSONDecoder(), [], 0
-        while text[at:].strip():
-            at += len(text[at:]) - len(text[at:].lstrip())
-            answer, at = decoder.raw_decode(text, at)
-            answers.append(answer)
+        decoder, answers, at = json.JSONDecoder(), [], _SPACE.match(text).end()
+        try:
+            while at < len(text):
+                answer, at = decoder.raw_decode(text, at)
+                at = _SPACE.match(text, at).end()
+                answers.append(answer)
+        except (ValueError, RecursionError):
+            raise not_understood("vgpuctl") from None
+        if not answers:
+            raise not_understood("vgpuctl")
         return answers
 
     def inventory(self) -> Dict[str, Any]:
