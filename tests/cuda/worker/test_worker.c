@@ -460,8 +460,8 @@ static void on_signal(int number)
 	(void)number;
 }
 
-/* Its priority is what the device gave it: neither up nor down, by no call, and no limit that a
- * user of this machine may have lets it. */
+/* Its priority is what the device gave it: by no call up, and down only to that of a compiler; and
+ * no limit that a user of this machine may have lets it. */
 static int at_its_priority(void)
 {
 	const uint64_t attr[6] = {48}; /* struct sched_attr: its size, and SCHED_OTHER */
@@ -474,6 +474,8 @@ static int at_its_priority(void)
 	wrong += syscall(SYS_sched_setattr, 0, attr, 0) >= 0 || errno != EPERM;
 	wrong += setpriority(PRIO_PROCESS, 0, 19) >= 0 || errno != EPERM;
 	wrong += setpriority(PRIO_PROCESS, 0, -1) >= 0 || errno != EPERM;
+	wrong += setpriority(PRIO_PROCESS, getppid(), CONFINE_NICE) >= 0 || errno != EPERM;
+	wrong += setpriority(PRIO_USER, 0, CONFINE_NICE) >= 0 || errno != EPERM;
 	wrong += syscall(SYS_ioprio_set, 1, 0, 0) >= 0 || errno != EPERM;
 	wrong += getrlimit(RLIMIT_RTPRIO, &limit) < 0 || limit.rlim_max != 0;
 	wrong += getrlimit(RLIMIT_NICE, &limit) < 0 || limit.rlim_max != 0;

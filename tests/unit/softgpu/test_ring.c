@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "confine.h"
 #include "draw.h"
 #include "forbear.h"
 #include "fill_params.h"
@@ -27,6 +28,7 @@
  */
 static _Atomic uint32_t compiler_may_end, woken;
 static const char *complaint;
+static int compilers_nice; /* getpriority(2) of the thread that compiles */
 
 static int slow_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes,
 			uint32_t flags, void **compiled, char *log, uint32_t log_size)
@@ -35,6 +37,7 @@ static int slow_compile(struct device *d, uint32_t module, uint8_t *image, uint6
 	(void)module;
 	(void)bytes;
 	(void)flags;
+	compilers_nice = getpriority(PRIO_PROCESS, 0);
 	while (!atomic_load(&compiler_may_end))
 		sched_yield();
 	snprintf(log, log_size, "%s", complaint ? complaint : (char *)image);
@@ -260,6 +263,8 @@ static void modules(void)
 	while (!woken)
 		sched_yield();
 	CU_ASSERT_EQUAL(atomic_load(&b.shared.waits), 0);
+	/* it takes little of the CPUs from whoever else needs them */
+	CU_ASSERT_EQUAL(compilers_nice, CONFINE_NICE);
 	/* the GPU kernel writes to an address of device memory; the value comes from the window */
 	*(uint64_t *)(b.window + 20480) = 0xabcd1234;
 	put_launch(&b, "fill", 256, dst, 3);

@@ -135,7 +135,6 @@ static const int denied[] = {
 	SCMP_SYS(sched_setscheduler),
 	SCMP_SYS(sched_setparam),
 	SCMP_SYS(sched_setattr),
-	SCMP_SYS(setpriority),
 	SCMP_SYS(ioprio_set),
 	/* another view of the system; that of clone below */
 	SCMP_SYS(unshare),
@@ -189,6 +188,10 @@ static int add_rules(scmp_filter_ctx filter)
 		{SCMP_SYS(fcntl), COMMAND_IS(F_SETOWN_EX)},
 		{SCMP_SYS(ioctl), COMMAND_IS(FIOSETOWN)},
 		{SCMP_SYS(ioctl), COMMAND_IS(SIOCSPGRP)},
+		/* a thread may step back (confine.h) */
+		{SCMP_SYS(setpriority), IS_NOT(PRIO_PROCESS)},
+		{SCMP_SYS(setpriority), SCMP_A1(SCMP_CMP_NE, 0, 0)},
+		{SCMP_SYS(setpriority), SCMP_A2(SCMP_CMP_NE, CONFINE_NICE, 0)},
 /* another process would outlive this one, and its VF's guest; threads may be made */
 #ifndef __SANITIZE_ADDRESS__
 		{SCMP_SYS(clone), SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0)},

@@ -12,6 +12,10 @@
 
 #include "vgpu/types.h"
 
+/* The priority that a thread may give itself, and no other: whoever computes on the host's CPUs for
+ * a guest for long, outside of its slices, steps back behind ordinary programs. */
+#define CONFINE_NICE 10
+
 /* If memory runs out, the kernel kills this process before softgpu. If this process runs as root,
  * it becomes UID and GID, without capabilities and without other groups, except the group of FILE
  * if other users may not open FILE (NULL: no file). Call it before there are threads. 0 or -errno
@@ -24,7 +28,8 @@ int confine_user(uid_t uid, gid_t gid, const char *file, struct vgpu_error *err)
 int confine_files(struct vgpu_error *err);
 
 /* From now on, if a thread makes a process, starts a program, accesses another process, makes a
- * socket, changes a priority, or makes a system call that changes the system, the call fails with
+ * socket, changes a priority other than its
+ * own to CONFINE_NICE, or makes a system call that changes the system, the call fails with
  * EPERM; without THREADS, if one makes a thread, too. 0 or -errno with one sentence. */
 int confine_calls(bool threads, struct vgpu_error *err);
 

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
+#include "confine.h"
 #include "module.h"
 #include "question.h"
 
@@ -59,6 +61,8 @@ static void *compile(void *arg)
 {
 	struct module_table *t = arg;
 
+	/* A guest can have modules compiled without an end, beside the slices of others. */
+	setpriority(PRIO_PROCESS, 0, CONFINE_NICE);
 	t->result = t->ops->compile(t->device, t->number, t->image, t->bytes, t->flags,
 				    &t->compiled, t->log, sizeof(t->log));
 	atomic_store(&t->compiling, COMPILING_DONE);
