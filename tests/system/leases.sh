@@ -54,6 +54,26 @@ as 7778 container explain last | grep -q 'no GPU gpu1' || fail "container explai
 as 7777 container explain last 2>"$run/explained.txt" && fail "a user was told of another's refusal"
 as 7777 gpu list 2>/dev/null && fail "a user who is in no group of vgpud's reads the control socket"
 
+# What runs can be changed, by its owner alone; limits that were changed hold for what starts from then on.
+"$run/vgpuctl" --socket "$run/control.sock" run --gpu gpu0 min=30% -- sleep 60 &
+pids+=($!)
+lease() { ctl -o json tenant list | jq -er '.tenants[] | select(.name | startswith("sleep")).lease'; }
+await 10 lease
+ctl tenant set "$(lease)" min=20% >"$run/set.txt" && grep -q 200000 "$run/set.txt" || fail "tenant set: $(cat "$run/set.txt")"
+as 7778 tenant set "$(lease)" min=5% 2>/dev/null && fail "another user could change a lease"
+ctl vf set 0 weight=3 2>"$run/set.txt" && fail "the VF of a program was changed as if it were free"
+grep -q "vgpuctl tenant set $(lease) weight=3" "$run/set.txt" || fail "vf set: $(cat "$run/set.txt")"
+kill "${pids[-1]}"
+sed -i 's/share_percent = 50/share_percent = 10/' "$run/vgpud.conf"
+ctl config reload >/dev/null || fail "config reload"
+refused 1 '20.0 % is asked for beside 0.0 % that this user has; 10 % are allowed' min=20%
+printf '[tenant nobody-is-called-so]\nleases = 1\n' >>"$run/vgpud.conf"
+"$vgpud" --check-config --config "$run/vgpud.conf" >"$run/check.txt" 2>&1
+grep -q 'nobody-is-called-so.: this host has no such user' "$run/check.txt" || fail "--check-config: $(cat "$run/check.txt")"
+sed -i '/nobody-is-called-so/,$d' "$run/vgpud.conf"
+none() { ! lease; }
+await 10 none
+
 # What is found out only by many: leases against processes.
 steps=${1:-150}
 seed=${VGPU_SEED:-$RANDOM}

@@ -93,14 +93,34 @@ void view_tenant_explain(struct json_object *o)
 	       *name && *id ? id : "", *name && *id ? ")" : "", get_text(o, "why"));
 }
 
+/* What the words of a command stand for. False: they are not what it wants. */
+static bool read_words(const struct command *c, char **words, struct json_object *args)
+{
+	struct json_object *params;
+	char *equals;
+
+	if (!c->words[0] || !words[0])
+		return !c->words[0] && !words[0];
+	if (strcmp(c->verb, "set") != 0) {
+		json_object_object_add(args, "id", json_object_new_string(words[0]));
+		return !words[1];
+	}
+	params = json_object_new_object();
+	json_object_object_add(args, "lease", json_object_new_string(words[0]));
+	json_object_object_add(args, "params", params);
+	for (words++; *words && (equals = strchr(*words, '=')) && equals != *words; words++) {
+		*equals = '\0';
+		json_object_object_add(params, *words, json_object_new_string(equals + 1));
+	}
+	return !*words && json_object_object_length(params) > 0;
+}
+
 int tenant(const struct options *o, const struct command *c, char **words)
 {
 	struct json_object *args = json_object_new_object(), *answer = NULL;
 	int fd;
 
-	if (c->words[0] && words[0])
-		json_object_object_add(args, "id", json_object_new_string(*words++));
-	else if (c->words[0] || words[0]) {
+	if (!read_words(c, words, args)) {
 		fprintf(stderr, "vgpuctl: %s %s: want %s\n", c->noun, c->verb,
 			c->words[0] ? c->words : "no argument");
 		json_object_put(args);

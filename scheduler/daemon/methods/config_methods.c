@@ -182,6 +182,8 @@ static void adopt(struct control *control, struct config *configured)
 	memcpy(c->profiles, configured->profiles, sizeof(c->profiles));
 	c->n_tenants = configured->n_tenants;
 	memcpy(c->tenants, configured->tenants, sizeof(c->tenants));
+	memcpy(c->files, configured->files,
+	       sizeof(c->files)); /* where refusals say that they are */
 	for (i = 0; i < control->n_gpus; i++) {
 		struct gpu *gpu = &control->gpus[i];
 		const struct gpu_config *g = same_gpu(configured, gpu);

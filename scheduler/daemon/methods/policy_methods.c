@@ -246,9 +246,16 @@ static int refuse_if_leased(const struct call *call, struct vgpu_error *err)
 	{
 		if (n < sizeof(changes.text))
 			n += (size_t)snprintf(changes.text + n, sizeof(changes.text) - n,
-					      " %s:%.40s=%.40s", l->vf_name, key,
-					      json_object_get_string(value));
+					      l->by == CLAIM_BY_VM ? " %s:%.40s=%.40s"
+								   : "%.0s %.40s=%.40s",
+					      l->vf_name, key, json_object_get_string(value));
 	}
+	if (l->by != CLAIM_BY_VM)
+		return vgpu_error_set(err, -EBUSY,
+				      "VF %u of %s belongs to %s %.80s: use 'vgpuctl tenant set "
+				      "%s%s'",
+				      call->vf, call->gpu->config->name, claim_by_names[l->by],
+				      l->domain, l->uuid, changes.text);
 	return vgpu_error_set(err, -EBUSY,
 			      "VF %u of %s belongs to VM %.80s, whose claim decides: use 'vgpuctl "
 			      "vm set %.80s%s'",
