@@ -142,7 +142,7 @@ static void too_long(void)
 	say(&one, text);
 	CU_ASSERT(done(&one));
 	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
-	CU_ASSERT_EQUAL(control.n_unreadable, 1);
+	CU_ASSERT_EQUAL(control.reported.n_unreadable, 1);
 	bench_end();
 }
 
