@@ -98,6 +98,18 @@ bool service_holds(void)
 	return vfio_store != NULL;
 }
 
+/* A name is dropped with all descriptors that have it: the one that is wanted is kept anew. */
+static void drop_unused(int i)
+{
+	int k;
+
+	for (k = 0; k < n_names && !(wanted[k] && strcmp(names[k], names[i]) == 0); k++)
+		;
+	drop_one(i);
+	if (k < n_names)
+		store_put(names[k], SD_LISTEN_FDS_START + k);
+}
+
 void service_drop_unused(void)
 {
 	int i;
@@ -105,7 +117,7 @@ void service_drop_unused(void)
 	pthread_mutex_lock(&lock);
 	for (i = 0; i < n_names; i++)
 		if (!wanted[i] && names[i][0])
-			drop_one(i);
+			drop_unused(i);
 	pthread_mutex_unlock(&lock);
 }
 
