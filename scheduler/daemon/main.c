@@ -24,6 +24,7 @@
  *   tenants/limits.c            what root allows a user's programs and containers
  *   tenants/asked.c             what they ask for
  *   tenants/tenant.c            their leases
+ *   tenants/seat.c              who has a VF of a gated GPU
  *   tenants/passage.c           the socket of a lease
  *   tenants/explained.c         why they got none
  *   vms/hook.c                  the method of libvirt's hook
@@ -44,6 +45,7 @@
  *   vms/lease.c                 which VF belongs to which VM
  *   vms/hold.c                  VFs of VMs that have not resumed yet
  *   vms/claimed.c               what VMs claim of their policies, and what of it is not in force
+ *   vms/vm_door.c               where vgpud-qemu finds the door of a gated GPU
  *   control/change.c            changes of policy and parameters, in their order
  *   control/args.c              reads the arguments of a call
  *   control/call.c              a request, from its beginning to its answer

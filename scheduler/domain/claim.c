@@ -693,6 +693,17 @@ static void read_metadata(struct reader *rd, xmlNode *metadata)
 		read_nova(rd, nova);
 }
 
+/* Whether the emulator is vgpud-qemu, in whatever directory. */
+static bool is_by_venus(xmlNode *emulator)
+{
+	xmlChar *path = emulator ? xmlNodeGetContent(emulator) : NULL;
+	const char *slash = path ? strrchr((const char *)path, '/') : NULL;
+	bool is = slash && strcmp(slash, "/vgpud-qemu") == 0;
+
+	xmlFree(path);
+	return is;
+}
+
 static void read_domain(struct reader *rd, xmlNode *domain)
 {
 	xmlNode *uuid = document_child(domain, "uuid"), *name = document_child(domain, "name"), *n;
@@ -708,6 +719,7 @@ static void read_domain(struct reader *rd, xmlNode *domain)
 		read_metadata(rd, metadata);
 	if (rd->r < 0)
 		return;
+	rd->out->by_venus = devices && is_by_venus(document_child(devices, "emulator"));
 	for (n = devices ? devices->children : NULL; n; n = n->next)
 		if (document_is(n, "hostdev"))
 			read_hostdev(rd, n);

@@ -86,7 +86,8 @@ struct claim {
 	enum claim_by by;
 	uint32_t owner;
 	char id[CLAIM_ID_SIZE];
-	bool stays; /* its QEMU refuses to migrate and to save it: docs/domain.md says how */
+	bool by_venus; /* its <emulator> is vgpud-qemu: VFs of gated GPUs, and no others */
+	bool stays;    /* its QEMU refuses to migrate and to save it: docs/domain.md says how */
 };
 
 /* Whether a domain's XML may have a claim: a quick look, which most domains fail. */

@@ -91,7 +91,6 @@ static void test_refused(void)
 		{"-global", "virtio-gpu-gl-pci.venus=off", "with the device"},
 		{"-readconfig", "vm.cfg", "is not understood"},
 		{"-set", "device.gpu.venus=off", "is not understood"},
-		{"-daemonize", "", "is not understood"},
 	};
 	bool venus;
 	size_t i;
@@ -115,6 +114,22 @@ static void test_two(void)
 	CU_ASSERT(strstr(err.text, "one GPU") != NULL);
 }
 
+/* libvirt asks a QEMU that it starts as a daemon what it can do. */
+static void test_daemon(void)
+{
+	char daemonize[] = "-daemonize", device[] = "--device", gpu[] = GPU, uuid[] = "--uuid";
+	char *asked[] = {daemonize, NULL}, *vm[] = {device, gpu, uuid, gpu, daemonize, NULL};
+	struct vgpu_error err = {""};
+	bool venus;
+
+	CU_ASSERT_EQUAL(qemu_arguments(asked, &venus, &err), 0);
+	CU_ASSERT(qemu_arguments(vm, &venus, &err) < 0);
+	CU_ASSERT(strstr(err.text, "-daemonize") != NULL);
+	CU_ASSERT_PTR_EQUAL(qemu_argument(vm, "uuid"), gpu);
+	CU_ASSERT_STRING_EQUAL(qemu_argument(vm, "daemonize"), "");
+	CU_ASSERT_PTR_NULL(qemu_argument(asked, "uuid"));
+}
+
 /* The render server may be started; what else is denied stays denied. */
 static void test_sandbox(void)
 {
@@ -132,9 +147,8 @@ static void test_sandbox(void)
 }
 
 static const struct test tests[] = {
-	{"taken", test_taken},	{"refused", test_refused},
-	{"two GPUs", test_two}, {"sandbox", test_sandbox},
-	{NULL, NULL},
+	{"taken", test_taken},	   {"refused", test_refused}, {"two GPUs", test_two},
+	{"a daemon", test_daemon}, {"sandbox", test_sandbox}, {NULL, NULL},
 };
 
 SUITE_MAIN("gate-qemu", tests)

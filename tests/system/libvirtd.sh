@@ -10,13 +10,13 @@ if [ -z "${IN_NAMESPACE:-}" ]; then
 fi
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-# libvirtd's directories in /etc, /run and /var, and /run/vgpud, are directories of this test.
-for d in etc/hooks/qemu.d run lib cache log vgpud; do mkdir -p "$run/$d"; done
-mkdir -p /etc/libvirt /run/libvirt /var/lib/libvirt /var/cache/libvirt /var/log/libvirt /run/vgpud
+# libvirtd's directories in /etc, /run and /var, /run/vgpud and /run/vgpud-tenant, are directories of this test.
+for d in etc/hooks/qemu.d run lib cache log vgpud vgpud-tenant; do mkdir -p "$run/$d"; done
+mkdir -p /etc/libvirt /run/libvirt /var/lib/libvirt /var/cache/libvirt /var/log/libvirt /run/vgpud /run/vgpud-tenant
 mount --bind "$run/etc" /etc/libvirt
 for d in lib cache log; do mount --bind "$run/$d" /var/$d/libvirt; done
 mount --bind "$run/run" /run/libvirt
-mount --bind "$run/vgpud" /run/vgpud
+for d in vgpud vgpud-tenant; do mount --bind "$run/$d" /run/$d; done
 # Debian's libvirt looks up this user when it starts, whatever its configuration says.
 for f in passwd group; do cp /etc/$f "$run/$f"; done
 grep -q '^libvirt-qemu:' /etc/passwd || echo 'libvirt-qemu:x:64055:64055::/nonexistent:/usr/sbin/nologin' >>"$run/passwd"

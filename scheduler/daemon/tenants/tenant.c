@@ -11,41 +11,13 @@
 #include "engine/engine.h"
 #include "explained.h"
 #include "passage.h"
+#include "seat.h"
 #include "vms/clearing.h"
 #include "vms/lease.h"
 #include "vms/reserve.h"
 #include "vms/vm.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
-
-static void on_given(struct call *call)
-{
-	struct lease *l = &call->gpu->leases[call->vf];
-
-	/* A GPU that is lost is asked again. */
-	if (l->process && l->process == call->request.event.code)
-		l->seat = call->request.result == 0 ? SEAT_GIVEN : SEAT_NONE;
-	call_drop(call);
-}
-
-/* Tells the engine who has the VF. */
-static void give(struct gpu *gpu, uint32_t vf)
-{
-	const struct lease *l = &gpu->leases[vf];
-	struct call *call = call_new(gpu->control, gpu);
-
-	if (!call)
-		return;
-	gpu->leases[vf].seat = SEAT_ASKED;
-	call->vf = vf;
-	call->then = on_given;
-	call->request.ask = ENGINE_SEAT;
-	call->request.event.vf = vf;
-	call->request.event.code = l->process;
-	call->request.event.value = (int64_t)l->started;
-	call->request.memory.size = l->memory;
-	call_queue(call);
-}
 
 /* The directory of the leases' own directories: that of the tenants' socket. */
 static void parent_of(const struct control *control, char *out, size_t size)
@@ -83,18 +55,11 @@ static void close_passage(struct gpu *gpu, uint32_t vf)
 	l->passage = NULL;
 }
 
-/* The process has the VF no more. On a gated GPU nobody has it before it is reset. */
+/* The process has the VF no more. */
 static void take_away(struct gpu *gpu, uint32_t vf)
 {
-	struct lease *l = &gpu->leases[vf];
-
-	if (l->process)
-		vgpu_close(&l->pidfd);
-	l->process = 0;
-	l->started = 0;
 	close_passage(gpu, vf);
-	if (config_is_for_programs(gpu->config))
-		give(gpu, vf);
+	seat_take_away(gpu, vf);
 }
 
 void tenant_end(struct gpu *gpu, uint32_t vf)
@@ -145,7 +110,7 @@ struct lease *tenant_take(struct call *call, struct gpu **gpu, uint32_t *vf, str
 	l->memory = l->memory > job->claim.vfs[0].memory ? l->memory : job->claim.vfs[0].memory;
 	if (config_is_for_programs((*gpu)->config)) {
 		l->memory = job->claim.vfs[0].memory;
-		give(*gpu, *vf);
+		seat_give(*gpu, *vf);
 	}
 	return l;
 }
@@ -186,7 +151,7 @@ static bool lives(struct gpu *gpu, uint32_t vf)
 		return false;
 	if (config_is_for_programs(gpu->config) && l->seat == SEAT_NONE &&
 	    !engine_trouble(gpu->engine))
-		give(gpu, vf);
+		seat_give(gpu, vf);
 	return true;
 }
 
@@ -201,6 +166,10 @@ void tenants_look(struct control *control)
 			struct gpu *gpu = &control->gpus[g];
 			struct lease *l = &gpu->leases[vf];
 
+			if (l->by == CLAIM_BY_VM && config_is_for_programs(gpu->config))
+				seat_look_at_vm(gpu, vf);
+			if (l->by == CLAIM_BY_VM)
+				continue;
 			if (l->state == LEASE_RUNNING && l->process && !lives(gpu, vf))
 				ended(gpu, vf);
 			else if (l->state == LEASE_HELD && now >= l->expires)

@@ -11,6 +11,7 @@
 #include "control/log.h"
 #include "control/put.h"
 #include "travel.h"
+#include "vm_door.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/file.h"
 #include "vgpu/param.h"
@@ -119,7 +120,10 @@ static struct json_object *to_json(struct control *control)
 			put_text(o, "by", claim_by_names[l->by]);
 			json_object_object_add(o, "owner", json_object_new_int64(l->owner));
 			put_text(o, "id", l->id);
-			json_object_object_add(o, "process", json_object_new_int64(l->process));
+			/* A VM's is found by what libvirt says (tenants/seat.h). */
+			json_object_object_add(o, "process",
+					       json_object_new_int64(
+						       l->by == CLAIM_BY_VM ? 0 : l->process));
 			json_object_object_add(o, "started",
 					       json_object_new_int64((int64_t)l->started));
 			json_object_object_add(o, "memory_bytes",
@@ -263,15 +267,16 @@ static bool load_one(struct control *control, struct json_object *o)
 			l->by = g;
 	l->owner = number_of(o, "owner") > 0 ? (uid_t)number_of(o, "owner") : 0;
 	snprintf(l->id, sizeof(l->id), "%s", text_of(o, "id"));
+	l->memory = number_of(o, "memory_bytes") > 0 ? (uint64_t)number_of(o, "memory_bytes") : 0;
 	if (l->state == LEASE_HELD) {
 		gpu->clearing.vfs |= VGPU_VF_BIT(vf);
 		gpu->clearing.since[vf] = VGPU_NEVER;
 	}
+	vm_door_link(gpu, (uint32_t)vf);
 	if (number_of(o, "process") > 0) { /* tenants_look() finds it, or ends the lease */
 		l->by = l->by == CLAIM_BY_VM ? CLAIM_BY_PROGRAM : l->by; /* an older vgpud's */
 		l->process = (uint32_t)number_of(o, "process");
 		l->started = (uint64_t)number_of(o, "started");
-		l->memory = (uint64_t)number_of(o, "memory_bytes");
 		l->pidfd = -1;
 	}
 	return true;

@@ -87,11 +87,21 @@ static int check_devices(const struct call *call, const struct claim_vf *claimed
 }
 
 /* Whether a GPU has VFs for such a tenant. */
-static bool is_for(const struct gpu_config *g, enum claim_by by)
+static bool is_for(const struct gpu_config *g, const struct claim *claim)
 {
-	return by == CLAIM_BY_VM	? !config_is_for_programs(g)
-	       : by == CLAIM_BY_PROGRAM ? config_takes_tenants(g)
-					: config_takes_tenants(g) && !config_is_for_programs(g);
+	bool gated = config_is_for_programs(g);
+
+	return claim->by == CLAIM_BY_VM	       ? gated == claim->by_venus
+	       : claim->by == CLAIM_BY_PROGRAM ? config_takes_tenants(g)
+					       : config_takes_tenants(g) && !gated;
+}
+
+static const char *for_whom(const struct gpu_config *g, const struct claim *claim)
+{
+	return config_is_for_programs(g) ? "has VFs for programs, and for VMs whose <emulator> is "
+					   "vgpud-qemu (docs/gated.md)"
+	       : claim->by_venus	 ? "has no VFs for VMs whose <emulator> is vgpud-qemu"
+					 : "has VFs that are PCI functions, which only VMs can use";
 }
 
 /* Whether a GPU fits a claimed VF, before its VFs are looked at. If not, WHY says so, unless the
@@ -112,13 +122,10 @@ static bool may_serve(const struct gpu *gpu, const struct reservation *job,
 		return false;
 	if (job->not_on >> job->gpu & 1)
 		return false;
-	if (!is_for(gpu->config, job->claim.by)) {
-		if (claimed->gpu[0] && config_is_for_programs(gpu->config))
-			refusal_set(why, REFUSAL_NO_VF, -EOPNOTSUPP,
-				    "%s has VFs for programs (vgpuctl run) only", name);
-		else if (claimed->gpu[0])
-			refusal_set(why, REFUSAL_NO_VF, -EOPNOTSUPP,
-				    "VFs of %s are PCI functions, which only VMs can use", name);
+	if (!is_for(gpu->config, &job->claim)) {
+		if (claimed->gpu[0])
+			refusal_set(why, REFUSAL_NO_VF, -EOPNOTSUPP, "%s %s", name,
+				    for_whom(gpu->config, &job->claim));
 		return false;
 	}
 	if (engine_trouble(gpu->engine))

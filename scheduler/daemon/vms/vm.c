@@ -12,6 +12,7 @@
 #include "hold.h"
 #include "lease.h"
 #include "live.h"
+#include "vm_door.h"
 #include "control/log.h"
 #include "vfio/pci.h"
 #include "vgpu/clock.h"
@@ -93,6 +94,7 @@ void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim,
 	struct lease *l = &gpu->leases[vf];
 
 	gpu->clearing.vfs &= ~VGPU_VF_BIT(vf);
+	vm_door_unlink(gpu, vf);
 	lease_clear(l);
 	l->state = state;
 	l->since = vgpu_now();
@@ -108,7 +110,9 @@ void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim,
 	snprintf(l->id, sizeof(l->id), "%s", claim->id);
 	l->expires = l->since + (vgpu_nsec)gpu->control->config->lease_s * VGPU_SEC;
 	l->resumes_by = l->since + (vgpu_nsec)gpu->control->config->incoming_s * VGPU_SEC;
+	l->memory = vm_memory(gpu, claimed);
 	claimed_note(gpu, vf, claimed);
+	vm_door_link(gpu, vf);
 }
 
 bool gpu_pf_address(const struct gpu *gpu, char out[PCI_ADDRESS_SIZE])

@@ -72,6 +72,8 @@ struct gate_welcome {
 /* The layer's name, and the variable that tells it where the door is. */
 #define GATE_LAYER "VK_LAYER_VGPUD_gate"
 #define GATE_DOOR "VGPUD_GATE"
+/* Beside vgpud's socket: a link to the door of the VM with that UUID, for vgpud-qemu. */
+#define GATE_DOOR_OF_VM "vm-%s.door"
 /* The number of a process in which the layer does nothing: QEMU, which does not compute. */
 #define GATE_SPARES "VGPUD_GATE_SPARES"
 

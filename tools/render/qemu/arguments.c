@@ -227,22 +227,40 @@ static const struct {
 	{"spice", check_spice},	  {"sandbox", change_sandbox},
 	{"global", check_global}, {"readconfig", refuse},
 	{"preconfig", refuse},	  {"set", refuse},
-	{"daemonize", refuse},
 };
+
+/* The name of the option ARGUMENT, which begins with one dash or two; NULL: it is none. */
+static const char *name_of(const char *argument)
+{
+	return argument[0] == '-' ? argument + (argument[1] == '-' ? 2 : 1) : NULL;
+}
+
+const char *qemu_argument(char *const *argv, const char *option)
+{
+	const char *name;
+
+	for (; *argv; argv++) {
+		name = name_of(*argv);
+		if (name && strcmp(name, option) == 0)
+			return argv[1] ? argv[1] : "";
+	}
+	return NULL;
+}
 
 int qemu_arguments(char **argv, bool *venus, struct vgpu_error *err)
 {
 	static char none[] = "";
 	char *last[] = {NULL, none};
+	char **all = argv;
 	const char *name;
 	size_t k;
 	int r = 0;
 
 	*venus = false;
 	for (; *argv && r == 0; argv++) {
-		if (argv[0][0] != '-')
+		name = name_of(*argv);
+		if (!name)
 			continue;
-		name = argv[0] + (argv[0][1] == '-' ? 2 : 1);
 		for (k = 0; k < sizeof(options) / sizeof(options[0]); k++) {
 			if (strcmp(options[k].name, name) != 0)
 				continue;
@@ -250,5 +268,11 @@ int qemu_arguments(char **argv, bool *venus, struct vgpu_error *err)
 			r = options[k].look(argv[1] ? &argv[1] : &last[1], venus, err);
 		}
 	}
+	/* vgpud knows the VM by the process that was started. libvirt asks a QEMU without a GPU,
+	 * which it starts so, what it can do. */
+	if (r == 0 && *venus && qemu_argument(all, "daemonize"))
+		return vgpu_error_set(err, -EINVAL,
+				      "-daemonize: a VM with a GPU stays the process "
+				      "that was started");
 	return r;
 }

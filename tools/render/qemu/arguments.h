@@ -13,4 +13,8 @@
  * compute past the gate. */
 int qemu_arguments(char **argv, bool *venus, struct vgpu_error *err);
 
+/* Returns what follows the first OPTION, written without dashes, in ARGV, which ends at NULL; "":
+ * nothing does. NULL: the option is not there. */
+const char *qemu_argument(char *const *argv, const char *option);
+
 #endif

@@ -84,6 +84,31 @@ static int gate(void)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
+/*
+ * Without vgpuctl run it is libvirt that has started this, and the VM's lease is found by the UUID:
+ * vgpud makes a link to the door under it. The door itself knows the VM by its process; so whoever
+ * says another UUID gains nothing.
+ */
+static int find_door(char *const *argv)
+{
+	const char *uuid = qemu_argument(argv, "uuid");
+	char path[200];
+
+	if (getenv(GATE_DOOR) && getenv("VK_ADD_LAYER_PATH"))
+		return 0;
+	snprintf(path, sizeof(path), "/run/vgpud/" GATE_DOOR_OF_VM, uuid ? uuid : "");
+	if (!uuid || strchr(uuid, '/') || access(path, F_OK) < 0) {
+		fprintf(stderr,
+			"vgpud-qemu: the VM has no VF (%s): start it with vgpuctl run, or "
+			"claim one in libvirt's XML\n",
+			uuid ? path : "no -uuid");
+		return -ENOENT;
+	}
+	return setenv(GATE_DOOR, path, 1) < 0 || setenv("VK_ADD_LAYER_PATH", LAYERS, 1) < 0
+		       ? -ENOMEM
+		       : 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *named = getenv("VGPUD_QEMU");
@@ -99,11 +124,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "vgpud-qemu: %s\n", err.text);
 		return 2;
 	}
-	if (venus && (!getenv(GATE_DOOR) || !getenv("VK_ADD_LAYER_PATH"))) {
-		fputs("vgpud-qemu: the VM has no VF: start it with vgpuctl run\n", stderr);
-		return 1;
-	}
-	if (clean_environment() < 0 || (venus && gate() < 0))
+	if ((venus && find_door(argv + 1) < 0) || clean_environment() < 0 || (venus && gate() < 0))
 		return 1;
 	execv(qemu, argv);
 	fprintf(stderr, "vgpud-qemu: %s: %s\n", qemu, strerror(errno));

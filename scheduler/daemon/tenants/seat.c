@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "seat.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "control/caller.h"
+#include "engine/engine.h"
+#include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/number.h"
+#include "vgpu/process.h"
+#include "vms/vm_door.h"
+
+/* Where libvirt, root's, notes the process of each domain (its qemu driver's stateDir). */
+#define LIBVIRT_STATE "/run/libvirt/qemu"
+
+static void on_given(struct call *call)
+{
+	struct lease *l = &call->gpu->leases[call->vf];
+
+	/* A GPU that is lost is asked again. */
+	if (l->process && l->process == call->request.event.code)
+		l->seat = call->request.result == 0 ? SEAT_GIVEN : SEAT_NONE;
+	call_drop(call);
+}
+
+void seat_give(struct gpu *gpu, uint32_t vf)
+{
+	const struct lease *l = &gpu->leases[vf];
+	struct call *call = call_new(gpu->control, gpu);
+
+	if (!call)
+		return;
+	gpu->leases[vf].seat = SEAT_ASKED;
+	call->vf = vf;
+	call->then = on_given;
+	call->request.ask = ENGINE_SEAT;
+	call->request.event.vf = vf;
+	call->request.event.code = l->process;
+	call->request.event.value = (int64_t)l->started;
+	call->request.memory.size = l->memory;
+	call_queue(call);
+}
+
+void seat_take_away(struct gpu *gpu, uint32_t vf)
+{
+	struct lease *l = &gpu->leases[vf];
+
+	if (l->process)
+		vgpu_close(&l->pidfd);
+	l->process = 0;
+	l->started = 0;
+	if (config_is_for_programs(gpu->config))
+		seat_give(gpu, vf);
+}
+
+/* Reads a small file of root's or of the kernel's. Returns its length; negative: it cannot be read.
+ * What has no end within SIZE is cut off there. */
+static ssize_t read_file(const char *path, char *out, size_t size)
+{
+	VGPU_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t n = fd < 0 ? -1 : read(fd, out, size - 1);
+
+	out[n > 0 ? n : 0] = '\0';
+	return n;
+}
+
+/* Whether the process was started for the domain: libvirt gives QEMU "-uuid UUID". A number that
+ * libvirt has noted may be another process's by now. */
+static bool is_of_domain(uint32_t process, const char *uuid)
+{
+	static char arguments[1u << 17]; /* of the control thread */
+	char path[32];
+	ssize_t n, at;
+
+	snprintf(path, sizeof(path), "/proc/%u/cmdline", process);
+	n = read_file(path, arguments, sizeof(arguments));
+	for (at = 0; at < n; at += (ssize_t)strlen(arguments + at) + 1)
+		if (strcmp(arguments + at, uuid) == 0)
+			return true;
+	return false;
+}
+
+/* Finds the VM's QEMU, and opens it. False: there is none yet. */
+static bool find_qemu(struct lease *l)
+{
+	char path[sizeof(LIBVIRT_STATE) + sizeof(l->domain) + 8], text[24];
+	struct vgpu_process p;
+	int64_t pid;
+
+	snprintf(path, sizeof(path), LIBVIRT_STATE "/%s.pid", l->domain);
+	if (strchr(l->domain, '/') || read_file(path, text, sizeof(text)) <= 0)
+		return false;
+	text[strcspn(text, "\n")] = '\0';
+	if (vgpu_parse_int(text, &pid) < 0 || pid <= 0 || pid > INT32_MAX ||
+	    vgpu_process_read((uint32_t)pid, &p) < 0 || !is_of_domain((uint32_t)pid, l->uuid))
+		return false;
+	l->pidfd = caller_reopen((uint32_t)pid, p.started);
+	if (l->pidfd < 0)
+		return false;
+	l->process = (uint32_t)pid;
+	l->started = p.started;
+	return true;
+}
+
+void seat_look_at_vm(struct gpu *gpu, uint32_t vf)
+{
+	struct lease *l = &gpu->leases[vf];
+
+	if (l->state == LEASE_NONE)
+		vm_door_unlink(gpu, vf);
+	if (l->process && (l->state == LEASE_NONE || caller_has_ended(l->pidfd)))
+		seat_take_away(gpu, vf);
+	if (l->state == LEASE_RUNNING && !l->process && !find_qemu(l))
+		return;
+	if (l->process && l->seat == SEAT_NONE && !engine_trouble(gpu->engine))
+		seat_give(gpu, vf);
+}
