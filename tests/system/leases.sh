@@ -93,6 +93,6 @@ while read -r -u "$out" line; do
 	await 60 other_child "$old"
 	echo "VGPUD $(child)" >&"$in"
 done
-[ "$last" = done ] || fail "leases.py: $last"
+[ "$last" = "done" ] || fail "leases.py: $last"
 lines=$(grep -c 'logged of user 7779' "$run/vgpud.log")
 [ "$lines" -ge 1 ] && [ "$lines" -le $((30 * minutes)) ] || fail "150 refusals of one user are $lines lines of the log in $minutes minutes"
