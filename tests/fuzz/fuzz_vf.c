@@ -53,7 +53,9 @@ int process_main(int argc, char **argv);
 #define _exit must_not_end
 #include "../../tools/softgpu/vf/engine.c"
 #include "../../tools/softgpu/vf/main.c"
+#include "../../tools/softgpu/vf/orders.c"
 #include "../../tools/softgpu/vf/registers.c"
+#include "../../tools/softgpu/vf/says.c"
 #define follow_run follow_worker
 #include "../../tools/softgpu/vf/compute.c"
 #undef follow_run

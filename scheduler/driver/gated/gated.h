@@ -6,8 +6,8 @@
  * in is under way. A reset ends the VF's processes. vgpu/gate.h has the pages that both sides
  * share.
  *
- * open.c makes the pages, or adopts them; door.c is the thread that hands them to processes;
- * workers.c knows the processes; driver.c has the faces.
+ * open.c opens the GPU; pages.c makes the pages, or adopts them; door.c is the thread that hands
+ * them to processes; workers.c knows the processes; driver.c has the faces.
  *
  * The engine thread reads what workers write, as numbers that may be false, and waits for none of
  * them. The door's thread may block, because no other thread waits for it.
@@ -90,6 +90,13 @@ int gated_open(struct vgpu_driver **out, const struct vgpu_driver_config *config
 	       struct vgpu_driver_caps *caps, struct vgpu_driver_found *found,
 	       vgpu_event_sink *sink, void *data, struct vgpu_error *err);
 void gated_close(struct vgpu_driver *d, bool lost);
+
+/* pages.c */
+/* Makes the GPU's pages, or adopts those that the store has, with their workers. 0, or -errno with
+ * the reason. */
+int gated_pages_open(struct vgpu_driver *d, const struct vgpu_driver_config *config,
+		     struct vgpu_driver_found *found, struct vgpu_error *err);
+void gated_pages_close(struct vgpu_driver *d);
 /* Makes a page of zeros, sealed at its size, and maps it at *MAP. Returns its descriptor, or
  * -errno. */
 int gated_make_page(const char *name, void **map);

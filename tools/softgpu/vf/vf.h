@@ -67,13 +67,15 @@ struct vf {
 	uint32_t to_pf_last;
 };
 
-/* main.c */
+/* orders.c */
 /* Applies what the device has written to the page since the last call. Called with the lock held,
  * before anything that depends on it. */
 void vf_follow(struct vf *vf);
 /* Receives and applies the device's orders. Called with the lock held while nothing is executed;
  * otherwise without it, only by the first thread. */
 void vf_take_orders(struct vf *vf);
+
+/* says.c */
 /* Publishes the status. Returns whether it has changed: then the device must be notified. Called
  * with the lock held. */
 bool vf_publish(struct vf *vf);
