@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "answer.h"
+#include "inventory_cdi.h"
 #include "offer.h"
 #include "table.h"
 #include "vgpu/file.h"
@@ -250,6 +251,12 @@ static int as_prometheus(struct report *r)
 	return EXIT_OK;
 }
 
+static int as_cdi(struct report *r)
+{
+	inventory_cdi(r->gpus, r->to);
+	return EXIT_OK;
+}
+
 static int as_text(struct report *r)
 {
 	static const char *const heads[] = {"GPU",	 "POOL",      "POLICY",	  ">FREE VFS",
@@ -284,6 +291,7 @@ static const struct {
 	{"nova-pci", as_nova_pci, true},
 	{"json", as_json, false},
 	{"prometheus-sd", as_prometheus, false},
+	{"cdi", as_cdi, false},
 };
 
 /* Asks about all GPUs; only with ALL about those whose VFs no VM gets. Refuses if there is none, or
@@ -385,7 +393,7 @@ int inventory(struct session *s)
 	stray = o->provider && !(format && i < n && formats[i].provider);
 	if (i == n || (o->check && !(o->output && format)) || (o->output && !format) || stray) {
 		fprintf(stderr, "vgpuctl: inventory: want %s\n",
-			i == n	? "--format nova, nova-pci, json or prometheus-sd"
+			i == n	? "--format nova, nova-pci, json, prometheus-sd or cdi"
 			: stray ? "--format nova-pci beside --provider"
 				: "--format beside --output, and both beside --check");
 		return EXIT_USAGE;

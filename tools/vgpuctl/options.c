@@ -60,7 +60,7 @@ static const struct row {
 	{"output", 0, "FILE", TEXT, AT(output), 0, 0, TAKES_OUTPUT,
 	 "write to FILE instead of stdout"},
 	{"format", 0, "FORMAT", TEXT, AT(format), 0, 0, TAKES_INVENTORY,
-	 "nova (provider.yaml), nova-pci, json or prometheus-sd"},
+	 "nova (provider.yaml), nova-pci, json, prometheus-sd or cdi (for containers)"},
 	{"check", 0, NULL, FLAG, AT(check), 0, 0, TAKES_INVENTORY,
 	 "with --output: change nothing, and fail if the file is out of date"},
 	{"provider", 0, "PROVIDER", TEXT, AT(provider), 0, 0, TAKES_INVENTORY,

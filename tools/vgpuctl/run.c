@@ -18,6 +18,7 @@
 #include "exit_code.h"
 #include "tenant.h"
 #include "vgpu/gate.h"
+#include "vgpu/local_socket.h"
 #include "vgpu/number.h"
 
 #define MANIFEST "VkLayer_vgpud_gate.json"
@@ -102,10 +103,13 @@ static int tell(struct json_object *answer)
 {
 	const char *door = get_text(answer, "door"), *socket = get_text(answer, "socket"),
 		   *directory;
+	char vf[VGPU_SOCKET_PATH + 8];
 	int r = setenv("VGPUD_LEASE", get_text(answer, "lease"), 1) < 0 ? -errno : 0;
 
-	if (r == 0 && *socket)
-		r = setenv("VGPU_CUDA_VF", socket, 1) < 0 ? -errno : 0;
+	if (r == 0 && *socket) {
+		snprintf(vf, sizeof(vf), "lease:%s", socket);
+		r = setenv("VGPU_CUDA_VF", vf, 1) < 0 ? -errno : 0;
+	}
 	if (r == 0 && *socket && access(CUDA, X_OK) == 0)
 		r = prepend("LD_LIBRARY_PATH", CUDA);
 	if (r < 0 || !*door)

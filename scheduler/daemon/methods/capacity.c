@@ -241,6 +241,17 @@ static struct json_object *memory(const struct call *call, bool shares)
 	return o;
 }
 
+/* The names of the configuration's profiles, of all GPUs. */
+static struct json_object *profiles(const struct config *config)
+{
+	struct json_object *list = json_object_new_array();
+	uint32_t i;
+
+	for (i = 0; i < config->n_profiles; i++)
+		json_object_array_add(list, json_object_new_string(config->profiles[i].name));
+	return list;
+}
+
 struct json_object *capacity_json(struct call *call)
 {
 	const struct gpu_config *config = call->gpu->config;
@@ -266,6 +277,7 @@ struct json_object *capacity_json(struct call *call)
 	put_bool(o, "for_programs", config_is_for_programs(config));
 	put_bool(o, "on_demand", config->on_demand != 0);
 	put_int(o, "promised_ppm", promised(call));
+	json_object_object_add(o, "profiles", profiles(call->control->config));
 	json_object_object_add(o, "shares", guarantees);
 	json_object_object_add(o, "memory", s->caps.granule ? memory(call, guarantees) : NULL);
 	return o;

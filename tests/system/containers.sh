@@ -1,0 +1,160 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Containers of podman with a slice of a GPU, by CDI: root's and an ordinary user's. What they see, how a start is refused, and that leases
+# are those of the containers that live, whatever is killed, forged or started again.
+[ "$(id -u)" = 0 ] || { echo "skipped: needs root"; exit 77; }
+unshare -m true 2>/dev/null || { echo "skipped: no mount namespace can be made here"; exit 77; }
+# Mounts, and the files that CDI reads, are this test's own.
+[ "$(readlink /proc/self/ns/mnt)" != "$(readlink /proc/$PPID/ns/mnt)" ] || exec unshare -m --propagation private --fork "$0"
+. "$(dirname "$0")/lib.sh"
+choose_driver
+chmod 755 "$run"
+hook=$VGPU_BUILD/tools/container/vgpud-oci-hook
+cuda=$VGPU_BUILD/tools/cuda
+
+# crun refuses machines with both versions of cgroups.
+! mountpoint -q /sys/fs/cgroup/unified || umount -l /sys/fs/cgroup/unified
+mount -t tmpfs tmpfs /mnt && mkdir /mnt/etc /mnt/cdi
+cp /etc/passwd /etc/group /mnt/etc
+echo 'tenant:x:7777:7777::/nonexistent:/bin/sh' >>/mnt/etc/passwd
+printf 'tenant:x:7777:\nvgpu-run:x:7778:tenant\n' >>/mnt/etc/group
+echo tenant:700000:65536 | tee /mnt/etc/subuid >/mnt/etc/subgid
+mkdir -p /etc/cdi
+touch /etc/subuid /etc/subgid
+for f in passwd group subuid subgid; do mount --bind /mnt/etc/$f /etc/$f; done
+mount --bind /mnt/cdi /etc/cdi
+
+# A file system for containers: busybox, and our programs with what they load.
+rootfs=$run/root.fs
+mkdir -p "$rootfs"/{bin,proc,sys,dev,run,tmp,etc,usr/lib/x86_64-linux-gnu,lib64,build}
+cp "$(command -v busybox)" "$rootfs/bin/busybox"
+for c in sh sleep cat env; do ln -s busybox "$rootfs/bin/$c"; done
+cp "$guest" "$cuda/library/vgpu-cuda-check" "$rootfs/build"
+for f in $(ldd "$guest" "$cuda/library/vgpu-cuda-check" | grep -o '/[^ ]*[^ :]' | sort -u) /lib/x86_64-linux-gnu/libpthread.so.0; do
+	[ ! -f "$f" ] || case $f in *.so*) cp -L "$f" "$rootfs/usr/lib/x86_64-linux-gnu/";; esac
+done
+cp -L /lib64/ld-linux-x86-64.so.2 "$rootfs/lib64/"
+ln -s usr/lib "$rootfs/lib"
+cp -a "$rootfs" "$run/tenant.fs"
+chown -R 7777:7777 "$run/tenant.fs"
+# One whose place of the lease is a link.
+cp -a "$rootfs" "$run/trap.fs"
+ln -s /etc "$run/trap.fs/run/vgpud"
+
+start_gpu() {
+	LD_LIBRARY_PATH=$driver start_softgpu --engine cuda --vfs 3 --vram 384M --window 32M --kill-after 2000 --socket-user root
+}
+start_gpu
+config <<<$'vfs = 3\n[profile small]\nweight = 50'
+sed -i 's/^\[daemon\]$/&\nhold_s = 1/' "$run/vgpud.conf"
+start_vgpud
+# The file as it is written where vgpud is installed: the places are here, and the libraries are there.
+mkdir "$run/slot"
+ctl inventory --format cdi | sed "s,/usr/libexec/vgpud/vgpud-oci-hook,$hook,; s,/usr/share/vgpud/slot,$run/slot," |
+	jq --arg s "VGPUD_TENANT_SOCKET=$run/tenant.sock" --arg c "$cuda/library/libcuda.so.1" --arg n "$cuda/nvml/libnvidia-ml.so.1" '
+		(.devices[].containerEdits.hooks // [])[].env += [$s] |
+		.containerEdits.mounts |= map(select(.containerPath | startswith("/usr/") | not)) + [($c, $n) | {hostPath: .,
+			containerPath: ("/usr/lib/x86_64-linux-gnu/" + (split("/") | last)), options: ["ro", "nosuid", "nodev", "rbind", "rprivate"]}]' \
+	>/etc/cdi/vgpud.json || fail "no file for containers"
+
+as_root() { podman --root "$run/store" --runroot "$run/runroot" --storage-driver vfs --cgroup-manager=cgroupfs --events-backend=file "$@"; }
+mkdir -p "$run/home" "$run/xdg"
+chown 7777:7777 "$run/home" "$run/xdg"
+chmod 700 "$run/xdg"
+as_tenant() { setpriv --reuid 7777 --regid 7777 --groups 7777,7778 env HOME="$run/home" XDG_RUNTIME_DIR="$run/xdg" \
+	podman --storage-driver vfs --cgroup-manager=cgroupfs --events-backend=file "$@"; }
+# WHO OPTIONS... -- COMMAND...: a container of root or of tenant.
+start() {
+	local who=$1 options=()
+	shift
+	while [ "$1" != -- ]; do options+=("$1"); shift; done
+	shift
+	"as_$who" run --network=none --cgroups=disabled --ulimit nofile=1024:1024 --ulimit nproc=4096:4096 "${options[@]}" --rootfs "$run/$who.fs" "$@"
+}
+as_trap() { as_root "$@"; }
+# The same in the background; prints its id.
+begin() {
+	local who=$1
+	shift
+	start "$who" -d "$@" 2>"$run/begin.txt" || fail "a container of $who does not start: $(cat "$run/begin.txt")"
+}
+end() { "as_$1" rm -f -t 0 "$2" >/dev/null 2>&1; }
+running() { json tenant list | jq -r '[.tenants[] | select(.state == "running")] | map('"$1"') | join(" ")'; }
+has() { [ "$(running .name)" = "$1" ]; }
+gpu() { echo --device vgpud.dev/gpu="${1:-gpu0}"; }
+named() { echo --annotation vgpud.dev/name="$1"; }
+works() { grep -q 'CUDA programs can run here' "$run/out.txt"; }
+check=/build/vgpu-cuda-check
+
+# Nothing tells programs where they are, and none of them needs to be told: whoever they are, and however they come in.
+for who in root tenant; do
+	start $who $(gpu) -e LD_LIBRARY_PATH=/of/the/image -- sh -c "echo \$LD_LIBRARY_PATH; unset LD_LIBRARY_PATH; $check; env" >"$run/out.txt" 2>&1 || fail "$(cat "$run/out.txt")"
+	works && grep -qx /of/the/image "$run/out.txt" && ! grep -qi vgpu_ "$run/out.txt" || fail "a container of $who has: $(cat "$run/out.txt")"
+	has "" || fail "a container of $who has ended, and its lease has not: $(running .name)"
+	id=$(begin $who --user 1000 $(gpu) $(named mine) -- sleep 1000)
+	has mine || fail "tenants, with one of $who: $(running .name)"
+	[ "$(running .owner)" = "$([ $who = root ] && echo 0 || echo 7777)" ] || fail "a container of $who is charged to $(running .owner)"
+	"as_$who" exec "$id" $check >"$run/out.txt" 2>&1; works || fail "what is executed in a container of $who: $(cat "$run/out.txt")"
+	end $who "$id"
+	has "" || fail "a container of $who was removed, and its lease was not: $(running .name)"
+done
+
+# A start that is refused says where to look, and why is kept; nothing stays.
+refused() { # WHY WHO OPTIONS...
+	local why=$1 code
+	shift
+	start "$@" -- sleep 0 >"$run/out.txt" 2>&1
+	code=$?
+	[ $code = 126 ] && grep -q vgpud-oci-hook "$run/out.txt" || fail "a start that is refused ($why) ends with $code: $(cat "$run/out.txt")"
+	await 10 has ""
+	[ -z "$why" ] || ctl container explain last 2>&1 | grep -q "$why" || fail "container explain says: $(ctl container explain last 2>&1)"
+}
+refused "want a size with its unit, like 2Gi" root $(gpu) --annotation vgpud.dev/memory=2
+refused "want a part of the GPU's time, like 30%" root $(gpu) --annotation vgpud.dev/share=0.3
+refused "there is no such annotation" root $(gpu) --annotation vgpud.dev/cores=4
+refused "already" root $(gpu) $(gpu small)
+refused "" trap $(gpu)
+await 10 eval '[ "$(json tenant list | jq ".tenants | length")" = 0 ]' # what was held
+
+# Others' containers are not ended by what somebody says.
+id=$(begin root $(gpu) $(named mine) -- sleep 1000)
+forge() { setpriv --reuid 7777 --regid 7777 --groups 7777,7778 env VGPUD_TENANT_SOCKET="$run/tenant.sock" "$hook" "$@"; }
+forge poststop <<<"{\"id\":\"$id\",\"pid\":0}" || fail "poststop fails, which runtimes complain of"
+forge createRuntime <<<"{\"id\":\"forged\",\"pid\":$(running .process),\"root\":\"/\"}" 2>"$run/out.txt" && fail "a user got a lease for root's process"
+grep -q "not in a user namespace of user 7777" "$run/out.txt" || fail "$(cat "$run/out.txt")"
+forge createRuntime <<<'{"id":' 2>"$run/out.txt" && fail "the hook takes what is no JSON"
+has mine || fail "a forged poststop ended the lease of $id"
+
+# What is restarted under it goes on with it, and it with that.
+kill "$vgpud_pid"; wait "$vgpud_pid"
+start_vgpud
+has mine || fail "after a restart of vgpud: $(running .name)"
+as_root exec "$id" $check >"$run/out.txt" 2>&1; works || fail "after a restart of vgpud: $(cat "$run/out.txt")"
+kill "$softgpu_pid"; wait "$softgpu_pid"
+start_gpu
+works_again() { as_root exec "$id" $check >"$run/out.txt" 2>&1; works; }
+await 60 works_again
+
+# A restart keeps the VF, though others take all that is free.
+vf=$(running .vf)
+other() { start tenant $(gpu) -- sleep 1000 >/dev/null 2>&1; }
+(while :; do other; done) & greedy=$!
+pids+=($greedy)
+await 60 eval '[ "$(running .name | wc -w)" -ge 2 ]'
+as_root restart -t 0 "$id" >/dev/null 2>"$run/out.txt" || fail "a restart: $(cat "$run/out.txt")"
+[ "$(json tenant list | jq -r '.tenants[] | select(.name == "mine") | "\(.vf) \(.state)"')" = "$vf running" ] || fail "after a restart: $(json tenant list)"
+kill $greedy; wait $greedy 2>/dev/null
+for c in $(as_tenant ps -q); do end tenant "$c"; done
+end root "$id"
+await 20 has ""
+
+# Killed: whoever looks after it, and it.
+id=$(begin root $(gpu) $(named mine) -- sleep 1000)
+process=$(running .process)
+kill -9 "$(ps -o ppid= -p "$process" | tr -d ' ')"
+kill -9 "$process" 2>/dev/null
+await 10 has ""
+end root "$id"; end root "$id"
+
+start root -- sleep 0 || fail "a container without a device does not start"
+has "" || fail "a container without a device has a lease"

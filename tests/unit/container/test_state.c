@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* What the hook takes of an OCI runtime's state. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "state.h"
+#include "suite.h"
+
+static struct state s;
+static struct vgpu_error err;
+
+static int reads(const char *text)
+{
+	return state_read(&s, text, strlen(text), &err);
+}
+
+static void takes_what_it_needs(void)
+{
+	CU_ASSERT_EQUAL_FATAL(
+		reads("{\"ociVersion\":\"1.0\",\"id\":\"ab12\",\"pid\":4242,\"root\":\"/x/merged\","
+		      "\"bundle\":\"/x\",\"status\":\"created\",\"annotations\":{\"vgpud.dev/"
+		      "share\":\"30%\",\"vgpud.dev/gpu\":\"gpu0\",\"others\":7}}"),
+		0);
+	CU_ASSERT_STRING_EQUAL(s.id, "ab12");
+	CU_ASSERT_EQUAL(s.pid, 4242);
+	CU_ASSERT_STRING_EQUAL(s.root, "/x/merged");
+	CU_ASSERT_STRING_EQUAL(s.bundle, "/x");
+	CU_ASSERT_EQUAL(json_object_object_length(s.annotations), 2);
+	state_drop(&s);
+}
+
+/* runc's state has no root. */
+static void finds_the_root(void)
+{
+	static const struct {
+		const char *config, *root;
+	} cases[] = {
+		{"{\"root\":{\"path\":\"rootfs\"}}", "/x/rootfs"},
+		{"{\"root\":{\"path\":\"/y/merged\",\"readonly\":true}}", "/y/merged"},
+		{"{\"root\":{\"path\":\"\"}}", NULL},
+		{"{\"root\":\"/y\"}", NULL},
+		{"{\"root\":{\"path\":7}}", NULL},
+		{"{}", NULL},
+		{"[]", NULL},
+		{"", NULL},
+	};
+	size_t i;
+	int r;
+
+	CU_ASSERT_EQUAL_FATAL(reads("{\"id\":\"a\",\"pid\":1,\"bundle\":\"/x\"}"), 0);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		r = state_read_config(&s, cases[i].config, strlen(cases[i].config), &err);
+		CU_ASSERT_EQUAL(r, cases[i].root ? 0 : -EINVAL);
+		if (cases[i].root)
+			CU_ASSERT_STRING_EQUAL(s.root, cases[i].root);
+	}
+	state_drop(&s);
+}
+
+static void refuses_the_rest(void)
+{
+	static const struct {
+		const char *text, *says;
+	} cases[] = {
+		{"", "no JSON object"},
+		{"7", "no JSON object"},
+		{"{\"id\":\"a\"", "no JSON object"},
+		{"{}", "\"id\""},
+		{"{\"id\":\"\"}", "\"id\""},
+		{"{\"id\":7}", "\"id\""},
+		{"{\"id\":\"a\\nb\"}", "\"id\""},
+		{"{\"id\":\"a\",\"pid\":-1}", "\"pid\""},
+		{"{\"id\":\"a\",\"pid\":\"1\"}", "\"pid\""},
+		{"{\"id\":\"a\",\"pid\":4294967297}", "\"pid\""},
+		{"{\"id\":\"a\",\"root\":{}}", "\"root\""},
+		{"{\"id\":\"a\",\"annotations\":[]}", "\"annotations\""},
+		{"{\"id\":\"a\",\"annotations\":{\"vgpud.dev/gpu\":7}}", "\"annotations\""},
+	};
+	char long_id[400];
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		CU_ASSERT_EQUAL(reads(cases[i].text), -EINVAL);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, cases[i].says));
+	}
+	snprintf(long_id, sizeof(long_id), "{\"id\":\"%0300d\"}", 7);
+	CU_ASSERT_EQUAL(reads(long_id), -EINVAL);
+	/* as deep as nobody needs it */
+	memset(long_id, '[', sizeof(long_id) - 1);
+	CU_ASSERT_EQUAL(reads(long_id), -EINVAL);
+}
+
+static const struct test tests[] = {
+	{"it takes what it needs", takes_what_it_needs},
+	{"it finds the root", finds_the_root},
+	{"it refuses the rest", refuses_the_rest},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("state", tests)

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vgpud-oci-hook: what CDI has OCI runtimes call for a container with a GPU of vgpud.
+ *
+ *     vgpud-oci-hook createRuntime [--gpu NAME] [--profile NAME] < STATE
+ *     vgpud-oci-hook poststop < STATE
+ *
+ * createRuntime asks vgpud for a lease for the container's first process, and mounts its directory
+ * into the container; the container does not start if there is none. Runtimes may show no more of
+ * the reason than that this program failed: it is in the journal, and vgpud keeps it for
+ * "vgpuctl container explain". poststop tells vgpud that the container has ended, which vgpud sees
+ * for itself: it never fails.
+ *
+ * It runs with the rights of the user who starts the container, and has a deadline: runtimes wait
+ * for it.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "control_client.h"
+#include "slot.h"
+#include "state.h"
+#include "vgpu/about.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/file.h"
+
+#define DOOR "/run/vgpud-tenant/tenant.sock"
+/* A container waits for vgpud no longer; CDI's time-out is longer. */
+#define SECONDS 20
+
+static const char help[] =
+	"usage: vgpud-oci-hook createRuntime [--gpu NAME] [--profile NAME] < STATE\n"
+	"       vgpud-oci-hook poststop < STATE\n"
+	"Called by OCI runtimes, as CDI says: gives a container a lease of vgpud's, or keeps\n"
+	"it from starting. vgpud-oci-hook(8)\n";
+
+struct order {
+	const char *gpu, *profile;
+	struct state state;
+};
+
+static const char *door(void)
+{
+	const char *path = getenv("VGPUD_TENANT_SOCKET");
+
+	return path && *path ? path : DOOR;
+}
+
+static void add(struct json_object *to, const char *name, const char *value)
+{
+	if (value)
+		json_object_object_add(to, name, json_object_new_string(value));
+}
+
+static struct json_object *claim(const struct order *o)
+{
+	struct json_object *args = json_object_new_object(), *container = json_object_new_object();
+
+	add(container, "id", o->state.id);
+	json_object_object_add(container, "pid", json_object_new_int(o->state.pid));
+	json_object_object_add(container, "annotations", json_object_get(o->state.annotations));
+	json_object_object_add(args, "container", container);
+	add(args, "gpu", o->gpu);
+	add(args, "profile", o->profile);
+	return args;
+}
+
+/* The text NAME of an answer, "" if there is none. */
+static const char *text_of(struct json_object *o, const char *name)
+{
+	struct json_object *value;
+
+	return json_object_object_get_ex(o, name, &value) &&
+			       json_object_is_type(value, json_type_string)
+		       ? json_object_get_string(value)
+		       : "";
+}
+
+/* Where the container's file system is while its hooks run. */
+static int find_root(struct state *s, struct vgpu_error *err)
+{
+	char path[STATE_PATH_SIZE + 16], *text;
+	size_t size;
+	int r;
+
+	if (s->root[0])
+		return 0;
+	snprintf(path, sizeof(path), "%s/config.json", s->bundle);
+	r = vgpu_file_read(path, STATE_MAX, &text, &size);
+	if (r < 0)
+		return vgpu_error_set(err, r, "%s: %s", path, strerror(-r));
+	r = state_read_config(s, text, size, err);
+	free(text);
+	return r;
+}
+
+/* A lease that cannot be mounted ends with the container's process, which the runtime ends now. */
+static int give(const struct order *o, int process, struct json_object *lease,
+		struct vgpu_error *err)
+{
+	const char *dir = text_of(lease, "dir");
+
+	if (!dir[0])
+		return vgpu_error_set(err, -ENOTSUP,
+				      "VFs of GPU %s have no socket: containers cannot use them",
+				      text_of(lease, "gpu"));
+	return slot_fill(process, o->state.root, dir, err);
+}
+
+static int create_runtime(struct order *o, struct vgpu_error *err)
+{
+	VGPU_AUTO_CLOSE int process = -1;
+	VGPU_AUTO_CLOSE int fd = -1;
+	struct json_object *lease = NULL;
+	int r;
+
+	if (o->state.pid == 0)
+		return vgpu_error_set(err, -EINVAL,
+				      "the runtime's state names no process: this hook is for "
+				      "createRuntime");
+	process = (int)syscall(SYS_pidfd_open, o->state.pid, 0);
+	if (process < 0)
+		return vgpu_error_set(err, -errno, "process %d: %s", o->state.pid, strerror(errno));
+	r = find_root(&o->state, err);
+	if (r == 0)
+		r = fd = client_connect(door(), err);
+	if (r >= 0)
+		r = client_call(fd, "tenant.start", claim(o), &lease, err);
+	if (r < 0)
+		return r;
+	r = give(o, process, lease, err);
+	json_object_put(lease);
+	return r;
+}
+
+static int poststop(struct order *o, struct vgpu_error *err)
+{
+	VGPU_AUTO_CLOSE int fd = client_connect(door(), err);
+	struct json_object *args, *answer = NULL;
+
+	if (fd >= 0) {
+		args = json_object_new_object();
+		add(args, "container", o->state.id);
+		if (client_call(fd, "tenant.stop", args, &answer, err) == 0)
+			json_object_put(answer);
+	}
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(struct order *o, struct vgpu_error *err);
+} hooks[] = {{"createRuntime", create_runtime}, {"poststop", poststop}};
+
+static int run(const char *name, struct order *o, struct vgpu_error *err)
+{
+	char *text;
+	size_t size, i;
+	int r = vgpu_read_all(STDIN_FILENO, STATE_MAX, &text, &size);
+
+	if (r < 0)
+		return vgpu_error_set(err, r, "the runtime's state: %s", strerror(-r));
+	r = state_read(&o->state, text, size, err);
+	free(text);
+	if (r < 0)
+		return r;
+	r = vgpu_error_set(err, -EINVAL, "%s: want createRuntime or poststop", name);
+	for (i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++)
+		if (strcmp(name, hooks[i].name) == 0)
+			r = hooks[i].run(o, err);
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"gpu", required_argument, NULL, 'g'},
+		{"profile", required_argument, NULL, 'p'},
+		{NULL, 0, NULL, 0},
+	};
+	struct order o = {0};
+	struct vgpu_error err = {""};
+	int option, r;
+
+	if (vgpu_about(argc, argv, "vgpud-oci-hook", help))
+		return 0;
+	alarm(SECONDS);
+	/* The socket is open before the container's file system could be in its place. */
+	openlog("vgpud-oci-hook", LOG_NDELAY | LOG_PID, LOG_DAEMON);
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option == '?')
+			return 2;
+		*(option == 'g' ? &o.gpu : &o.profile) = optarg;
+	}
+	if (argc - optind != 1) {
+		fputs(help, stderr);
+		return 2;
+	}
+	r = run(argv[optind], &o, &err);
+	if (r >= 0)
+		return 0;
+	fprintf(stderr, "vgpud: %s\n", err.text);
+	syslog(LOG_ERR, "container %.64s: %s", o.state.id[0] ? o.state.id : "?", err.text);
+	return 1;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include "slot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "vgpu/descriptor.h"
+
+/* Not in the libc's headers beside linux/mount.h. */
+int umount2(const char *path, int flags);
+#define DETACH 2 /* MNT_DETACH */
+
+/* A copy of the mount of DIR: of no use to write, to execute, or to pass mounts on. */
+static int copy_mount(const char *dir)
+{
+	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
+					      MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
+				  .propagation = 1u << 18 /* MS_PRIVATE */};
+	VGPU_AUTO_CLOSE int tree =
+		(int)syscall(SYS_open_tree, AT_FDCWD, dir,
+			     OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+
+	if (tree < 0 ||
+	    syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+		return -errno;
+	return vgpu_take(&tree);
+}
+
+static bool has_ended(int process)
+{
+	struct pollfd p = {.fd = process, .events = POLLIN};
+
+	return poll(&p, 1, 0) != 0;
+}
+
+/* Whether the process of a pidfd is in this one's mount namespace. */
+static bool is_here(int process)
+{
+	char path[64], line[64];
+	struct stat ours, theirs;
+	int pid = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", process);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Pid: %d", &pid) == 1)
+			break;
+	if (f)
+		fclose(f);
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
+	return stat("/proc/self/ns/mnt", &ours) < 0 || stat(path, &theirs) < 0 ||
+	       (ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev);
+}
+
+/* Moves this thread into the container's mount namespace. */
+static int enter(int process, struct vgpu_error *err)
+{
+	int r;
+
+	if (has_ended(process))
+		return vgpu_error_set(err, -ESRCH, "the container has ended");
+	if (is_here(process))
+		return vgpu_error_set(err, -EINVAL,
+				      "the container shares this mount namespace: it is none");
+	if (setns(process, CLONE_NEWNS) < 0) {
+		r = errno == ESRCH ? -ESRCH : -errno;
+		return vgpu_error_set(err, r, "the container's mount namespace: %s", strerror(-r));
+	}
+	return 0;
+}
+
+/* Opens the slot, which must be a mount: what CDI has put there. */
+static int open_slot(const char *root, struct vgpu_error *err)
+{
+	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+			       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS |
+					  RESOLVE_NO_MAGICLINKS};
+	VGPU_AUTO_CLOSE int top = open(root ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	VGPU_AUTO_CLOSE int slot = -1;
+	struct statx at;
+
+	if (top < 0)
+		return vgpu_error_set(err, -errno, "%s: %s", root ? root : "/", strerror(errno));
+	slot = (int)syscall(SYS_openat2, top, SLOT_PATH, &how, sizeof(how));
+	if (slot < 0 && errno == ELOOP)
+		return vgpu_error_set(err, -ELOOP,
+				      SLOT_PATH " leads through a symbolic link in this image");
+	if (slot < 0 && errno != ENOENT && errno != ENOTDIR)
+		return vgpu_error_set(err, -errno, SLOT_PATH " in the container: %s",
+				      strerror(errno));
+	if (slot < 0 || statx(slot, "", AT_EMPTY_PATH, 0, &at) < 0 ||
+	    !(at.stx_attributes_mask & at.stx_attributes & STATX_ATTR_MOUNT_ROOT))
+		return vgpu_error_set(err, -ENOENT,
+				      "the container was not started with a slot: start it with "
+				      "--device vgpud.dev/gpu=later, or =NAME of a GPU");
+	return vgpu_take(&slot);
+}
+
+/* Whether what is at a descriptor is the directory that FIRST describes. */
+static bool is_same(int fd, const struct stat *first)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_dev == first->st_dev && st.st_ino == first->st_ino;
+}
+
+int slot_fill(int process, const char *root, const char *dir, struct vgpu_error *err)
+{
+	VGPU_AUTO_CLOSE int tree = copy_mount(dir);
+	VGPU_AUTO_CLOSE int slot = -1;
+	struct stat st;
+	int r;
+
+	if (tree < 0 || fstat(tree, &st) < 0) {
+		r = tree < 0 ? tree : -errno;
+		return vgpu_error_set(err, r, "%s: %s", dir, strerror(-r));
+	}
+	r = enter(process, err);
+	if (r < 0)
+		return r;
+	slot = open_slot(root, err);
+	if (slot < 0)
+		return slot;
+	if (is_same(slot, &st))
+		return 0;
+	if (syscall(SYS_move_mount, tree, "", slot, "",
+		    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+		return vgpu_error_set(err, -errno, "mounting over " SLOT_PATH ": %s",
+				      strerror(errno));
+	/* A process number that another process has by now would be another's namespace. */
+	if (has_ended(process))
+		return vgpu_error_set(err, -ESRCH, "the container has ended");
+	return 0;
+}
+
+int slot_clear(int process, const char *dir, struct vgpu_error *err)
+{
+	/* The container's /proc is none to go by: ours, by a descriptor. */
+	VGPU_AUTO_CLOSE int own = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	VGPU_AUTO_CLOSE int slot = -1;
+	struct stat st;
+	char name[16];
+	int r;
+
+	if (own < 0 || stat(dir, &st) < 0)
+		return vgpu_error_set(err, -errno, "%s: %s", own < 0 ? "/proc/self/fd" : dir,
+				      strerror(errno));
+	r = enter(process, err);
+	if (r < 0)
+		return r;
+	slot = open_slot(NULL, err);
+	if (slot < 0)
+		return slot;
+	if (!is_same(slot, &st))
+		return 0;
+	snprintf(name, sizeof(name), "%d", slot);
+	if (fchdir(own) < 0 || umount2(name, DETACH) < 0)
+		return vgpu_error_set(err, -errno, "unmounting " SLOT_PATH ": %s", strerror(errno));
+	return 0;
+}

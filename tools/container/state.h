@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* What an OCI runtime says about a container to its hooks: runtime-spec, "State". Whoever can start
+ * the hook can say anything. */
+#ifndef CONTAINER_STATE_H
+#define CONTAINER_STATE_H
+
+#include <json-c/json.h>
+
+#include "vgpu/types.h"
+
+/* Larger ones are refused. */
+#define STATE_MAX (1u << 20)
+#define STATE_ID_SIZE 129
+#define STATE_PATH_SIZE 4096
+
+struct state {
+	char id[STATE_ID_SIZE];
+	int pid;		    /* 0: the runtime names none */
+	char root[STATE_PATH_SIZE]; /* the container's file system; "": only BUNDLE says */
+	char bundle[STATE_PATH_SIZE];
+	struct json_object *annotations; /* those of vgpud, texts; the state's */
+};
+
+/* Reads a state from TEXT of SIZE bytes. 0, and state_drop() follows; or -EINVAL with the reason.
+ */
+int state_read(struct state *out, const char *text, size_t size, struct vgpu_error *err);
+/* Where the file system is, if the state does not say so: ROOT is filled from TEXT of SIZE bytes,
+ * the bundle's config.json. 0, or -EINVAL with the reason. */
+int state_read_config(struct state *state, const char *text, size_t size, struct vgpu_error *err);
+void state_drop(struct state *state);
+
+#endif

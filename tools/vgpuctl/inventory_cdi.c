@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One file, one kind, version 0.5.0: podman 4.3 of Debian 12 takes no newer version and no unknown
+ * field, and then none of the file. No environment variables: they would replace the image's, and
+ * "podman exec" does not have them. What is decided at a container's start is mounted by the hook.
+ */
+#include "inventory_cdi.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "answer.h"
+
+#define KIND "vgpud.dev/gpu"
+/* The name of a slot without a lease. */
+#define LATER "later"
+/* Longer than the hook's own deadline. */
+#define TIMEOUT_S 30
+
+/* Where programs look for libraries, whatever the distribution of the image: Debian's, Fedora's,
+ * and, as a directory, NVIDIA's images. */
+static const char *const places[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib64"};
+#define NVIDIA_PLACE "/usr/local/nvidia/lib64"
+static const char *const libraries[] = {"libcuda.so.1", "libnvidia-ml.so.1"};
+
+static void add_text(struct json_object *to, const char *name, const char *text)
+{
+	json_object_object_add(to, name, json_object_new_string(text));
+}
+
+static struct json_object *texts(const char *const *words, size_t n)
+{
+	struct json_object *list = json_object_new_array();
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (words[i])
+			json_object_array_add(list, json_object_new_string(words[i]));
+	return list;
+}
+
+static void add_mount(struct json_object *list, const char *from, const char *to)
+{
+	static const char *const options[] = {"ro", "nosuid", "nodev", "rbind", "rprivate"};
+	struct json_object *o = json_object_new_object();
+
+	add_text(o, "hostPath", from);
+	add_text(o, "containerPath", to);
+	json_object_object_add(o, "options", texts(options, sizeof(options) / sizeof(options[0])));
+	json_object_array_add(list, o);
+}
+
+/* What every container has: the slot, and this host's libraries, where it has them. */
+static struct json_object *mounts(void)
+{
+	struct json_object *list = json_object_new_array();
+	char from[400], to[400];
+	size_t i, j;
+
+	add_mount(list, SLOT_SOURCE, "/run/vgpud/gpu");
+	for (i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
+		snprintf(from, sizeof(from), CUDA "/%s", libraries[i]);
+		for (j = 0; j < sizeof(places) / sizeof(places[0]) && access(from, R_OK) == 0;
+		     j++) {
+			snprintf(to, sizeof(to), "%s/%s", places[j], libraries[i]);
+			add_mount(list, from, to);
+		}
+	}
+	if (access(CUDA, X_OK) == 0)
+		add_mount(list, CUDA, NVIDIA_PLACE);
+	return list;
+}
+
+/* The environment is this one alone: runtimes would give the hook their own, or the image's. */
+static struct json_object *hook(const char *when, const char *option, const char *name)
+{
+	static const char *const path = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
+	const char *const args[] = {"vgpud-oci-hook", when, option, name};
+	struct json_object *o = json_object_new_object();
+
+	add_text(o, "hookName", when);
+	add_text(o, "path", OCI_HOOK);
+	json_object_object_add(o, "args", texts(args, 4));
+	json_object_object_add(o, "env", texts(&path, 1));
+	json_object_object_add(o, "timeout", json_object_new_int(TIMEOUT_S));
+	return o;
+}
+
+/* Adds a device; OPTION: what of the hook names it; NULL: it gets no lease. */
+static void add_device(struct json_object *devices, const char *name, const char *option)
+{
+	struct json_object *o = json_object_new_object(), *edits = json_object_new_object();
+	struct json_object *list;
+
+	if (option) {
+		list = json_object_new_array();
+		json_object_array_add(list, hook("createRuntime", option, name));
+		json_object_array_add(list, hook("poststop", NULL, NULL));
+		json_object_object_add(edits, "hooks", list);
+	} else {
+		/* A device must change something: what all devices have already. */
+		list = json_object_new_array();
+		add_mount(list, SLOT_SOURCE, "/run/vgpud/gpu");
+		json_object_object_add(edits, "mounts", list);
+	}
+	add_text(o, "name", name);
+	json_object_object_add(o, "containerEdits", edits);
+	json_object_array_add(devices, o);
+}
+
+static bool is_taken(struct json_object *devices, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < count(devices); i++)
+		if (strcmp(get_text(at(devices, i), "name"), name) == 0)
+			return true;
+	return false;
+}
+
+/* Two devices of one name would remove the file from the engines' view. */
+static void try_device(struct json_object *devices, const char *name, const char *option)
+{
+	if (!is_taken(devices, name))
+		add_device(devices, name, option);
+	else
+		fprintf(stderr,
+			"vgpuctl: inventory: %s %s is left out: another device has this name\n",
+			option + 2, name);
+}
+
+void inventory_cdi(struct json_object *gpus, FILE *to)
+{
+	struct json_object *o = json_object_new_object(), *devices = json_object_new_array(),
+			   *edits = json_object_new_object(),
+			   *profiles = get(at(gpus, 0), "profiles");
+	size_t i;
+
+	add_device(devices, LATER, NULL);
+	for (i = 0; i < count(gpus); i++)
+		if (strcmp(get_text(at(gpus, i), "pf_address"), "-") == 0)
+			try_device(devices, get_text(at(gpus, i), "gpu"), "--gpu");
+	for (i = 0; i < count(profiles); i++)
+		try_device(devices, json_object_get_string(at(profiles, i)), "--profile");
+	add_text(o, "cdiVersion", "0.5.0");
+	add_text(o, "kind", KIND);
+	json_object_object_add(edits, "mounts", mounts());
+	json_object_object_add(o, "containerEdits", edits);
+	json_object_object_add(o, "devices", devices);
+	fprintf(to, "%s\n",
+		json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
+							  JSON_C_TO_STRING_NOSLASHESCAPE));
+	json_object_put(o);
+}
