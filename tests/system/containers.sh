@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: MIT
 # Containers of podman with a slice of a GPU, by CDI: root's and an ordinary user's. What they see, how a start is refused, and that leases
 # are those of the containers that live, whatever is killed, forged or started again.
+# Words are split on purpose: gpu and named print several.
+# shellcheck disable=SC2046
 [ "$(id -u)" = 0 ] || { echo "skipped: needs root"; exit 77; }
 unshare -m true 2>/dev/null || { echo "skipped: no mount namespace can be made here"; exit 77; }
 # Mounts, and the files that CDI reads, are this test's own.
-[ "$(readlink /proc/self/ns/mnt)" != "$(readlink /proc/$PPID/ns/mnt)" ] || exec unshare -m --propagation private --fork "$0"
+here=$(readlink /proc/self/ns/mnt)
+[ -n "${1:-}" ] && [ "$1" != "$here" ] || exec unshare -m --propagation private "$0" "$here"
 . "$(dirname "$0")/lib.sh"
 choose_driver
 chmod 755 "$run"
@@ -71,6 +74,14 @@ start() {
 	shift
 	"as_$who" run --network=none --cgroups=disabled --ulimit nofile=1024:1024 --ulimit nproc=4096:4096 "${options[@]}" --rootfs "$run/$who.fs" "$@"
 }
+# On every way out: containers, and podman's process that keeps a user's namespaces.
+leave() {
+	local r=$?
+	{ as_root rm -f -a -t 0; as_tenant rm -f -a -t 0; kill -9 "$(cat "$run/xdg/libpod/tmp/pause.pid")"; } >/dev/null 2>&1
+	(exit $r)
+	finish
+}
+trap leave EXIT
 as_trap() { as_root "$@"; }
 # The same in the background; prints its id.
 begin() {
@@ -85,16 +96,21 @@ gpu() { echo --device vgpud.dev/gpu="${1:-gpu0}"; }
 named() { echo --annotation vgpud.dev/name="$1"; }
 works() { grep -q 'CUDA programs can run here' "$run/out.txt"; }
 check=/build/vgpu-cuda-check
+# Whether what is executed in a container of WHO can compute. A busy machine may need several tries.
+can() { "as_$1" exec "$2" $check >"$run/out.txt" 2>&1; works; }
 
 # Nothing tells programs where they are, and none of them needs to be told: whoever they are, and however they come in.
 for who in root tenant; do
-	start $who $(gpu) -e LD_LIBRARY_PATH=/of/the/image -- sh -c "echo \$LD_LIBRARY_PATH; unset LD_LIBRARY_PATH; $check; env" >"$run/out.txt" 2>&1 || fail "$(cat "$run/out.txt")"
-	works && grep -qx /of/the/image "$run/out.txt" && ! grep -qi vgpu_ "$run/out.txt" || fail "a container of $who has: $(cat "$run/out.txt")"
+	whole() {
+		start $who $(gpu) -e LD_LIBRARY_PATH=/of/the/image -- sh -c "echo \$LD_LIBRARY_PATH; unset LD_LIBRARY_PATH; $check; env" >"$run/out.txt" 2>&1
+		works && grep -qx /of/the/image "$run/out.txt" && ! grep -qi vgpu_ "$run/out.txt"
+	}
+	await 120 whole
 	has "" || fail "a container of $who has ended, and its lease has not: $(running .name)"
 	id=$(begin $who --user 1000 $(gpu) $(named mine) -- sleep 1000)
 	has mine || fail "tenants, with one of $who: $(running .name)"
 	[ "$(running .owner)" = "$([ $who = root ] && echo 0 || echo 7777)" ] || fail "a container of $who is charged to $(running .owner)"
-	"as_$who" exec "$id" $check >"$run/out.txt" 2>&1; works || fail "what is executed in a container of $who: $(cat "$run/out.txt")"
+	await 120 can $who "$id"
 	end $who "$id"
 	has "" || fail "a container of $who was removed, and its lease was not: $(running .name)"
 done
@@ -129,11 +145,66 @@ has mine || fail "a forged poststop ended the lease of $id"
 kill "$vgpud_pid"; wait "$vgpud_pid"
 start_vgpud
 has mine || fail "after a restart of vgpud: $(running .name)"
-as_root exec "$id" $check >"$run/out.txt" 2>&1; works || fail "after a restart of vgpud: $(cat "$run/out.txt")"
+await 120 can root "$id"
 kill "$softgpu_pid"; wait "$softgpu_pid"
 start_gpu
-works_again() { as_root exec "$id" $check >"$run/out.txt" 2>&1; works; }
-await 60 works_again
+await 120 can root "$id"
+
+# Containers that run get a VF, and lose it. The mounting program is started for each order, as by systemd.
+python3 - "$run/mount.sock" "$VGPU_BUILD/tools/container/vgpud-mount" 2>>"$run/mount.log" <<'PY' &
+import os, socket, subprocess, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+os.chmod(sys.argv[1], 0o666)
+s.listen(8)
+while True:
+    c, _ = s.accept()
+    subprocess.run([sys.argv[2]], stdin=c, env={**os.environ, "VGPUD_TENANT_SOCKET": os.path.dirname(sys.argv[1]) + "/tenant.sock"})
+    c.close()
+PY
+pids+=($!)
+await 20 test -S "$run/mount.sock"
+# The engine of whoever calls vgpuctl.
+mkdir "$run/bin"
+printf '#!/bin/bash\n[ "$(id -u)" = 0 ] && set -- --root %q --runroot %q "$@"\nexec %q --storage-driver vfs --cgroup-manager=cgroupfs --events-backend=file "$@"\n' \
+	"$run/store" "$run/runroot" "$(command -v podman)" >"$run/bin/podman"
+chmod 755 "$run/bin/podman"
+by() { # WHO vgpuctl's words
+	local as=()
+	[ "$1" = root ] || as=(setpriv --reuid 7777 --regid 7777 --groups "7777,7778" env HOME="$run/home" XDG_RUNTIME_DIR="$run/xdg")
+	PATH=$run/bin:$PATH "${as[@]}" "$vgpuctl" --socket "$run/control.sock" "${@:2}"
+}
+for who in root tenant; do
+	later=$(begin $who $(gpu later) --read-only -- sleep 1000)
+	"as_$who" exec "$later" $check >"$run/out.txt" 2>&1; grep -q 'no lease is in /run/vgpud/gpu' "$run/out.txt" || fail "an empty slot: $(cat "$run/out.txt")"
+	by $who container attach "$later" --gpu gpu0 weight=200 2>"$run/out.txt" || fail "$who cannot attach: $(cat "$run/out.txt" "$run/mount.log")"
+	await 120 can $who "$later"
+	by $who container set "${later:0:12}" weight=300 || fail "$who cannot change a lease"
+	by $who container attach "$later" 2>"$run/out.txt" && fail "a container gets two VFs"
+	# Not what is others'.
+	[ $who = tenant ] || { by tenant container detach "${later:0:12}" 2>/dev/null && fail "a user takes away root's VF"; }
+	lease=$(json tenant list | jq -r --arg id "$later" '.tenants[] | select(.id == $id) | .lease')
+	by $who container detach "${later:0:12}" 2>"$run/out.txt" || fail "$who cannot detach: $(cat "$run/out.txt" "$run/mount.log")"
+	"as_$who" exec "$later" $check >"$run/out.txt" 2>&1; grep -q 'no lease is in /run/vgpud/gpu' "$run/out.txt" || fail "after detach: $(cat "$run/out.txt")"
+	[ ! -e "$run/$lease" ] && [ "$(running .name)" = mine ] || fail "a lease is left after detach: $(running .name)"
+	end $who "$later"
+done
+plain=$(begin root -- sleep 1000)
+by root container attach "$plain" 2>"$run/out.txt" && fail "a container without a slot gets a VF"
+grep -q "was not started with a slot: start it with --device vgpud.dev/gpu=later" "$run/out.txt" || fail "$(cat "$run/out.txt")"
+[ "$(running .name)" = mine ] || fail "a lease is left that could not be mounted: $(running .name)"
+# A lease of others is mounted for nobody, whatever is sent.
+order() { # UID TEXT
+	python3 -c 'import os, socket, sys; os.setgroups([]); os.setresuid(*[int(sys.argv[3])] * 3); s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+s.sendall(sys.argv[2].encode() + b"\n"); print(s.recv(4096).decode())' "$run/mount.sock" "$2" "$1"
+}
+lease=$(running .lease)
+for text in '{"method":"attach","args":{"lease":"'"$lease"'"}}' '{"method":"detach","args":{"lease":"'"$lease"'"}}' '{"method":"attach","args":{"lease":"../../../../../../../../../../../../../.."}}' \
+	'{"method":"attach"}' '{' '7' '{"method":"x","args":{"lease":"'"$lease"'"}}'; do
+	order 7777 "$text" >"$run/out.txt" 2>&1 && grep -q '"error"' "$run/out.txt" || fail "vgpud-mount takes $text: $(cat "$run/out.txt")"
+done
+await 120 can root "$id"
+end root "$plain"
 
 # A restart keeps the VF, though others take all that is free.
 vf=$(running .vf)

@@ -6,7 +6,7 @@
 command -v systemd-analyze >/dev/null || { echo "skipped: systemd-analyze is missing"; exit 77; }
 mkdir "$run/units"
 cp "$VGPU_BUILD"/tools/{packaging/systemd,libvirt/daemon}/*.service "$(dirname "$0")"/../../tools/packaging/systemd/*.{socket,target,timer} "$run/units/"
-sed -i "s|^ExecStart=.*/vgpud-libvirt$|ExecStart=/bin/true|; s|^ExecStart=[^ ]*/vgpud$|ExecStart=$vgpud|; s|^ExecStart=[^ ]*/softgpu|ExecStart=$softgpu|; s|^Exec\([A-Za-z]*\)=[^ ]*/vgpuctl|Exec\1=$vgpuctl|; s|^ExecStart=.*/vgpud-openstack|ExecStart=$VGPU_BUILD/tools/openstack/vgpud-openstack|" "$run"/units/*.service
+sed -i "s|^ExecStart=.*/vgpud-libvirt$|ExecStart=/bin/true|; s|^ExecStart=[^ ]*/vgpud$|ExecStart=$vgpud|; s|^ExecStart=[^ ]*/softgpu|ExecStart=$softgpu|; s|^Exec\([A-Za-z]*\)=[^ ]*/vgpuctl|Exec\1=$vgpuctl|; s|^ExecStart=.*/vgpud-mount$|ExecStart=$VGPU_BUILD/tools/container/vgpud-mount|; s|^ExecStart=.*/vgpud-openstack|ExecStart=$VGPU_BUILD/tools/openstack/vgpud-openstack|" "$run"/units/*.service
 mv "$run/units/vgpud-softgpu@.service" "$run/units/vgpud-softgpu@soft0.service"
 # Prints what systemd-analyze says about vgpud's units, without its remarks about other units.
 verify() {

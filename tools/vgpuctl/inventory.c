@@ -287,10 +287,8 @@ static const struct {
 	int (*print)(struct report *r);
 	bool provider; /* it names the host's provider */
 } formats[] = {
-	{"nova", as_nova, false},
-	{"nova-pci", as_nova_pci, true},
-	{"json", as_json, false},
-	{"prometheus-sd", as_prometheus, false},
+	{"nova", as_nova, false}, {"nova-pci", as_nova_pci, true},
+	{"json", as_json, false}, {"prometheus-sd", as_prometheus, false},
 	{"cdi", as_cdi, false},
 };
 

@@ -8,6 +8,7 @@
 #include "answer.h"
 #include "arguments.h"
 #include "commands.h"
+#include "container.h"
 #include "complete.h"
 #include "doctor.h"
 #include "domain.h"
@@ -302,6 +303,8 @@ int main(int argc, char **argv)
 	view_colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 	if (strcmp(c->noun, "run") == 0)
 		return run(&o, o.words + used);
+	if (c->method && strncmp(c->method, "tenant.", 7) == 0 && !c->view)
+		return container(&o, c, o.words + used);
 	if (c->method && strncmp(c->method, "tenant.", 7) == 0)
 		return tenant(&o, c, o.words + used);
 	return c->method ? with_vgpud(&o, c, o.words + used) : without_vgpud(&o, c, o.words + used);

@@ -41,49 +41,6 @@ static const char *layers(void)
 	return NULL;
 }
 
-static void add_text(struct json_object *to, const char *name, const char *value)
-{
-	if (value)
-		json_object_object_add(to, name, json_object_new_string(value));
-}
-
-/* Takes parameters of the policy, NAME=VALUE, from WORDS. Returns how many there are. */
-static int take_params(char **words, struct json_object *params)
-{
-	char name[64];
-	int n;
-
-	for (n = 0; words[n] && strchr(words[n], '='); n++) {
-		snprintf(name, sizeof(name), "%.*s", (int)strcspn(words[n], "="), words[n]);
-		add_text(params, name, strchr(words[n], '=') + 1);
-	}
-	return n;
-}
-
-static struct json_object *claim(const struct options *o, const char *program,
-				 struct json_object *params)
-{
-	struct json_object *args = json_object_new_object();
-	const char *slash = strrchr(program, '/');
-	uint64_t memory;
-
-	add_text(params, "weight", o->weight);
-	add_text(params, "max", o->limit);
-	json_object_object_add(args, "params", json_object_get(params));
-	add_text(args, "gpu", o->gpu);
-	add_text(args, "profile", o->profile);
-	add_text(args, "name", slash && slash[1] ? slash + 1 : program);
-	if (!o->memory)
-		return args;
-	if (vgpu_parse_size(o->memory, INT64_MAX, &memory) < 0) {
-		fprintf(stderr, "vgpuctl: --memory %s: want a size: 512M, 2G\n", o->memory);
-		json_object_put(args);
-		return NULL;
-	}
-	json_object_object_add(args, "memory_bytes", json_object_new_int64((int64_t)memory));
-	return args;
-}
-
 /* Puts WHAT in front of a list in the environment. */
 static int prepend(const char *name, const char *what)
 {
@@ -150,16 +107,19 @@ static char **for_engine(char **words, const char *lease)
 
 int run(const struct options *o, char **words)
 {
-	struct json_object *params = json_object_new_object(), *args, *answer = NULL;
+	struct json_object *args = tenant_claim(o, &words), *answer = NULL;
+	const char *slash;
 	int fd, r;
 
-	words += take_params(words, params);
 	if (!words[0])
 		fputs("vgpuctl: run: want [NAME=VALUE...] -- PROGRAM [ARGUMENT...]\n", stderr);
-	args = words[0] ? claim(o, words[0], params) : NULL;
-	json_object_put(params);
-	if (!args)
+	if (!args || !words[0]) {
+		json_object_put(args);
 		return EXIT_USAGE;
+	}
+	slash = strrchr(words[0], '/');
+	json_object_object_add(args, "name",
+			       json_object_new_string(slash && slash[1] ? slash + 1 : words[0]));
 	fd = tenant_call(o, "tenant.start", args, &answer);
 	if (fd < 0)
 		return -fd;

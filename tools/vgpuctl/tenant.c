@@ -13,6 +13,7 @@
 #include "session.h"
 #include "table.h"
 #include "vgpu/local_socket.h"
+#include "vgpu/number.h"
 
 int tenant_call(const struct options *o, const char *method, struct json_object *args,
 		struct json_object **answer)
@@ -34,6 +35,38 @@ int tenant_call(const struct options *o, const char *method, struct json_object 
 		return r == -EACCES ? -EXIT_DENIED : -EXIT_NO_DAEMON;
 	close(fd);
 	return -exit_code_of(r);
+}
+
+static void add_text(struct json_object *to, const char *name, const char *value)
+{
+	if (value)
+		json_object_object_add(to, name, json_object_new_string(value));
+}
+
+struct json_object *tenant_claim(const struct options *o, char ***words)
+{
+	struct json_object *args = json_object_new_object(), *params = json_object_new_object();
+	uint64_t memory;
+	char name[64];
+
+	for (; **words && strchr(**words, '='); (*words)++) {
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(**words, "="), **words);
+		add_text(params, name, strchr(**words, '=') + 1);
+	}
+	add_text(params, "weight", o->weight);
+	add_text(params, "max", o->limit);
+	json_object_object_add(args, "params", params);
+	add_text(args, "gpu", o->gpu);
+	add_text(args, "profile", o->profile);
+	if (!o->memory)
+		return args;
+	if (vgpu_parse_size(o->memory, INT64_MAX, &memory) < 0) {
+		fprintf(stderr, "vgpuctl: --memory %s: want a size: 512M, 2G\n", o->memory);
+		json_object_put(args);
+		return NULL;
+	}
+	json_object_object_add(args, "memory_bytes", json_object_new_int64((int64_t)memory));
+	return args;
 }
 
 /* Who is charged; "": a VM. */

@@ -11,6 +11,10 @@
  * is on stderr. */
 int tenant_call(const struct options *o, const char *method, struct json_object *args,
 		struct json_object **answer);
+/* Makes the arguments of tenant.start from the options, and from the parameters NAME=VALUE that
+ * *WORDS begins with, which goes on behind them. The caller frees them. NULL: an option is wrong,
+ * which is said. */
+struct json_object *tenant_claim(const struct options *o, char ***words);
 /* Does a command whose method is one of the tenants' socket. Returns an exit code. */
 int tenant(const struct options *o, const struct command *c, char **words);
 

@@ -270,10 +270,19 @@ int tenant_start_begin(struct control *control, struct call *call, struct vgpu_e
 	return r;
 }
 
-/* A hint: what has ended is looked for at once. Nothing ends because somebody says so. */
+/* Of a container it is a hint: what has ended is looked for at once, and nothing ends because
+ * somebody says so. A lease that is named ends, if it is the caller's. */
 int tenant_stop_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
+	const char *name = call_text(call, "lease");
+	struct gpu *gpu;
+	uint32_t vf;
+
 	(void)err;
+	if (name && find_named(control, &call->client->who, name, &gpu, &vf)) {
+		tenant_end(gpu, vf);
+		leases_save(control);
+	}
 	tenants_look(control);
 	call_answer(call, NULL);
 	return 0;

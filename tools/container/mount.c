@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vgpud-mount: mounts the directory of a lease into a container that runs, or takes it from there.
+ * One for each order, which comes on standard input: a socket, of whose peer nothing is believed
+ * but what the kernel says.
+ *
+ *     {"method": "attach" | "detach", "args": {"lease": NAME}}
+ *
+ * vgpud says whose lease it is and which process has it; the caller names neither. It may be the
+ * lease's owner, or root of this host. vgpud itself must not enter other mount namespaces, and has
+ * several threads: this program does only that, and ends.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "control_client.h"
+#include "slot.h"
+#include "vgpu/about.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/local_socket.h"
+
+#define DOOR "/run/vgpud-tenant/tenant.sock"
+#define LONGEST_ORDER 4096
+/* A path in a container may lead to whoever never answers. */
+#define SECONDS 10
+
+static const char help[] =
+	"usage: vgpud-mount < SOCKET\n"
+	"Called by vgpud-mount.socket for \"vgpuctl container attach\" and \"detach\": mounts the\n"
+	"directory of a lease into a container that runs. vgpud-mount(8)\n";
+
+static const char *door(void)
+{
+	const char *path = getenv("VGPUD_TENANT_SOCKET");
+
+	return path && *path ? path : DOOR;
+}
+
+/* Whether a process is in this one's namespace NAME. */
+static bool shares(pid_t pid, const char *name)
+{
+	struct stat own, theirs;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", name);
+	if (stat(path, &own) < 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, name);
+	return stat(path, &theirs) == 0 && own.st_dev == theirs.st_dev &&
+	       own.st_ino == theirs.st_ino;
+}
+
+/* Whether whoever ordered may have the lease of OWNER mounted. uid 0 of a container is nobody. */
+static bool may(uid_t owner)
+{
+	struct ucred peer = {0};
+	socklen_t size = sizeof(peer);
+
+	if (getsockopt(STDIN_FILENO, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.pid <= 0)
+		return false;
+	if (peer.uid != 0)
+		return peer.uid == owner;
+	return shares(peer.pid, "user") && shares(peer.pid, "pid");
+}
+
+static const char *text_of(struct json_object *o, const char *name)
+{
+	const char *text = json_object_get_string(json_object_object_get(o, name));
+
+	return text ? text : "";
+}
+
+/* Asks vgpud for the process of a container's lease that runs. */
+static int ask(const char *lease, int *process, struct vgpu_error *err)
+{
+	VGPU_AUTO_CLOSE int fd = client_connect(door(), err);
+	struct json_object *answer = NULL, *list, *o, *found = NULL;
+	size_t i;
+	int r = fd < 0 ? fd : client_call(fd, "tenant.list", NULL, &answer, err);
+
+	if (r < 0)
+		return r;
+	list = json_object_object_get(answer, "tenants");
+	for (i = 0; i < json_object_array_length(list) && !found; i++) {
+		o = json_object_array_get_idx(list, i);
+		if (strcmp(text_of(o, "lease"), lease) == 0 &&
+		    strcmp(text_of(o, "kind"), "container") == 0 &&
+		    strcmp(text_of(o, "state"), "running") == 0)
+			found = o;
+	}
+	if (!found || !may((uid_t)json_object_get_int64(json_object_object_get(found, "owner"))))
+		r = vgpu_error_set(err, -ENOENT,
+				   "%.40s: the caller has no lease of this name of a container "
+				   "that runs",
+				   lease);
+	else
+		*process = json_object_get_int(json_object_object_get(found, "process"));
+	json_object_put(answer);
+	return r;
+}
+
+/* Opens the process of a lease: what has its number after that is still the lease's. */
+static int open_process(const char *lease, struct vgpu_error *err)
+{
+	VGPU_AUTO_CLOSE int fd = -1;
+	int process = 0, still = 0, r = ask(lease, &process, err);
+
+	if (r < 0)
+		return r;
+	fd = (int)syscall(SYS_pidfd_open, process, 0);
+	if (fd < 0)
+		return vgpu_error_set(err, -errno, "process %d: %s", process, strerror(errno));
+	r = ask(lease, &still, err);
+	if (r == 0 && still != process)
+		r = vgpu_error_set(err, -ESRCH, "the container has been started again");
+	return r < 0 ? r : vgpu_take(&fd);
+}
+
+static int find_dir(const char *lease, char *out, size_t size, struct vgpu_error *err)
+{
+	const char *path = door(), *slash = strrchr(path, '/');
+
+	/* It is part of a path. */
+	if (!slash || strlen(lease) != 36 || strspn(lease, "0123456789abcdef-") != 36)
+		return vgpu_error_set(err, -EINVAL, "lease: want the name of a lease");
+	snprintf(out, size, "%.*s/%s/gpu", (int)(slash - path), path, lease);
+	return 0;
+}
+
+static int carry_out(struct json_object *order, struct vgpu_error *err)
+{
+	const char *method = text_of(order, "method"),
+		   *lease = text_of(json_object_object_get(order, "args"), "lease");
+	VGPU_AUTO_CLOSE int process = -1;
+	char dir[VGPU_SOCKET_PATH + 64];
+	int r = find_dir(lease, dir, sizeof(dir), err);
+
+	if (r == 0 && strcmp(method, "attach") != 0 && strcmp(method, "detach") != 0)
+		r = vgpu_error_set(err, -EINVAL, "method: want attach or detach");
+	if (r == 0)
+		r = process = open_process(lease, err);
+	if (r < 0)
+		return r;
+	return method[0] == 'a' ? slot_fill(process, NULL, dir, err)
+				: slot_clear(process, dir, err);
+}
+
+/* Reads the order, a line. NULL: it is none. */
+static struct json_object *read_order(void)
+{
+	char text[LONGEST_ORDER];
+	size_t have = 0;
+	ssize_t n = 1;
+
+	while (n > 0 && have < sizeof(text) - 1 && !memchr(text, '\n', have)) {
+		n = read(STDIN_FILENO, text + have, sizeof(text) - 1 - have);
+		have += n > 0 ? (size_t)n : 0;
+	}
+	text[have] = '\0';
+	return json_tokener_parse(text);
+}
+
+static void answer(int r, const char *why)
+{
+	struct json_object *o = json_object_new_object(), *error = json_object_new_object();
+	const char *name = strerrorname_np(-r), *text;
+
+	if (r < 0) {
+		json_object_object_add(error, "code", json_object_new_string(name ? name : "EIO"));
+		json_object_object_add(error, "message", json_object_new_string(why));
+	}
+	json_object_object_add(o, r < 0 ? "error" : "result", error);
+	text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
+	vgpu_socket_send_all(STDIN_FILENO, text, strlen(text));
+	vgpu_socket_send_all(STDIN_FILENO, "\n", 1);
+	json_object_put(o);
+}
+
+int main(int argc, char **argv)
+{
+	struct vgpu_error err = {""};
+	struct json_object *order;
+	int r;
+
+	if (vgpu_about(argc, argv, "vgpud-mount", help))
+		return 0;
+	if (argc > 1) {
+		fputs(help, stderr);
+		return 2;
+	}
+	alarm(SECONDS);
+	order = read_order();
+	r = json_object_is_type(order, json_type_object)
+		    ? carry_out(order, &err)
+		    : vgpu_error_set(&err, -EINVAL, "the order is no JSON object");
+	answer(r, err.text);
+	json_object_put(order);
+	return r < 0;
+}
