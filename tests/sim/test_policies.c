@@ -670,6 +670,51 @@ static void reclaimed_in_pieces(void)
 	free(state);
 }
 
+/* Of random sets, those in which the piece of VF 2's job is longer than its budget. Reclaimed time
+ * makes the budget last longer: VF 0, which is due first and wakes meanwhile, waits for the end of
+ * the piece. Returns how often there was such a piece. */
+static uint32_t piece_of_reclaimed(uint64_t seed)
+{
+	const vgpu_nsec from = VGPU_SEC;
+	struct vgpu_pick pick = {.vf = VGPU_NO_VF};
+	bool admitted = true, longer;
+	int64_t budget = 0;
+	uint32_t i;
+
+	take("deadline", 3);
+	facts.switch_ns = facts.switch_high_ns = VGPU_MSEC;
+	vhost_param(policy->params, params, "late_us", 0);
+	vhost_param(policy->params, params, "cap_pct", 100);
+	vhost_param(policy->params, params, "reclaim", 1);
+	policy->set_params(state, params, 0);
+	for (i = 0; i < 3; i++) {
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		budget = 500 + (int64_t)(seed >> 40) % 5500;
+		set_vf(i, "budget_us", budget);
+		set_vf(i, "period_us", (8000 + (int64_t)(seed >> 20) % 12000) * (1 + i));
+		admitted = admitted && change(i, 0);
+	}
+	policy->wake(state, 2, from);
+	policy->pick(state, &pick, from);
+	policy->run(state, 2, from);
+	longer = admitted && pick.slice == (vgpu_nsec)budget * VGPU_USEC &&
+		 !policy->wake(state, 0, from + pick.slice / 8);
+	if (longer)
+		CU_ASSERT(policy->extend(state, 2, from + pick.slice) > 0);
+	free(state);
+	return longer;
+}
+
+static void pieces_of_reclaimed(void)
+{
+	uint32_t found = 0;
+	uint64_t seed;
+
+	for (seed = 0; seed < 2000; seed++)
+		found += piece_of_reclaimed(seed);
+	CU_ASSERT(found > 0);
+}
+
 /* prio: the running VF is not prolonged once a VF of a class before its own has come, or another
  * starves. */
 static void not_prolonged(void)
@@ -1052,6 +1097,7 @@ static const struct test tests[] = {
 	{"grants that are not prolonged", not_prolonged},
 	{"favour that is taken away", favour_taken_away},
 	{"what is reclaimed in pieces", reclaimed_in_pieces},
+	{"pieces of reclaimed time", pieces_of_reclaimed},
 	{"lags are carried over", lags},
 	{"debts of guarantees are carried over", debts_of_guarantees},
 	{"late beyond a budget", late_beyond_a_budget},

@@ -223,7 +223,7 @@ static void happens(struct running *r, const struct scenario *s, bool window)
 
 /* Runs a set; false if the policy refuses a part of it. COVER as in the options. */
 static bool run_set(const struct scenario *s, const struct vgpu_policy_ops *policy,
-		    const char *cover, struct monitor_result *result)
+		    const char *cover, struct monitor_result *result, uint64_t *decisions)
 {
 	struct vgpu_vf_view v;
 	struct vgpu_error err;
@@ -243,6 +243,7 @@ static bool run_set(const struct scenario *s, const struct vgpu_policy_ops *poli
 		happens(&r, s, strcmp(cover, "windows") == 0);
 	if (admitted)
 		running_run(&r, s->until);
+	*decisions += r.host.switches;
 	monitor_finish(r.host.monitor, result);
 	monitor_free(r.host.monitor);
 	running_finish(&r);
@@ -287,6 +288,7 @@ static void make_harder(struct scenario *s, const struct drawn *d,
 static bool could_be_kept(const struct drawn *d, const struct admission_options *o)
 {
 	struct monitor_result result;
+	uint64_t decisions = 0;
 	struct scenario s;
 	bool kept = true;
 	uint32_t k;
@@ -296,7 +298,7 @@ static bool could_be_kept(const struct drawn *d, const struct admission_options 
 		settings_set(&s.params, "admission", "sum");
 		if (k > 0)
 			make_harder(&s, d, o, k - 1);
-		kept = run_set(&s, o->policy, NULL, &result) && result.missed == 0;
+		kept = run_set(&s, o->policy, NULL, &result, &decisions) && result.missed == 0;
 		scenario_free(&s);
 	}
 	return kept;
@@ -322,7 +324,11 @@ static int judge(struct admission_study *out, const struct admission_options *o,
 	out->deadlines += result->deadlines;
 	if (result->worst_miss > out->worst_miss)
 		out->worst_miss = result->worst_miss;
-	return result->missed > 0 && out->missed++ == 0 && o->save ? save(s, o->save) : 0;
+	if (result->missed == 0 || out->missed++ > 0)
+		return 0;
+	if (o->missing)
+		scenario_copy(o->missing, s);
+	return o->save ? save(s, o->save) : 0;
 }
 
 /* As the set was drawn. */
@@ -333,11 +339,11 @@ static int try_drawn(const struct admission_options *o, struct drawn *d,
 
 	scale_set(o, d, 1);
 	out->sets++;
-	if (run_set(&d->s, o->policy, o->cover, &result)) {
+	if (run_set(&d->s, o->policy, o->cover, &result, &out->decisions)) {
 		out->admitted++;
 		return judge(out, o, &d->s, &result);
 	}
-	if (!o->mode && !o->cover)
+	if (!o->mode && !o->cover && o->compares)
 		out->kept_but_refused += could_be_kept(d, o);
 	return 0;
 }
@@ -429,13 +435,13 @@ static int try_boundary(const struct admission_options *o, struct drawn *d, bool
 	at = boundary(o, d, least, most, 1e-4, is_admitted);
 	scale_set(o, d, at);
 	out->scaled++;
-	if (!run_set(&d->s, o->policy, o->cover, &result))
+	if (!run_set(&d->s, o->policy, o->cover, &result, &out->decisions))
 		abort(); /* cannot fail: it was admitted at this scale */
 	r = judge(out, o, &d->s, &result);
 	for (k = 0; k < uses && r == 0; k++) {
 		scenario_copy(&s, &d->s);
 		make_harder(&s, d, o, k);
-		run_set(&s, o->policy, o->cover, &result);
+		run_set(&s, o->policy, o->cover, &result, &out->decisions);
 		r = judge(out, o, &s, &result);
 		scenario_free(&s);
 	}
@@ -445,6 +451,23 @@ static int try_boundary(const struct admission_options *o, struct drawn *d, bool
 		out->reached += at / kept;
 	}
 	return r;
+}
+
+void admission_kind(struct rng *r, const struct vgpu_policy_ops *policy,
+		    struct admission_options *out)
+{
+	*out = (struct admission_options){
+		.policy = policy,
+		.sets = 1,
+		.seed = random_draw(r),
+		.switch_ns = random_one_in(r, 2) ? 300 * VGPU_USEC : VGPU_MSEC,
+		.min_slice = random_one_in(r, 4) ? 2 * VGPU_MSEC : 500 * VGPU_USEC,
+		.late = random_between(r, 0, 5) * 100 * VGPU_USEC,
+		.background = (uint32_t)random_between(r, 0, 1),
+		.cap_pct = random_one_in(r, 2) ? 100 : 90,
+		.vary = random_one_in(r, 2),
+		.reclaim = random_one_in(r, 2) && strcmp(policy->name, "deadline") == 0,
+	};
 }
 
 int admission_study(const struct admission_options *o, prove_progress *progress,
@@ -460,7 +483,7 @@ int admission_study(const struct admission_options *o, prove_progress *progress,
 		draw_set(&rng, o, &d);
 		r = try_drawn(o, &d, out);
 		if (r == 0 && !o->mode)
-			r = try_boundary(o, &d, k % COMPARED == 0 && !o->cover, out);
+			r = try_boundary(o, &d, o->compares && k % COMPARED == 0 && !o->cover, out);
 		scenario_free(&d.s);
 		if (progress && k % 64 == 0)
 			progress((double)k / (double)o->sets);

@@ -8,6 +8,7 @@
 #define SIM_ADMISSION_H
 
 #include "prove.h"
+#include "random.h"
 
 struct admission_options {
 	const struct vgpu_policy_ops *policy;
@@ -23,7 +24,9 @@ struct admission_options {
 	const char *cover;
 	/* The policy's parameter `admission`; NULL: full, and refused sets are run all the same. */
 	const char *mode;
-	const char *save; /* the file for the first admitted set that misses, or NULL */
+	bool compares;		  /* with what is kept beyond admission */
+	const char *save;	  /* the file for the first admitted set that misses, or NULL */
+	struct scenario *missing; /* a copy of it, for the caller to free; or NULL */
 };
 
 struct admission_study {
@@ -32,9 +35,13 @@ struct admission_study {
 	uint64_t runs, missed; /* of admitted sets, as drawn and scaled; those with a miss */
 	uint64_t compared; /* scaled sets that were compared with the largest scale that is kept */
 	double reached;	   /* the sum of: the admitted scale, of the largest that is kept */
-	uint64_t deadlines;
+	uint64_t deadlines, decisions;
 	vgpu_nsec worst_miss;
 };
+
+/* Draws a kind of sets for `prove`: all but the policy is drawn, and nothing compared. */
+void admission_kind(struct rng *r, const struct vgpu_policy_ops *policy,
+		    struct admission_options *out);
 
 /* Runs the study. 0, or -EIO if the set that misses could not be written. */
 int admission_study(const struct admission_options *o, prove_progress *progress,

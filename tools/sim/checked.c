@@ -2,11 +2,14 @@
 /* A policy that wraps another: it checks that the core calls it as the contract says, and that the
  * wrapped policy keeps its promises. */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "vhost.h"
 
 #define MAX_VFS 1024u
+/* Lags are rounded, in ns. */
+#define ROUNDED 1000
 
 static struct {
 	struct vgpu_policy_ops ops;
@@ -16,6 +19,7 @@ static struct {
 	vgpu_nsec last;
 	bool awake[MAX_VFS];
 	uint32_t n_awake;
+	int64_t lags[MAX_VFS]; /* before it was asked to extend */
 } checked;
 
 /* A new core, as after a restart, knows of nothing that was before. */
@@ -82,14 +86,27 @@ static void checked_account(void *state, const struct vgpu_usage *usage)
 	checked.inner->account(state, usage);
 }
 
-/* END may be in the future. */
+/* END may be in the future: what the VF would have had by then is not stored, for another one that
+ * wakes meanwhile would be compared with it. */
 static vgpu_nsec checked_extend(void *state, uint32_t vf, vgpu_nsec end)
 {
+	const struct vgpu_policy_ops *p = checked.inner;
+	vgpu_nsec more;
+	uint32_t i;
+
 	if (end < checked.last)
 		vhost_fail(checked.host, "time went back for the policy");
 	if (checked.open != vf)
 		vhost_fail(checked.host, "VF %u was to be extended, but does not run", vf);
-	return checked.inner->extend(state, vf, end);
+	for (i = 0; i < checked.host->n_vfs; i++)
+		checked.lags[i] = checked.awake[i] && i != vf ? p->export_lag(state, i) : 0;
+	more = p->extend(state, vf, end);
+	for (i = 0; i < checked.host->n_vfs; i++)
+		if (checked.awake[i] && i != vf &&
+		    llabs(p->export_lag(state, i) - checked.lags[i]) > ROUNDED)
+			vhost_fail(checked.host,
+				   "VF %u is owed more or less because VF %u may go on", i, vf);
+	return more;
 }
 
 static void checked_drained(void *state, uint32_t vf, vgpu_nsec now)

@@ -495,6 +495,7 @@ static int cmd_admission(const struct options *o)
 					    .reclaim = o->reclaim,
 					    .cover = o->cover,
 					    .mode = o->admission,
+					    .compares = true,
 					    .save = o->save};
 	struct admission_study a;
 	bool ok;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "admission.h"
 #include "builtin.h"
 #include "climb.h"
 #include "peer.h"
@@ -16,8 +18,15 @@
 #define MOST_STEPS 60000u
 /* Of a scenario that is climbed from. */
 #define CLIMB_STEPS 6000u
-/* A climb ends after so many steps that led no higher. */
+/* A climb begins with the highest of so many scenarios, and ends after so many steps that led no
+ * higher. */
+#define CLIMB_STARTS 8u
 #define CLIMB_MISSES 60u
+/* Of all decisions, the parts that random scenarios and sets at the boundary of admission have; and
+ * a climb, at most. */
+#define RANDOM_PART 0.5
+#define ADMISSION_PART 0.1
+#define CLIMB_PART 0.05
 /* Memory changes every few hundredths of a second, also while no VF has work: not in scenarios that
  * last for weeks. */
 #define LONGEST_CHANGING (600 * VGPU_SEC)
@@ -208,19 +217,43 @@ static double nearness(const struct scenario *s, const struct vgpu_policy_ops *p
 	return ok ? ratios[objective] : 2;
 }
 
-/* Climbs from a scenario of its own; false if a promise was broken on the way. */
+/* Draws a scenario to climb from: the highest of a few. *HEIGHT: how near that is. */
+static void begin_climb(const struct vgpu_policy_ops *policy, struct rng *rng,
+			enum objective objective, struct scenario *best, double *height,
+			struct proof *out)
+{
+	struct scenario next;
+	double reached;
+	unsigned n;
+
+	*height = -1;
+	for (n = 0; n < CLIMB_STARTS && *height < 2; n++) {
+		climb_begin(rng, policy, &next);
+		if (objective == TO_STRATEGY)
+			strategy_begin(rng, policy, &next);
+		reached = nearness(&next, policy, objective, out);
+		if (reached > *height) {
+			if (n > 0)
+				scenario_free(best);
+			*best = next;
+			*height = reached;
+		} else {
+			scenario_free(&next);
+		}
+	}
+}
+
+/* Climbs until there have been MOST decisions; false if a promise was broken on the way. */
 static bool climb(const struct vgpu_policy_ops *policy, struct rng *rng, enum objective objective,
-		  struct proof *out)
+		  uint64_t most, struct proof *out)
 {
 	struct scenario best, next;
 	double height, reached;
 	unsigned misses = 0;
 
-	climb_begin(rng, policy, &best);
-	if (objective == TO_STRATEGY)
-		strategy_begin(rng, policy, &best);
-	height = nearness(&best, policy, objective, out);
-	while (height < 2 && misses < CLIMB_MISSES) {
+	begin_climb(policy, rng, objective, &best, &height, out);
+	/* There is no slope where nothing is judged. */
+	while (height > 0 && height < 2 && misses < CLIMB_MISSES && out->decisions < most) {
 		scenario_copy(&next, &best);
 		if (objective == TO_STRATEGY)
 			strategy_step(rng, &next);
@@ -244,27 +277,62 @@ static bool climb(const struct vgpu_policy_ops *policy, struct rng *rng, enum ob
 	return false;
 }
 
+/* A set of budgets at the boundary of admission; false if it is admitted, and misses. */
+static bool at_boundary(const struct vgpu_policy_ops *policy, struct rng *rng, struct proof *out)
+{
+	struct admission_options options;
+	struct admission_study study;
+	struct scenario s;
+
+	admission_kind(rng, policy, &options);
+	options.missing = &s;
+	if (admission_study(&options, NULL, &study) < 0)
+		abort(); /* cannot fail: nothing is saved */
+	out->scenarios += study.runs;
+	out->decisions += study.decisions;
+	out->result.deadlines += study.deadlines;
+	if (study.missed)
+		keep_failure(&s, policy, out);
+	return study.missed == 0;
+}
+
+static bool random_one(const struct vgpu_policy_ops *policy, struct rng *rng, struct proof *out)
+{
+	struct scenario s;
+
+	random_scenario(rng, policy, &s);
+	out->scenarios++;
+	if (!prove_scenario(&s, policy, MOST_STEPS, out)) {
+		keep_failure(&s, policy, out);
+		return false;
+	}
+	scenario_free(&s);
+	return true;
+}
+
 void prove(const struct vgpu_policy_ops *policy, uint64_t decisions, uint64_t seed,
 	   prove_progress *progress, struct proof *out)
 {
 	struct rng rng = {.state = seed}, climbing = {.state = ~seed};
-	struct scenario s;
+	bool admits = strcmp(policy->name, "deadline") == 0 || strcmp(policy->name, "qos") == 0;
+	double all = (double)decisions;
+	uint64_t part = (uint64_t)(all * RANDOM_PART);
+	bool ok = true;
 	unsigned n;
 
 	*out = (struct proof){.decisions = 0};
-	while (out->decisions < decisions / 4 * 3) {
-		random_scenario(&rng, policy, &s);
-		out->scenarios++;
-		if (!prove_scenario(&s, policy, MOST_STEPS, out)) {
-			keep_failure(&s, policy, out);
-			return;
-		}
-		scenario_free(&s);
+	while (ok && out->decisions < part) {
+		ok = random_one(policy, &rng, out);
 		if (progress)
-			progress((double)out->decisions / (double)decisions);
+			progress((double)out->decisions / all);
 	}
-	for (n = 0; out->decisions < decisions && climb(policy, &climbing, n % OBJECTIVES, out);
-	     n++)
+	part += (uint64_t)(all * ADMISSION_PART);
+	while (ok && admits && out->decisions < part)
+		ok = at_boundary(policy, &climbing, out);
+	for (n = (unsigned)(seed % OBJECTIVES); ok && out->decisions < decisions; n++) {
+		ok = climb(policy, &climbing, n % OBJECTIVES,
+			   out->decisions + (uint64_t)(all * CLIMB_PART), out);
 		if (progress)
-			progress((double)out->decisions / (double)decisions);
+			progress((double)out->decisions / all);
+	}
 }

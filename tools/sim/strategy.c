@@ -8,12 +8,14 @@
 /* What a strategy may gain, or cost another VF, as a part of what the VF has without it. */
 #define ALLOWED 0.02
 
-/* By so much of what they have, VFs with frames have more or less: their ticks meet the turns of
- * the others. */
-#define VARIES 0.05
-
-/* Where a strategy seems to pay, honest runs with so many other seeds show by how much more. */
-#define OTHER_SEEDS 8
+/*
+ * Where a strategy seems to pay, it is compared with honest runs in pairs, each with a seed of its
+ * own: among VFs that always work, ticks meet turns well or badly, as the seed has it. It pays if
+ * the mean lies above ALLOWED by so many standard errors.
+ */
+#define FEWEST_PAIRS 12
+#define MOST_PAIRS 64
+#define SURE 4.0
 
 /* Below the grace time of 50 ms: a VF that stops later hangs. */
 #define LATEST (45 * VGPU_MSEC)
@@ -28,11 +30,19 @@ static const vgpu_nsec jitter[] = {0, 50 * VGPU_USEC, 100 * VGPU_USEC};
 
 /* The results of a run. */
 struct outcome {
-	double *service; /* of each VF */
-	double all;	 /* the sum over all VFs */
-	double sleepers; /* over those that do not always work, and the switches of their turns */
-	double varies;	 /* of an honest run: by how much less they may have without a strategy */
-	double unpaid;	 /* what the VF that has a strategy had, and may still have to pay */
+	double *had;	 /* by VF: what it was charged, and what it is still owed by the policy */
+	double all;	 /* what was served to all VFs */
+	double sleepers; /* to those that do not always work, and the switches of their turns */
+};
+
+/* Of a figure: its sum, and that of its squares. */
+struct sample {
+	double sum, squares;
+};
+
+/* What one VF gains or loses: of what it loses, what went to sleepers may be taken off. */
+struct paid {
+	struct sample all, beside;
 };
 
 /* The longest world switch that one turn of VF I needs. */
@@ -47,23 +57,23 @@ static void run(const struct scenario *s, const struct vgpu_policy_ops *policy, 
 	struct vgpu_vf_view v;
 	struct vgpu_error err;
 	struct running r;
+	double served;
 	uint32_t i;
 
 	if (running_start(&r, s, 0, policy, false, VHOST_MEMORY_NONE, peer_or_policy, &err) < 0)
 		abort(); /* this scenario has run before */
 	running_run(&r, s->until);
-	o->service = calloc(s->n_vfs, sizeof(*o->service));
+	o->had = calloc(s->n_vfs, sizeof(*o->had));
 	o->all = o->sleepers = 0;
 	for (i = 0; i < s->n_vfs; i++) {
-		o->service[i] = (double)vhost_service(&r.host, i);
-		o->all += o->service[i];
+		served = (double)vhost_service(&r.host, i);
+		vgpu_core_vf_view(r.host.core, i, &v);
+		o->had[i] = served - (double)v.pending_ns + (double)v.lag_ns;
+		o->all += served;
 		if (i == strategist || s->vfs[i].work == VHOST_ALWAYS)
 			continue;
-		vgpu_core_vf_view(r.host.core, i, &v);
-		o->sleepers += o->service[i] + 2 * (double)v.ledger.dispatches * switch_of(s, i);
+		o->sleepers += served + 2 * (double)v.ledger.dispatches * switch_of(s, i);
 	}
-	vgpu_core_vf_view(r.host.core, strategist, &v);
-	o->unpaid = (double)v.ledger.max_overrun_ns + (v.lag_ns < 0 ? -(double)v.lag_ns : 0);
 	*decisions += r.host.switches;
 	running_finish(&r);
 }
@@ -76,28 +86,33 @@ static void behave(struct scenario_vf *vf, vgpu_nsec late)
 	vf->rare_ppm = 0;
 }
 
-/* What MORE is of what is allowed to a VF that had BEFORE. */
-static double part(double before, double more)
+static void note(struct sample *s, double value)
 {
-	return before > 0 ? more / before / ALLOWED : 0;
+	s->sum += value;
+	s->squares += value * value;
 }
 
-/* What the VF that has a strategy gains: of what is served, so that it does not count if switches
- * become fewer. */
-static double gain(const struct outcome *before, const struct outcome *after, uint32_t i)
+/* The mean of N, less SURE standard errors. */
+static double at_least(const struct sample *s, double n)
 {
-	double had = after->service[i] * before->all / after->all;
+	double mean = s->sum / n, varies = s->squares / n - mean * mean;
 
-	return part(before->service[i], had - before->service[i] - after->unpaid - before->varies);
+	return mean - SURE * sqrt(fmax(varies, 0) / (n - 1));
 }
 
-/* What VF I loses, if not to VFs that sleep now and then and come at better times for them. */
-static double loss(const struct outcome *before, const struct outcome *after, uint32_t i)
+/* Adds what a pair of runs says of VF I. A gain is one of what is served, so that it does not count
+ * if switches become fewer. A loss counts if it does not go to VFs that sleep now and then and come
+ * at better times for them. */
+static void compare(const struct outcome *before, const struct outcome *after, uint32_t i,
+		    bool gains, struct paid *p)
 {
-	double to_others = fmax(after->sleepers - before->sleepers, 0) + before->varies;
+	double had = before->had[i], more = after->had[i] * before->all / after->all - had;
+	double less = had - after->had[i], to_others = after->sleepers - before->sleepers;
 
-	return part(before->service[i],
-		    before->service[i] - after->service[i] - to_others - after->unpaid);
+	if (had <= 0)
+		return;
+	note(&p->all, (gains ? more : less) / had);
+	note(&p->beside, (gains ? more : less - to_others) / had);
 }
 
 /* Whether the policy charges, and serves whoever has work. Under `strict` a slot that has passed is
@@ -120,94 +135,76 @@ static uint32_t strategist_of(const struct scenario *s)
 	return i;
 }
 
-/* What of its strategy, or of that of another VF, VF I gains or loses at least, whichever honest
- * run is compared. */
-static double pays(const struct scenario *s, const struct outcome *before,
-		   const struct outcome *after, uint32_t strategist, uint32_t i)
+/* Runs the Kth pair, and adds it to what each VF is PAID. */
+static void run_pair(const struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t k,
+		     struct paid *paid, uint64_t *decisions)
 {
-	double least = INFINITY;
-	size_t k;
+	uint32_t strategist = strategist_of(s), i;
+	struct outcome before, after;
+	struct scenario pair;
 
-	if (i != strategist && s->vfs[i].work != VHOST_ALWAYS)
-		return 0;
-	for (k = 0; k < HONEST; k++)
-		least = fmin(least, i == strategist ? gain(&before[k], after, i)
-						    : loss(&before[k], after, i));
-	return least;
+	scenario_copy(&pair, s);
+	pair.seed += k;
+	run(&pair, policy, strategist, &after, decisions);
+	behave(&pair.vfs[strategist], jitter[k % HONEST]);
+	run(&pair, policy, strategist, &before, decisions);
+	for (i = 0; i < s->n_vfs; i++)
+		if (i == strategist || s->vfs[i].work == VHOST_ALWAYS)
+			compare(&before, &after, i, i == strategist, &paid[i]);
+	free(before.had);
+	free(after.had);
+	scenario_free(&pair);
 }
 
-/* The largest part of what is allowed that a VF gains or loses; in WHY, if it is more than that. */
-static double most_paid(const struct scenario *s, const struct outcome *before,
-			const struct outcome *after, uint32_t strategist, char *why, size_t size)
+/* The largest mean of N pairs that a VF gains or loses; SURELY: less the standard errors. *VF:
+ * whose it is. */
+static double most_paid(const struct paid *paid, uint32_t n_vfs, double n, bool surely,
+			uint32_t *vf)
 {
 	double worst = 0, part;
 	uint32_t i;
 
-	for (i = 0; i < s->n_vfs; i++) {
-		part = pays(s, before, after, strategist, i);
-		if (part > worst && part > 1)
-			snprintf(why, size,
-				 "VF %u has %.3f instead of %.3f ms by the behaviour of VF %u", i,
-				 after->service[i] / 1e6, before[0].service[i] / 1e6, strategist);
-		worst = part > worst ? part : worst;
+	for (i = 0; i < n_vfs; i++) {
+		part = surely ? fmin(at_least(&paid[i].all, n), at_least(&paid[i].beside, n))
+			      : fmin(paid[i].all.sum, paid[i].beside.sum) / n;
+		if (part > worst)
+			*vf = i;
+		worst = fmax(worst, part);
 	}
 	return worst;
-}
-
-/* Among VFs that always work, ticks may meet their turns well or badly, as a seed has it. */
-static void vary(struct scenario *honest, const struct vgpu_policy_ops *policy, uint32_t strategist,
-		 struct outcome *before, uint64_t *decisions)
-{
-	uint64_t seed = honest->seed;
-	double least = INFINITY;
-	struct outcome other;
-	size_t k;
-
-	for (honest->seed = seed + 1; honest->seed <= seed + OTHER_SEEDS; honest->seed++) {
-		for (k = 0; k < HONEST; k++) {
-			behave(&honest->vfs[strategist], jitter[k]);
-			run(honest, policy, strategist, &other, decisions);
-			least = fmin(least, other.sleepers);
-			free(other.service);
-		}
-	}
-	for (k = 0; k < HONEST; k++)
-		before[k].varies = fmax(before[k].varies, before[k].sleepers - least);
 }
 
 double strategy_pays(const struct scenario *s, const struct vgpu_policy_ops *policy,
 		     uint64_t *decisions, char *why, size_t size)
 {
-	uint32_t strategist = strategist_of(s), i;
-	struct outcome before[HONEST], after;
-	struct scenario honest;
+	uint32_t strategist = strategist_of(s), i, n = 1;
+	struct paid *paid;
 	bool beside = false;
-	double worst;
-	size_t k;
+	double mean;
 
 	for (i = 0; i < s->n_vfs; i++)
 		beside |= i != strategist && s->vfs[i].work == VHOST_ALWAYS;
 	if (!is_judged(policy) || strategist == s->n_vfs || !beside ||
 	    s->until < s->work_from + LEAST)
 		return 0;
-	scenario_copy(&honest, s);
-	for (k = 0; k < HONEST; k++) {
-		behave(&honest.vfs[strategist], jitter[k]);
-		run(&honest, policy, strategist, &before[k], decisions);
-		before[k].varies = VARIES * before[k].sleepers;
+	paid = calloc(s->n_vfs, sizeof(*paid));
+	run_pair(s, policy, 0, paid, decisions);
+	mean = most_paid(paid, s->n_vfs, 1, false, &i);
+	while (mean > ALLOWED && n < MOST_PAIRS) {
+		run_pair(s, policy, n++, paid, decisions);
+		mean = most_paid(paid, s->n_vfs, n, false, &i);
+		if (n >= FEWEST_PAIRS && most_paid(paid, s->n_vfs, n, true, &i) > ALLOWED) {
+			snprintf(why, size,
+				 "VF %u %s %.1f %% by the behaviour of VF %u, in the mean of %u "
+				 "pairs of runs; at least %.1f %%",
+				 i, i == strategist ? "gains" : "loses", mean * 100, strategist, n,
+				 most_paid(paid, s->n_vfs, n, true, &i) * 100);
+			free(paid);
+			return mean / ALLOWED;
+		}
 	}
-	run(s, policy, strategist, &after, decisions);
-	worst = most_paid(s, before, &after, strategist, why, size);
-	if (worst > 1) {
-		why[0] = '\0';
-		vary(&honest, policy, strategist, before, decisions);
-		worst = most_paid(s, before, &after, strategist, why, size);
-	}
-	for (k = 0; k < HONEST; k++)
-		free(before[k].service);
-	free(after.service);
-	scenario_free(&honest);
-	return worst;
+	free(paid);
+	return fmin(mean / ALLOWED, 1);
 }
 
 /* What is changed in a step: of the VF that has a strategy, */
