@@ -87,21 +87,23 @@ static void checked_account(void *state, const struct vgpu_usage *usage)
 }
 
 /* END may be in the future: what the VF would have had by then is not stored, for another one that
- * wakes meanwhile would be compared with it. */
+ * wakes meanwhile would be compared with it. Beside limits, the policy may also settle what is
+ * paid.
+ */
 static vgpu_nsec checked_extend(void *state, uint32_t vf, vgpu_nsec end)
 {
 	const struct vgpu_policy_ops *p = checked.inner;
+	uint32_t n = p->promises & VGPU_PROMISE_GUARANTEE ? 0 : checked.host->n_vfs, i;
 	vgpu_nsec more;
-	uint32_t i;
 
 	if (end < checked.last)
 		vhost_fail(checked.host, "time went back for the policy");
 	if (checked.open != vf)
 		vhost_fail(checked.host, "VF %u was to be extended, but does not run", vf);
-	for (i = 0; i < checked.host->n_vfs; i++)
+	for (i = 0; i < n; i++)
 		checked.lags[i] = checked.awake[i] && i != vf ? p->export_lag(state, i) : 0;
 	more = p->extend(state, vf, end);
-	for (i = 0; i < checked.host->n_vfs; i++)
+	for (i = 0; i < n; i++)
 		if (checked.awake[i] && i != vf &&
 		    llabs(p->export_lag(state, i) - checked.lags[i]) > ROUNDED)
 			vhost_fail(checked.host,

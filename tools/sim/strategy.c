@@ -211,9 +211,10 @@ double strategy_pays(const struct scenario *s, const struct vgpu_policy_ops *pol
 
 static void stops_late(struct rng *r, struct scenario_vf *vf)
 {
-	vf->rare.max = random_magnitude(r, 100 * VGPU_USEC, LATEST);
+	vf->rare.max = random_one_in(r, 2) ? random_between(r, VGPU_MSEC, LATEST)
+					   : random_magnitude(r, 100 * VGPU_USEC, LATEST);
 	vf->rare.min = random_one_in(r, 2) ? vf->rare.max : vf->rare.max / 2;
-	vf->rare_ppm = (uint32_t)random_between(r, 0, 10) * 100000;
+	vf->rare_ppm = random_one_in(r, 2) ? 1000000 : (uint32_t)random_between(r, 0, 10) * 100000;
 }
 
 static void stops_late_by_habit(struct rng *r, struct scenario_vf *vf)
@@ -310,7 +311,7 @@ void strategy_begin(struct rng *r, const struct vgpu_policy_ops *policy, struct 
 
 	choose(r, policy, &s->params);
 	s->timer_late = (struct vhost_range){0, 80 * VGPU_USEC};
-	s->until = s->work_from + 10 * VGPU_SEC;
+	s->until = s->work_from + 6 * VGPU_SEC;
 	for (i = 0; i < s->n_vfs; i++) {
 		s->vfs[i] = (struct scenario_vf){.save = {save, save}};
 		behave(&s->vfs[i], jitter[HONEST - 1]);
