@@ -232,27 +232,58 @@ static bool logs(void)
 	return sample_end();
 }
 
+/* A program that compiles as it goes has a module for each of its GPU kernels. */
+static bool hundreds(void)
+{
+	static CUmodule modules[400];
+	char text[512];
+	uint32_t i, got;
+	CUdeviceptr out;
+	CUfunction f;
+
+	CHECK(sample_begin());
+	OK(cuMemAlloc_v2(&out, 4));
+	for (i = 0; i < 400; i++) {
+		snprintf(text, sizeof(text),
+			 ".version 6.0\n.target sm_70\n.address_size 64\n"
+			 ".visible .entry k(.param .u64 o)\n{\n\t.reg .u64 %%d;\n"
+			 "\t.reg .u32 %%r;\n\tld.param.u64 %%d, [o];\n\tmov.u32 %%r, %u;\n"
+			 "\tst.global.u32 [%%d], %%r;\n\tret;\n}\n",
+			 i);
+		OK(cuModuleLoadData(&modules[i], text));
+	}
+	for (i = 0; i < 400; i += 57) {
+		OK(cuModuleGetFunction(&f, modules[i], "k"));
+		OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&out}, NULL));
+		OK(cuMemcpyDtoH_v2(&got, out, 4));
+		CHECK(got == i);
+	}
+	return sample_end();
+}
+
 /* A program that has no memory left for modules links all the same. */
 static bool no_module(void)
 {
-	CUmodule module[200], more;
+	static const char *const fill[] = {
+		".version 6.0\n.target sm_70\n.address_size 64\n"
+		".visible .global .b8 x[2000000];\n.visible .entry k()\n{\n\tret;\n}\n",
+		sample_ptx};
+	CUmodule module[400], more;
 	CUlinkState link;
 	CUresult e = CUDA_SUCCESS;
-	size_t bytes, n;
+	size_t bytes, n = 0, i;
 	void *image;
 
 	CHECK(sample_begin());
-	for (n = 0; n < 200; n++) {
-		e = cuModuleLoadData(&module[n], sample_ptx);
-		if (e != CUDA_SUCCESS)
-			break;
-	}
-	CHECK(n == 200 || e == CUDA_ERROR_OUT_OF_MEMORY);
+	for (i = 0; i < 2; i++)
+		for (e = CUDA_SUCCESS; n < 400 && e == CUDA_SUCCESS; n += e == CUDA_SUCCESS)
+			e = cuModuleLoadData(&module[n], fill[i]);
+	CHECK(e == CUDA_ERROR_OUT_OF_MEMORY);
 	OK(cuLinkCreate_v2(0, NULL, NULL, &link));
 	OK(add(link, linked_ptx));
 	OK(add(link, linked_to_ptx));
 	OK(cuLinkComplete(link, &image, &bytes));
-	CHECK(n == 200 || cuModuleLoadData(&more, image) == CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(cuModuleLoadData(&more, image) == CUDA_ERROR_OUT_OF_MEMORY);
 	OK(cuModuleUnload(module[0]));
 	OK(cuModuleLoadData(&module[0], image));
 	CHECK(computes(module[0], 0));
@@ -267,5 +298,6 @@ const struct sample_check linker_checks[] = {
 	{"images that do not fit together", misfits},
 	{"the linker's logs", logs},
 	{"linking takes no module", no_module},
+	{"hundreds of modules", hundreds},
 	{NULL, NULL},
 };

@@ -457,8 +457,15 @@ struct memory {
 	int fd;
 	bool released;
 	uint32_t n, refs; /* granules; its handle, and mappings */
+	/* A granule that small modules share: which parts of it they have; and what one has of it.
+	 */
+	bool *parts;
+	struct memory *whole;
+	uint32_t at, n_parts;
 	uint32_t granules[];
 };
+#define PART 4096u
+#define SMALL_MODULE (UINT64_C(1) << 20) /* larger ones have granules of their own */
 struct mapping {
 	struct mapping *next;
 	struct memory *memory;
@@ -526,7 +533,13 @@ static void forget_memory(struct memory *m)
 	while (*link != m)
 		link = &(*link)->next;
 	*link = m->next;
-	close(m->fd);
+	if (m->whole) {
+		memset(m->whole->parts + m->at, 0, m->n_parts);
+		forget_memory(m->whole);
+	} else {
+		close(m->fd);
+	}
+	free(m->parts);
 	free(m);
 }
 
@@ -559,6 +572,40 @@ static struct memory *take(uint64_t bytes)
 	return NULL;
 }
 
+/* Whether N parts from AT on are free. */
+static bool are_free(const struct memory *m, uint32_t at, uint32_t n)
+{
+	return at + n <= GRAIN / PART && !memchr(m->parts + at, true, n);
+}
+
+/* N parts of the first granule that has them in a row. NULL: there is no granule for them. */
+static struct memory *take_parts(uint32_t n)
+{
+	struct memory *whole = memories, *m;
+	uint32_t at = 0;
+
+	for (; whole; whole = whole->next) {
+		for (at = 0; whole->parts && at < GRAIN / PART && !are_free(whole, at, n);)
+			at++;
+		if (whole->parts && at < GRAIN / PART)
+			break;
+	}
+	if (whole) {
+		whole->refs++;
+	} else {
+		at = 0;
+		whole = take(GRAIN);
+		if (!whole)
+			return NULL;
+		whole->parts = calloc(GRAIN / PART, 1);
+	}
+	memset(whole->parts + at, true, n);
+	m = calloc(1, sizeof(*m));
+	*m = (struct memory){.next = memories, .refs = 1, .whole = whole, .at = at, .n_parts = n};
+	memories = m;
+	return m;
+}
+
 void soft_cuda_give(struct memory *m)
 {
 	forget_memory(m);
@@ -573,7 +620,9 @@ struct memory *soft_cuda_take_module(uint64_t bytes)
 		heap = take(limits[CU_LIMIT_MALLOC_HEAP_SIZE]);
 	if (!output)
 		output = take(limits[CU_LIMIT_PRINTF_FIFO_SIZE]);
-	return heap && output ? take(bytes) : NULL;
+	if (!heap || !output)
+		return NULL;
+	return bytes > SMALL_MODULE ? take(bytes) : take_parts((uint32_t)((bytes + PART) / PART));
 }
 
 /* Each multiprocessor's part is rounded up as in Mesa's driver of these GPUs. What it grows by is

@@ -277,6 +277,7 @@ static int set_up(struct device *d, const struct device_setup *setup, struct vgp
 	r = load_kernels(d, err);
 	if (r < 0)
 		return r;
+	cuda_measure_packing(d);
 	return use_channels(d, err);
 }
 

@@ -16,24 +16,30 @@ struct compiled {
 	bool gated;
 };
 
-/* What is left of the VF's allowance if MODULE, and LOCAL instead of its local memory, are left
- * out. */
-static uint64_t left_of(const struct cuda_extra *x, uint32_t module, uint64_t local)
+/* What of the VF's allowance is used if MODULE takes MEMORY, and LOCAL is its local memory. */
+static uint64_t used_with(const struct cuda_extra *x, uint32_t module, uint64_t memory,
+			  uint64_t local)
 {
-	uint64_t used = x->fixed + local;
+	uint64_t used = x->fixed + local, small = 0, size;
 	uint32_t i;
 
-	for (i = 0; i < DEVICE_MODULES; i++)
-		used += i == module ? 0 : x->modules[i];
-	return x->most > used ? x->most - used : 0;
+	for (i = 0; i < DEVICE_MODULES; i++) {
+		size = i == module ? memory : x->modules[i];
+		if (size < CUDA_PAGE)
+			small += size;
+		else
+			used += size;
+	}
+	return used + cuda_pages(small);
 }
 
 /* Counts the binary, of SIZE bytes, against the VF's allowance. 0, or -EINVAL with one sentence. */
-static int check_memory(const struct cuda_extra *x, uint32_t module, struct compiled *c,
-			uint64_t size, struct vgpu_error *err)
+static int check_memory(const struct device *d, uint32_t module, struct compiled *c, uint64_t size,
+			struct vgpu_error *err)
 {
-	uint64_t left = left_of(x, module, x->local);
+	const struct cuda_extra *x = &d->extra;
 	struct image_needs needs;
+	uint64_t used;
 	int r = image_needs(c->image, size, &needs, err);
 
 	if (r < 0)
@@ -44,16 +50,18 @@ static int check_memory(const struct cuda_extra *x, uint32_t module, struct comp
 		return vgpu_error_set(err, -EINVAL,
 				      "GPU kernels that launch GPU kernels are not carried: the "
 				      "driver would keep memory for them that is not the VF's");
-	/* whole pages are counted */
-	if (needs.memory > left / CUDA_PAGE * CUDA_PAGE)
-		return vgpu_error_set(
-			err, -ENOMEM,
-			"the module takes %llu MiB, and %llu MiB of the VF's %llu MiB for "
-			"modules (softgpu's --module-memory) are left",
-			(unsigned long long)(needs.memory >> 20) + 1,
-			(unsigned long long)(left >> 20), (unsigned long long)(x->most >> 20));
-	c->memory = cuda_pages(needs.memory);
-	return 0;
+	if (needs.memory <= x->most) {
+		c->memory = cuda_module_takes(d, needs.memory);
+		if (used_with(x, module, c->memory, x->local) <= x->most)
+			return 0;
+	}
+	used = used_with(x, module, 0, x->local);
+	return vgpu_error_set(err, -ENOMEM,
+			      "the module takes %llu MiB, and %llu MiB of the VF's %llu MiB for "
+			      "modules (softgpu's --module-memory) are left",
+			      (unsigned long long)(needs.memory >> 20) + 1,
+			      (unsigned long long)((x->most > used ? x->most - used : 0) >> 20),
+			      (unsigned long long)(x->most >> 20));
 }
 
 int cuda_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes, uint32_t flags,
@@ -67,7 +75,7 @@ int cuda_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t byt
 	if (r == 0)
 		r = cuda_make_binary(d, image, bytes, flags, &c->image, &size, log, log_size, &err);
 	if (r == 0 && !(flags & SOFTGPU_MODULE_CHECK))
-		r = check_memory(&d->extra, module, c, size, &err);
+		r = check_memory(d, module, c, size, &err);
 	free(image);
 	if (r < 0) {
 		if (err.text[0])
@@ -95,7 +103,7 @@ int cuda_load_module(struct device *d, uint32_t module, void *compiled)
 	struct compiled *c = compiled;
 	CUresult e = CUDA_ERROR_OUT_OF_MEMORY;
 
-	if (c->memory <= left_of(&d->extra, module, d->extra.local))
+	if (used_with(&d->extra, module, c->memory, d->extra.local) <= d->extra.most)
 		e = d->api.cuCtxSetCurrent(d->context);
 	if (e == CUDA_SUCCESS)
 		e = d->api.cuModuleLoadDataEx(&d->modules[module], c->image, 0, NULL, NULL);
@@ -129,7 +137,7 @@ static int count_local(struct device *d, CUfunction f)
 	wanted = (uint64_t)bytes <= x->stack ? 0 : cuda_pages((uint64_t)bytes * x->threads);
 	if (wanted <= x->local)
 		return 0;
-	if (wanted > left_of(x, DEVICE_MODULES, 0)) {
+	if (used_with(x, DEVICE_MODULES, 0, wanted) > x->most) {
 		if (!x->reported)
 			fprintf(stderr,
 				"<5>softgpu: VF %u: a GPU kernel needs %d bytes of local memory "

@@ -34,7 +34,10 @@ struct gate_page {
 struct cuda_extra {
 	uint64_t most;	/* the VF's allowance for all of this */
 	uint64_t fixed; /* the heap and the output buffer of GPU kernels */
-	/* Written by the ring's thread; the compiler's looks at them, and may be wrong. */
+	uint64_t least; /* what a small module takes at most; CUDA_PAGE: each has pages of its own
+			 */
+	/* Written by the ring's thread; the compiler's looks at them, and may be wrong. What is
+	 * less than a page shares pages with others. */
 	_Atomic uint64_t modules[DEVICE_MODULES];
 	_Atomic uint64_t local; /* the local memory of all threads that run at a time */
 	uint64_t threads;	/* how many these are, on the whole GPU */
@@ -78,6 +81,17 @@ static inline uint64_t cuda_pages(uint64_t bytes)
 {
 	return (bytes + CUDA_PAGE - 1) / CUDA_PAGE * CUDA_PAGE;
 }
+
+/* Modules that may share pages, and how many times their bytes are counted: whatever is loaded and
+ * unloaded in between, pieces of 4 to 256 KiB that are put where there is room never need more
+ * (Robson's bound, 1 + log2(64) / 2). */
+#define SMALL_MODULE (UINT64_C(256) << 10)
+#define SMALL_COUNTS 4u
+
+/* cuda_packing.c: finds out extra.least. */
+void cuda_measure_packing(struct device *d);
+/* What a module of BYTES counts; BYTES is no more than 2^63. */
+uint64_t cuda_module_takes(const struct device *d, uint64_t bytes);
 
 /* cuda_error.c */
 const char *cuda_error_name(struct device *d, CUresult e);
