@@ -3,6 +3,7 @@
  * another. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,7 +172,7 @@ static bool by_addresses(void)
 	CHECK(cuMemFreeHost(as_seen(at)) == CUDA_ERROR_INVALID_VALUE);
 	CHECK(cuMemFree_v2(at) == CUDA_ERROR_INVALID_VALUE);
 	CHECK(cuMemHostUnregister(as_seen(at)) == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
-	CHECK(cuMemHostUnregister(m.at + PAGE) == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	CHECK(cuMemHostUnregister(m.at + PAGE) == CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemHostUnregister(m.at));
 	CHECK(cuMemHostUnregister(m.at) == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 	CHECK(cuMemHostGetDevicePointer_v2(&base, m.at, 0) == CUDA_ERROR_INVALID_VALUE);
@@ -445,8 +446,6 @@ static bool refused(void)
 	p = map_pages(both, own, -1);
 	draw_bytes(model, sizeof(model));
 	memcpy(p, model, sizeof(model));
-	CHECK(is_refused(p + 64, PAGE, CUDA_ERROR_NOT_SUPPORTED));
-	CHECK(is_refused(p, PAGE + 64, CUDA_ERROR_NOT_SUPPORTED));
 	CHECK(is_refused(p + PAGE, SIZE_MAX / PAGE * PAGE, CUDA_ERROR_INVALID_VALUE));
 	CHECK(mprotect(p + PAGE, PAGE, PROT_READ) == 0);
 	CHECK(is_refused(p, 5 * PAGE, CUDA_ERROR_NOT_SUPPORTED));
@@ -775,6 +774,182 @@ static bool while_read(void)
 	return sample_end();
 }
 
+/* What is in ROOM: memory that is registered, at AT in it. */
+struct part {
+	size_t at, bytes;
+	uint8_t *host;
+	CUdeviceptr device;
+};
+#define ROOM (6 * PAGE)
+
+static bool register_part(uint8_t *room, struct part *p)
+{
+	p->host = room + p->at;
+	OK(cuMemHostRegister_v2(p->host, p->bytes, MAP));
+	OK(cuMemHostGetDevicePointer_v2(&p->device, p->host, 0));
+	return true;
+}
+
+/* Both sides write to P, and see what the other has written; what is beside it stays as in MODEL.
+ */
+static bool is_shared(uint8_t *room, uint8_t *model, const struct part *p, CUdeviceptr memory)
+{
+	size_t i;
+
+	draw_bytes(p->host, p->bytes);
+	memcpy(model + p->at, p->host, p->bytes);
+	OK(cuMemcpyDtoD_v2(memory, p->device, p->bytes));
+	OK(cuMemsetD8_v2(p->device, 0, p->bytes));
+	for (i = 0; i < p->bytes; i++)
+		CHECK(p->host[i] == 0);
+	OK(cuMemcpyDtoDAsync_v2(p->device, memory, p->bytes, NULL));
+	OK(cuStreamSynchronize(NULL));
+	CHECK(memcmp(room, model, ROOM) == 0);
+	OK(cuMemcpyHtoD_v2(memory, p->host, p->bytes));
+	memset(p->host, 1, p->bytes);
+	OK(cuMemcpyDtoH_v2(p->host, memory, p->bytes));
+	OK(cuStreamSynchronize(NULL));
+	CHECK(memcmp(room, model, ROOM) == 0);
+	return true;
+}
+
+/* Parts of pages, as malloc() gives them: alone, and two in a page, which end in each order. */
+static bool parts(void)
+{
+	static const size_t alone[][2] = {{64, PAGE},	   {0, PAGE + 64},     {16, 4},
+					  {PAGE - 50, 99}, {13, 3 * PAGE + 7}, {2 * PAGE - 3, 2},
+					  {PAGE + 1, 1}};
+	struct part p[2];
+	uint8_t *room, *model = malloc(ROOM);
+	CUdeviceptr memory;
+	uint32_t i;
+	bool is;
+
+	CHECK(begin(&is) && model && posix_memalign((void **)&room, PAGE, ROOM) == 0);
+	OK(cuMemAlloc_v2(&memory, ROOM));
+	draw_bytes(model, ROOM);
+	memcpy(room, model, ROOM);
+	for (i = 0; i < sizeof(alone) / sizeof(alone[0]) && is; i++) {
+		p[0] = (struct part){.at = alone[i][0], .bytes = alone[i][1]};
+		CHECK(register_part(room, &p[0]) && is_shared(room, model, &p[0], memory));
+		CHECK(p[0].bytes == 1 ||
+		      cuMemHostUnregister(p[0].host + 1) == CUDA_ERROR_INVALID_VALUE);
+		OK(cuMemHostUnregister(p[0].host));
+		CHECK(memcmp(room, model, ROOM) == 0);
+	}
+	for (i = 0; i < 2 && is; i++) {
+		p[0] = (struct part){.at = 100, .bytes = PAGE + 900};
+		p[1] = (struct part){.at = PAGE + 1000, .bytes = 3 * PAGE};
+		CHECK(register_part(room, &p[0]) && register_part(room, &p[1]));
+		CHECK(is_shared(room, model, &p[0], memory));
+		CHECK(is_shared(room, model, &p[1], memory));
+		CHECK(cuMemHostRegister_v2(room + PAGE + 999, 2, MAP) ==
+		      CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+		OK(cuMemHostUnregister(p[i].host));
+		CHECK(is_shared(room, model, &p[1 - i], memory));
+		OK(cuMemHostUnregister(p[1 - i].host));
+		CHECK(memcmp(room, model, ROOM) == 0);
+	}
+	free(room);
+	free(model);
+	return sample_end();
+}
+
+static volatile uint32_t *sign[2]; /* the GPU kernel's, and the program's */
+
+static void *answer(void *wrong)
+{
+	while (*sign[0] == 0)
+		sched_yield();
+	*(bool *)wrong = *sign[0] != 258;
+	*sign[1] = 1027;
+	return NULL;
+}
+
+/* A GPU kernel and a thread of the program wait for each other, by parts of pages, and a variable
+ * of the stack. */
+static bool flags(void)
+{
+	static const char text[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
+				   ".visible .entry meet(.param .u64 mine, .param .u64 yours)\n{\n"
+				   "\t.reg .u64 %d<2>;\n\t.reg .u32 %r;\n\t.reg .pred %p;\n"
+				   "\tld.param.u64 %d0, [mine];\n\tld.param.u64 %d1, [yours];\n"
+				   "\tmov.u32 %r, 258;\n\tst.volatile.global.u32 [%d0], %r;\n"
+				   "again:\n\tld.volatile.global.u32 %r, [%d1];\n"
+				   "\tsetp.ne.u32 %p, %r, 1027;\n\t@%p bra again;\n\tret;\n}\n";
+	volatile uint32_t mine = 0, *yours = calloc(1, sizeof(*yours));
+	CUdeviceptr at[2];
+	pthread_t thread;
+	CUmodule module;
+	CUfunction f;
+	bool is, wrong;
+
+	CHECK(begin(&is) && yours);
+	sign[0] = &mine;
+	sign[1] = yours;
+	OK(cuModuleLoadData(&module, text));
+	OK(cuModuleGetFunction(&f, module, "meet"));
+	if (is) {
+		OK(cuMemHostRegister_v2((void *)&mine, sizeof(mine), MAP));
+		OK(cuMemHostRegister_v2((void *)yours, sizeof(*yours), MAP));
+		OK(cuMemHostGetDevicePointer_v2(&at[0], (void *)&mine, 0));
+		OK(cuMemHostGetDevicePointer_v2(&at[1], (void *)yours, 0));
+		CHECK(pthread_create(&thread, NULL, answer, &wrong) == 0);
+		OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&at[0], &at[1]}, NULL));
+		OK(cuStreamSynchronize(NULL));
+		CHECK(pthread_join(thread, NULL) == 0 && !wrong);
+		OK(cuMemHostUnregister((void *)&mine));
+		OK(cuMemHostUnregister((void *)yours));
+	}
+	free((void *)yours);
+	return sample_end();
+}
+
+/* Words beside registered ones, which a thread writes all the time. */
+static _Atomic uint32_t *beside[2];
+
+static void *write_beside(void *arg)
+{
+	bool *ok = arg;
+	uint32_t i, k;
+
+	for (i = 1; !atomic_load(&ended); i++)
+		for (k = 0; k < 2; k++) {
+			*ok &= atomic_load(beside[k]) == i - 1;
+			atomic_store(beside[k], i);
+		}
+	return NULL;
+}
+
+/* What is beside registered memory, in its pages, is the program's all the time. */
+static bool while_written_beside(void)
+{
+	const size_t bytes = PAGE + 2048;
+	pthread_t thread;
+	bool is, ok = true;
+	CUdeviceptr at;
+	uint8_t *room;
+	uint32_t i;
+
+	CHECK(begin(&is) && posix_memalign((void **)&room, PAGE, ROOM) == 0);
+	memset(room, 0, ROOM);
+	beside[0] = (_Atomic uint32_t *)(room + 1020);
+	beside[1] = (_Atomic uint32_t *)(room + 1024 + bytes);
+	atomic_store(&ended, false);
+	CHECK(pthread_create(&thread, NULL, write_beside, &ok) == 0);
+	for (i = 0; i < 200 && is; i++) {
+		OK(cuMemHostRegister_v2(room + 1024, bytes, MAP));
+		OK(cuMemHostGetDevicePointer_v2(&at, room + 1024, 0));
+		OK(cuMemsetD8_v2(at, (uint8_t)i, bytes));
+		OK(cuMemHostUnregister(room + 1024));
+		CHECK(room[1024] == (uint8_t)i && room[1023 + bytes] == (uint8_t)i);
+	}
+	atomic_store(&ended, true);
+	CHECK(pthread_join(thread, NULL) == 0 && ok);
+	free(room);
+	return sample_end();
+}
+
 const struct sample_check registered_checks[] = {
 	{"registered memory, and GPU kernels", by_kernels},
 	{"registered memory has two addresses", by_addresses},
@@ -790,5 +965,8 @@ const struct sample_check registered_checks[] = {
 	{"registered memory in a child, as of the fork", as_of_the_fork},
 	{"registered memory that is something else by now", spoilt},
 	{"registered memory while it is read", while_read},
+	{"registered parts of pages", parts},
+	{"registered parts of pages, and waiting", flags},
+	{"registered parts of pages, and what is beside them", while_written_beside},
 	{NULL, NULL},
 };

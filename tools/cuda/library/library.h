@@ -21,6 +21,7 @@
  *   ipc.c      memory of others that it has opened; ipc_event.c: events
  *   handles.c, handles.h: numbers for contexts, modules, functions, streams and events
  *   link.c     the VF: its ring, and the parts of its window
+ *   edges.c    parts of pages of the program's own that have a copy in the window
  *   flush.c    a thread that rings the doorbell for calls that do not wait
  *   find.c     which VF it is
  *   record.c   what other programs may know of this one
@@ -336,9 +337,10 @@ void pinned_end_all(const struct context *context);
 
 /* registered.c: BYTES at AT of the program's memory; or the pinned memory P, which that became. */
 
-/* Whether they can be pages of the window; if not, logs why. */
+/* Whether the whole pages of them can be the window's, and the rest can be read and written; if
+ * not, logs why. */
 bool registered_is_possible(const uint8_t *at, uint64_t bytes);
-/* Makes them those at WINDOW. */
+/* Makes them, whole pages, those at WINDOW. */
 CUresult registered_map(uint8_t *at, uint64_t bytes, uint8_t *window);
 /* Private memory with what is in the window for P; NULL: there is none. */
 uint8_t *registered_copy(const struct pinned *p);
@@ -605,6 +607,18 @@ CUresult link_stage_limit(uint64_t bytes);
  * the whole structure there, which may reach into the next one's: the host uses no more than the
  * name and the arguments that there are. */
 CUresult link_launch(uint64_t bytes, uint8_t **memory, uint64_t *at);
+
+/* edges.c: any thread. Without edges, edges_put() and edges_done() take no time. */
+
+/* BYTES at AT, in no more than two pages, and those at WINDOW, which become the same, are the same
+ * from now on as described there. AT and WINDOW are equal modulo 8. False: out of memory. */
+bool edges_add(uint8_t *at, uint8_t *window, uint32_t bytes);
+/* Forgets those that begin there; or all. */
+void edges_remove(const uint8_t *at, uint64_t bytes);
+void edges_end(void);
+/* A packet is to be put; packets are done, ALL of them. */
+void edges_put(void);
+void edges_done(bool all);
 
 /* flush.c: all but flush_end() with the lock. */
 

@@ -4,8 +4,8 @@
  * has room: the host has pinned it, and the VF copies from and to there itself. GPU kernels reach
  * it, too, if the window has the same addresses in this process and in the worker. If there is no
  * room, it is plain memory, whose copies go through the window, and for which the GPU has no
- * address. So is memory of the program's own, unless it is to be mapped: then its pages are the
- * window's, and it has two addresses, the program's and the GPU's.
+ * address. So is memory of the program's own, unless it is to be mapped: then its whole pages are
+ * the window's, the rest has a copy there, and it has two addresses, the program's and the GPU's.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -78,6 +78,19 @@ const struct pinned *pinned_find(const void *at)
 static bool is_view(const struct pinned *p)
 {
 	return p->window && p->window != p->at;
+}
+
+/* The whole pages of the view P, which are the window's. */
+static struct pinned pages_of(const struct pinned *p)
+{
+	const uint64_t before = (ALIGN - (uintptr_t)p->at % ALIGN) % ALIGN;
+	const uint64_t skip = before < p->bytes ? before : p->bytes;
+	struct pinned pages = *p;
+
+	pages.at += skip;
+	pages.window += skip;
+	pages.bytes = (p->bytes - skip) / ALIGN * ALIGN;
+	return pages;
 }
 
 bool pinned_is_mapped(const struct pinned *p)
@@ -187,7 +200,7 @@ static CUresult limit_stage(const uint8_t *first)
 
 	if (i < n_all && all[i].at < first)
 		first = all[i].at;
-	return link_stage_limit((uint64_t)(first - w.memory));
+	return link_stage_limit((uint64_t)(first - w.memory) / ALIGN * ALIGN);
 }
 
 /* Memory of BYTES for P, which has a kind: zeros, as a kernel's pages are. */
@@ -238,9 +251,10 @@ static bool drop(size_t i)
 /* Gives the program its own pages under the view P. False: there is no memory for them. */
 static bool unmap(const struct pinned *p)
 {
-	uint8_t *copy = registered_copy(p);
+	const struct pinned pages = pages_of(p);
+	uint8_t *copy = pages.bytes > 0 ? registered_copy(&pages) : NULL;
 
-	return copy && registered_unmap(p, copy);
+	return pages.bytes == 0 || (copy && registered_unmap(&pages, copy));
 }
 
 /* The same once nothing that was put uses those of the window. */
@@ -252,6 +266,8 @@ static bool give_pages(const struct pinned *p)
 	begin_change();
 	ok = unmap(p);
 	end_change();
+	if (ok)
+		edges_remove(p->at, p->bytes);
 	return ok;
 }
 
@@ -411,11 +427,14 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *at, unsigned flags
 /* A child has a copy of what is in the window now, as of its parent's other memory. */
 static void before_fork(void)
 {
+	struct pinned pages;
 	size_t i;
 
 	pthread_mutex_lock(&change);
-	for (i = 0; i < n_all; i++)
-		all[i].copy = is_view(&all[i]) ? registered_copy(&all[i]) : NULL;
+	for (i = 0; i < n_all; i++) {
+		pages = pages_of(&all[i]);
+		all[i].copy = is_view(&all[i]) && pages.bytes > 0 ? registered_copy(&pages) : NULL;
+	}
 }
 
 static void in_parent(void)
@@ -424,18 +443,22 @@ static void in_parent(void)
 
 	for (i = 0; i < n_all; i++)
 		if (all[i].copy)
-			munmap(all[i].copy, all[i].bytes);
+			munmap(all[i].copy, pages_of(&all[i]).bytes);
 	pthread_mutex_unlock(&change);
 }
 
 /* It has no more of the window: where there was no memory for a copy, it has nothing. */
 static void in_child(void)
 {
+	struct pinned pages;
 	size_t i;
 
-	for (i = 0; i < n_all; i++)
-		if (is_view(&all[i]) && !(all[i].copy && registered_unmap(&all[i], all[i].copy)))
-			munmap(all[i].at, all[i].bytes);
+	for (i = 0; i < n_all; i++) {
+		pages = pages_of(&all[i]);
+		if (is_view(&all[i]) && pages.bytes > 0 &&
+		    !(all[i].copy && registered_unmap(&pages, all[i].copy)))
+			munmap(pages.at, pages.bytes);
+	}
 	n_all = 0;
 	pthread_mutex_unlock(&change);
 }
@@ -453,6 +476,7 @@ static void at_exit(void)
 			all[i].window = NULL; /* copies go through the window */
 	left = true;
 	end_change();
+	edges_end();
 }
 
 /* What views need, before the first one. */
@@ -466,23 +490,44 @@ static bool begin_views(void)
 	return begun;
 }
 
+/* The first BYTES of the view P have a copy in the window, and so has what is behind its whole
+ * pages. False: out of memory. */
+static bool add_edges(const struct pinned *p, const struct pinned *pages)
+{
+	const uint64_t before = pages->bytes > 0 ? (uint64_t)(pages->at - p->at) : p->bytes;
+	const uint64_t behind = p->bytes - before - pages->bytes;
+	uint8_t *last = pages->at + pages->bytes;
+
+	return (before == 0 || edges_add(p->at, p->window, (uint32_t)before)) &&
+	       (behind == 0 || edges_add(last, pages->window + pages->bytes, (uint32_t)behind));
+}
+
 /* Makes P, which has WINDOW, what the program sees of that. */
 static CUresult make_view(struct pinned p)
 {
+	const struct pinned pages = pages_of(&p);
 	CUresult e = CUDA_ERROR_OUT_OF_MEMORY;
+	const uint8_t *at = p.at;
 
 	p.id = memory_new_id();
+	if (!add_edges(&p, &pages)) {
+		edges_remove(at, p.bytes);
+		return e;
+	}
 	begin_change();
 	if (left)
 		e = CUDA_ERROR_DEINITIALIZED;
 	else if (make_room())
-		e = registered_map(p.at, p.bytes, p.window);
+		e = pages.bytes > 0 ? registered_map(pages.at, pages.bytes, pages.window)
+				    : CUDA_SUCCESS;
 	if (e == CUDA_SUCCESS) {
 		insert(p);
 		p.at = p.window;
 		insert(p);
 	}
 	end_change();
+	if (e != CUDA_SUCCESS)
+		edges_remove(at, p.bytes);
 	return e;
 }
 
@@ -490,15 +535,17 @@ static CUresult make_view(struct pinned p)
 static CUresult map(struct pinned p)
 {
 	const struct link_area w = link_stage_all();
+	const uint64_t in_page = (uintptr_t)p.at % ALIGN;
 	CUresult e;
 
 	if (!link_window_is_unified())
 		return not_mapped();
 	if (!registered_is_possible(p.at, p.bytes))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	p.window = find_room(p.bytes);
+	p.window = find_room(p.bytes + in_page);
 	if (!p.window || !begin_views())
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	p.window += in_page;
 	e = limit_stage(p.window);
 	if (e == CUDA_SUCCESS)
 		e = make_view(p);
@@ -534,11 +581,13 @@ CALL_FIRST(cuMemHostRegister, cuMemHostRegister_v2);
 
 static CUresult unregister(const void *at)
 {
-	const struct pinned *p = find_kind(at, PINNED_REGISTERED);
+	const struct pinned *p = pinned_find(at);
 	const uint8_t *window;
 
-	if (!p || p->host != at)
+	if (!p || p->at != p->host) /* the latter is an address for GPU kernels */
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	if (p->kind != PINNED_REGISTERED || p->host != at)
+		return CUDA_ERROR_INVALID_VALUE;
 	window = p->window;
 	if (window && !give_pages(p))
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -301,6 +301,7 @@ static CUresult lose(int r)
 		lost = CUDA_ERROR_ILLEGAL_ADDRESS;
 	else
 		lost = CUDA_ERROR_LAUNCH_FAILED;
+	edges_end(); /* what is in the window now is not the program's */
 	return lost;
 }
 
@@ -316,6 +317,13 @@ static CUresult take_report(void)
 	return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 }
 
+/* What was put before a fence is done. */
+static CUresult reach(void)
+{
+	edges_done(false);
+	return take_report();
+}
+
 CUresult link_put(uint32_t opcode, uint32_t flags, const uint64_t arg[7])
 {
 	struct softgpu_packet p = {.opcode = opcode, .flags = flags};
@@ -325,6 +333,7 @@ CUresult link_put(uint32_t opcode, uint32_t flags, const uint64_t arg[7])
 		e = link_drain();
 	if (e != CUDA_SUCCESS)
 		return e;
+	edges_put();
 	memcpy(p.arg, arg, sizeof(p.arg));
 	guest_put(guest, &p);
 	packets++;
@@ -417,7 +426,7 @@ static CUresult wait_for(uint64_t fence, int (*wait)(struct guest *g, uint64_t f
 	if (lost != CUDA_SUCCESS)
 		return lost;
 	r = wait_long(fence, wait);
-	return r < 0 ? lose(r) : take_report();
+	return r < 0 ? lose(r) : reach();
 }
 
 CUresult link_wait_for(uint64_t fence)
@@ -445,6 +454,7 @@ CUresult link_drain(void)
 		return lose(r);
 	done += packets;
 	packets = launch_used = stage_used = 0;
+	edges_done(true);
 	pieces_give_back();
 	return CUDA_SUCCESS;
 }
@@ -482,7 +492,7 @@ CUresult link_reached(uint64_t fence, bool *reached)
 	if (lost != CUDA_SUCCESS)
 		return lost;
 	*reached = guest_reached(guest, fence);
-	return *reached ? take_report() : look();
+	return *reached ? reach() : look();
 }
 
 struct guest *link_guest(void)
@@ -508,7 +518,7 @@ CUresult link_any_reached(const struct guest_fence *fence, bool *reached)
 	if (lost != CUDA_SUCCESS)
 		return lost;
 	*reached = guest_fence_reached(guest, fence);
-	return *reached ? take_report() : look();
+	return *reached ? reach() : look();
 }
 
 CUresult link_wait_for_any(const struct guest_fence *fence)
@@ -520,7 +530,7 @@ CUresult link_wait_for_any(const struct guest_fence *fence)
 		return lost;
 	while ((r = guest_fence_wait(guest, fence, WAIT_STEP)) == -ETIMEDOUT)
 		pieces_stop_dead(guest);
-	return r < 0 ? lose(r) : take_report();
+	return r < 0 ? lose(r) : reach();
 }
 
 uint64_t link_count(void)

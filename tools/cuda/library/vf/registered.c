@@ -69,14 +69,20 @@ static bool is_private(const struct region *r)
 						  strncmp(r->name, "[anon:", 6) == 0);
 }
 
-static bool are_private(uint64_t at, uint64_t end)
+/* Whether it is no one else's. */
+static bool is_own(const struct region *r)
+{
+	return strcmp(r->rights, "rw-p") == 0;
+}
+
+static bool are_all(uint64_t at, uint64_t end, bool (*is)(const struct region *r))
 {
 	struct regions all = open_regions();
 	struct region r;
 
 	while (at < end && next(&all, &r))
 		if (r.end > at) {
-			if (r.begin > at || !is_private(&r))
+			if (r.begin > at || !is(&r))
 				break;
 			at = r.end;
 		}
@@ -87,16 +93,16 @@ static bool are_private(uint64_t at, uint64_t end)
 bool registered_is_possible(const uint8_t *at, uint64_t bytes)
 {
 	const uint64_t begin = (uintptr_t)at, frame = (uintptr_t)__builtin_frame_address(0);
+	const uint64_t first = (begin + PAGE - 1) / PAGE * PAGE;
+	const uint64_t end = (begin + bytes) / PAGE * PAGE;
 
-	if (begin % PAGE || bytes % PAGE) {
-		call_log("only whole pages can be mapped: align the address and the size of the "
-			 "memory to %u",
-			 PAGE);
-		return false;
-	}
-	if (frame - begin < bytes || !are_private(begin, begin + bytes)) {
+	if (first < end && (frame - first < end - first || !are_all(first, end, is_private))) {
 		call_log("only private memory that the program can read and write, as malloc() "
 			 "gives it, can be mapped: no file, no shared memory, no stack");
+		return false;
+	}
+	if (!are_all(begin, begin + bytes, is_own)) {
+		call_log("only private memory that the program can read and write can be mapped");
 		return false;
 	}
 	return true;
