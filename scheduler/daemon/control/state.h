@@ -48,6 +48,7 @@ struct lease {
 	struct passage *passage; /* its socket (tenants/passage.h); NULL: none */
 	vgpu_nsec run_base;	 /* what the VF had run when it was leased; VGPU_NEVER: not known */
 	enum { SEAT_NONE = 0, SEAT_ASKED, SEAT_GIVEN } seat; /* what the engine knows of it */
+	bool lacks_qemu;				     /* a VM's, without a process: logged */
 	bool linked;	/* there is a link for vgpud-qemu (vms/vm_door.h) */
 	bool attached;	/* the VM's XML, as last seen, has the VF as a PCI device */
 	char said[160]; /* why its changed claim was refused, as last logged */

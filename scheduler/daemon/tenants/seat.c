@@ -9,6 +9,7 @@
 
 #include "config/config.h"
 #include "control/caller.h"
+#include "control/log.h"
 #include "engine/engine.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
@@ -18,6 +19,7 @@
 
 /* Where libvirt, root's, notes the process of each domain (its qemu driver's stateDir). */
 #define LIBVIRT_STATE "/run/libvirt/qemu"
+#define FIND_WITHIN (10 * VGPU_SEC)
 
 static void on_given(struct call *call)
 {
@@ -108,6 +110,20 @@ static bool find_qemu(struct lease *l)
 	return true;
 }
 
+/* libvirt notes the process before it tells that the VM has started. */
+static void warn(struct gpu *gpu, uint32_t vf)
+{
+	struct lease *l = &gpu->leases[vf];
+
+	if (l->lacks_qemu || vgpu_now() < l->since + FIND_WITHIN)
+		return;
+	l->lacks_qemu = true;
+	log_about(about_vf(gpu, vf, LOG_PLAIN), LOG_WARNING,
+		  "domain %s runs, but " LIBVIRT_STATE "/%s.pid names no process of it: its "
+		  "programs get no GPU",
+		  l->domain, l->domain);
+}
+
 void seat_look_at_vm(struct gpu *gpu, uint32_t vf)
 {
 	struct lease *l = &gpu->leases[vf];
@@ -117,7 +133,7 @@ void seat_look_at_vm(struct gpu *gpu, uint32_t vf)
 	if (l->process && (l->state == LEASE_NONE || caller_has_ended(l->pidfd)))
 		seat_take_away(gpu, vf);
 	if (l->state == LEASE_RUNNING && !l->process && !find_qemu(l))
-		return;
+		warn(gpu, vf);
 	if (l->process && l->seat == SEAT_NONE && !engine_trouble(gpu->engine))
 		seat_give(gpu, vf);
 }

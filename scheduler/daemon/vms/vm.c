@@ -127,7 +127,9 @@ bool vm_vf_address(const struct gpu *gpu, uint32_t vf, char out[PCI_ADDRESS_SIZE
 {
 	char pf[PCI_ADDRESS_SIZE];
 
-	return gpu_pf_address(gpu, pf) && pci_vf_address(pf, vf, out) == 0;
+	/* A gated GPU may be named by its address, and has no VFs that are PCI functions. */
+	return !config_is_for_programs(gpu->config) && gpu_pf_address(gpu, pf) &&
+	       pci_vf_address(pf, vf, out) == 0;
 }
 
 void vm_vf_name(const struct gpu *gpu, uint32_t vf, char *out, size_t size)
