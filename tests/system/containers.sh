@@ -193,6 +193,14 @@ plain=$(begin root -- sleep 1000)
 by root container attach "$plain" 2>"$run/out.txt" && fail "a container without a slot gets a VF"
 grep -q "was not started with a slot: start it with --device vgpud.dev/gpu=later" "$run/out.txt" || fail "$(cat "$run/out.txt")"
 [ "$(running .name)" = mine ] || fail "a lease is left that could not be mounted: $(running .name)"
+# What has a user namespace, and the host's files, is no container.
+setpriv --reuid 7777 --regid 7777 --clear-groups unshare -U sleep 1000 &
+sham=$!
+pids+=($sham)
+await 20 eval '[ "$(readlink /proc/$sham/ns/user)" != "$(readlink /proc/self/ns/user)" ]'
+forge createRuntime <<<"{\"id\":\"sham\",\"pid\":$sham,\"root\":\"/\"}" 2>"$run/out.txt" && fail "the host's files are taken for a container's"
+kill $sham; wait $sham 2>/dev/null
+await 20 eval '[ "$(running .name)" = mine ]'
 # A lease of others is mounted for nobody, whatever is sent.
 order() { # UID TEXT
 	python3 -c 'import os, socket, sys; os.setgroups([]); os.setresuid(*[int(sys.argv[3])] * 3); s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])

@@ -44,11 +44,10 @@ static bool has_ended(int process)
 	return poll(&p, 1, 0) != 0;
 }
 
-/* Whether the process of a pidfd is in this one's mount namespace. */
-static bool is_here(int process)
+/* The number of a pidfd's process; -1: it has ended. */
+static int number_of(int process)
 {
 	char path[64], line[64];
-	struct stat ours, theirs;
 	int pid = -1;
 	FILE *f;
 
@@ -59,9 +58,22 @@ static bool is_here(int process)
 			break;
 	if (f)
 		fclose(f);
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
-	return stat("/proc/self/ns/mnt", &ours) < 0 || stat(path, &theirs) < 0 ||
-	       (ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev);
+	return pid;
+}
+
+/* Whether the process of a pidfd is in this one's mount namespace, or in that of the host, from
+ * which a unit's may differ. Users cannot look at the host's, and could mount nothing there. */
+static bool is_here(int process)
+{
+	struct stat ours, hosts, theirs;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", number_of(process));
+	if (stat("/proc/self/ns/mnt", &ours) < 0 || stat(path, &theirs) < 0)
+		return true;
+	if (stat("/proc/1/ns/mnt", &hosts) < 0)
+		hosts = ours;
+	return theirs.st_ino == ours.st_ino || theirs.st_ino == hosts.st_ino;
 }
 
 /* Moves this thread into the container's mount namespace. */
