@@ -149,6 +149,11 @@ sed -i "s/^metrics = .*/metrics = 127.0.0.1:$port/" "$run/vgpud.conf"
 start_vgpud
 [ "$(ctl inventory --format prometheus-sd | jq -r '.[0].targets[0], .[0].labels.vgpud_pools' | paste -sd' ')" = "$(hostname):$port ,render.big," ] ||
 	fail "$(ctl inventory --format prometheus-sd)"
+# What containers may ask for: a version that every podman with CDI reads, each name once, and no environment but that of hooks.
+ctl inventory --format cdi --output "$run/cdi.json" && jq -e '.cdiVersion == "0.5.0" and .kind == "vgpud.dev/gpu" and ([.devices[].name] | length > 1 and length == (unique | length)) and
+	([.devices[].containerEdits, .containerEdits | select(has("env"))] == []) and ([.devices[].containerEdits.hooks[]?.env[]] | all(startswith("PATH=")))' "$run/cdi.json" >/dev/null &&
+	[ "$(stat -c %a "$run/cdi.json")" = 644 ] || fail "$(cat "$run/cdi.json")"
+ctl inventory --format cdi --output "$run/cdi.json" --check >/dev/null || fail "the file for containers is out of date at once"
 look_at_inventory
 jq -e '.gpus[0].memory | .total_bytes == 224 * 1048576 and .unit_bytes == 112 * 1048576' "$run/inventory.json" >/dev/null ||
 	fail "$(jq -c .gpus[0].memory "$run/inventory.json")"
@@ -183,7 +188,7 @@ grep -q "VF: {total: 8" "$run/vgpud.yaml" || fail "the file was changed"
 kill $vgpud_pid; wait $vgpud_pid
 printf '[daemon]\nsocket = %s\n' "$run/control.sock" >"$run/vgpud.conf"
 start_vgpud
-for format in nova nova-pci json prometheus-sd; do
+for format in nova nova-pci json prometheus-sd cdi; do
 	ctl inventory --format $format --output "$run/vgpud.yaml" 2>"$run/said"; [ $? = 1 ] || fail "an inventory without a GPU"
 	grep -q "vgpud has no GPU" "$run/said" || fail "$(cat "$run/said")"
 done
