@@ -739,11 +739,49 @@ static int find_listener(struct link *l, struct vgpu_error *err)
 	return 0;
 }
 
+/* Makes what softgpu and the process have of each other. The process gets *CONTROL and *LOG, which
+ * the caller closes. 0 or -errno. */
+static int make_ends(struct link *l, int *control, int *log, struct vgpu_error *err)
+{
+	int pair[2] = {-1, -1}, says[2] = {-1, -1};
+
+	l->epoll = epoll_create1(EPOLL_CLOEXEC);
+	l->wake = vgpu_eventfd();
+	l->notice = vgpu_eventfd();
+	if (pipe2(says, O_CLOEXEC | O_NONBLOCK) == 0) {
+		softgpu_lock(l->gpu);
+		l->says = says[0];
+		softgpu_unlock(l->gpu);
+	}
+	*log = says[1];
+	l->page_fd = memfd_create("softgpu-page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (l->epoll < 0 || l->wake < 0 || l->notice < 0 || l->page_fd < 0 || l->says < 0 ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return vgpu_error_set(err, -errno, "descriptors for its process: %s",
+				      strerror(errno));
+	*control = pair[1];
+	l->control = pair[0];
+	/* The process sends nothing here: what it sends would have to be closed here. */
+	shutdown(l->control, SHUT_RD);
+	if (ftruncate(l->page_fd, sizeof(*l->page)) < 0 ||
+	    fcntl(l->page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
+		return vgpu_error_set(err, -errno, "descriptors for its process: %s",
+				      strerror(errno));
+	l->mapped = mmap(NULL, sizeof(*l->page), PROT_READ | PROT_WRITE, MAP_SHARED, l->page_fd, 0);
+	if (l->mapped == MAP_FAILED) {
+		l->mapped = NULL;
+		return vgpu_error_set(err, -errno, "a page for its process: %s", strerror(errno));
+	}
+	/* The page stays in memory, so that reading it never waits. */
+	mlock(l->mapped, sizeof(*l->page));
+	return find_listener(l, err);
+}
+
 /* Starts the process. Called without the lock. */
 static int start(struct link *l, struct vgpu_error *err)
 {
 	const struct softgpu_config *c = &l->gpu->config;
-	int pair[2] = {-1, -1}, log[2] = {-1, -1}, fds[VF_DMA_FD + 1 - VF_CONTROL_FD], n = 0, r;
+	int control = -1, log = -1, fds[VF_DMA_FD + 1 - VF_CONTROL_FD], n = 0, r;
 	char vf[16], vram[24], uid[16], gid[16], pid[16];
 	gid_t group;
 	const char *args[] = {"--vf",
@@ -769,47 +807,17 @@ static int start(struct link *l, struct vgpu_error *err)
 	softgpu_unlock(l->gpu);
 	snprintf(pid, sizeof(pid), "%d", (int)getpid());
 	snprintf(gid, sizeof(gid), "%u", (unsigned)group);
-	l->epoll = epoll_create1(EPOLL_CLOEXEC);
-	l->wake = vgpu_eventfd();
-	l->notice = vgpu_eventfd();
-	if (pipe2(log, O_CLOEXEC | O_NONBLOCK) == 0) {
-		softgpu_lock(l->gpu);
-		l->says = log[0];
-		softgpu_unlock(l->gpu);
-	}
-	l->page_fd = memfd_create("softgpu-page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (l->epoll < 0 || l->wake < 0 || l->notice < 0 || l->page_fd < 0 || l->says < 0 ||
-	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0 ||
-	    ftruncate(l->page_fd, sizeof(*l->page)) < 0 ||
-	    fcntl(l->page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0) {
-		r = vgpu_error_set(err, -errno, "descriptors for its process: %s", strerror(errno));
-		vgpu_close(&log[1]);
-		vgpu_close(&pair[0]);
-		vgpu_close(&pair[1]);
-		return r;
-	}
-	l->control = pair[0];
-	/* The process sends nothing here: what it sends would have to be closed here. */
-	shutdown(l->control, SHUT_RD);
-	l->mapped = mmap(NULL, sizeof(*l->page), PROT_READ | PROT_WRITE, MAP_SHARED, l->page_fd, 0);
-	if (l->mapped == MAP_FAILED) {
-		l->mapped = NULL;
-		r = vgpu_error_set(err, -errno, "a page for its process: %s", strerror(errno));
-	} else {
-		/* The page stays in memory, so that reading it never waits. */
-		mlock(l->mapped, sizeof(*l->page));
-		r = find_listener(l, err);
-	}
-	fds[n++] = pair[1];
+	r = make_ends(l, &control, &log, err);
+	fds[n++] = control;
 	fds[n++] = l->page_fd;
 	fds[n++] = l->notice;
-	fds[n++] = log[1];
-	if (vf_of(l)->local)
+	fds[n++] = log;
+	if (r == 0 && vf_of(l)->local)
 		fds[n++] = local_dma_fd(vf_of(l)->local);
 	if (r == 0)
 		r = program_start("softgpu-vf", args, fds, (uint32_t)n, &l->pid, &l->pidfd, err);
-	close(pair[1]);
-	close(log[1]);
+	vgpu_close(&control);
+	vgpu_close(&log);
 	if (n > VF_DMA_FD - VF_CONTROL_FD)
 		close(fds[VF_DMA_FD - VF_CONTROL_FD]);
 	if (r < 0)
