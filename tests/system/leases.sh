@@ -36,7 +36,7 @@ other_child() { [ -n "$(child)" ] && [ "$(child)" != "$1" ] && ctl gpu list; }
 cp "$vgpuctl" "$run/vgpuctl"
 chmod 755 "$run/vgpuctl"
 as() { local uid=$1; shift; setpriv --reuid "$uid" --regid "$uid" --groups 100 "$run/vgpuctl" --socket "$run/control.sock" "$@"; }
-as 7777 run --gpu gpu0 --weight 200 --limit 40% --memory 4M min=20% -- sh -c 'echo "$VGPU_CUDA_VF"; [ -S "$VGPU_CUDA_VF" ]' >"$run/said.txt" || fail "a user's program: $? $(cat "$run/said.txt")"
+as 7777 run --gpu gpu0 --weight 200 --limit 40% --memory 4M min=20% -- sh -c 'echo "${VGPU_CUDA_VF#lease:}"; [ -S "${VGPU_CUDA_VF#lease:}" ]' >"$run/said.txt" || fail "a user's program: $? $(cat "$run/said.txt")"
 [ ! -e "$(cat "$run/said.txt")" ] || await 10 test ! -e "$(cat "$run/said.txt")"
 refused() { # CODE TEXT OPTIONS...
 	local code=$1 text=$2
