@@ -170,11 +170,14 @@ def random_steps(root, agents):
         if what == "kill":
             print("KILL", flush=True)
             sys.stdin.readline()
-        elif what == "stop" and live:  # forged or not: it ends nothing
-            p = rng.choice(live)
-            _, why = agent.ask("tenant.stop", **rng.choice(({"lease": p["lease"]}, {"container": p["name"]})))
+        elif what == "stop" and live:  # only its owner ends a lease, by its name
+            p, by = rng.choice(live), rng.choice(("lease", "container"))
+            _, why = agent.ask("tenant.stop", **{by: p["lease" if by == "lease" else "name"]})
             if why:
                 fail(f"tenant.stop: {why}")
+            if by == "lease" and agent is p["agent"]:
+                live.remove(p)
+                agent.do("end", pid=p["pid"])
         elif what == "end" and live:
             p = live.pop(rng.randrange(len(live)))
             p["agent"].do("end", pid=p["pid"])
