@@ -18,7 +18,7 @@ hashcat() {
 : >"$work/log"
 for mode; do
 	if [ "$mode" = benchmark ]; then
-		speed=$(hashcat -b -m 0 --machine-readable | tail -1 | cut -d: -f6)
+		speed=$(hashcat -b -m 0 --machine-readable | grep '^[0-9]' | cut -d: -f6)
 		[ "${speed%.*}" -gt 0 ] 2>/dev/null && printf 'benchmark\tpassed\n' || printf 'benchmark\tfailed: %s\n' "$speed"
 		continue
 	fi
