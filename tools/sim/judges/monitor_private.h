@@ -151,6 +151,19 @@ static inline double monitor_owed(const struct monitor *m)
 	return sum / 2;
 }
 
+/* What VFs under a limit owe to their buckets: no other VF is owed that, and they keep it when an
+ * operator changes something, so that the others are ahead by it. */
+static inline double monitor_buckets(const struct monitor *m)
+{
+	double sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < m->h->n_vfs; i++)
+		if (m->vfs[i].before.limit_ppm && m->vfs[i].v.lag_ns < 0)
+			sum -= (double)m->vfs[i].v.lag_ns;
+	return sum;
+}
+
 /*
  * An operator has changed something in this step. What VF was allowed to be off by before is still
  * owed to it, and is added to the new bound: the bound that was in force, and at most as much again
@@ -167,7 +180,7 @@ static inline double monitor_carried(const struct monitor *m, uint32_t vf, doubl
 
 	if (w->before.max_lag == VGPU_NEVER)
 		before = owed;
-	before += granted;
+	before += granted + monitor_buckets(m);
 	before += carried < before ? carried : before;
 	return before > carried ? before : carried;
 }
