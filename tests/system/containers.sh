@@ -12,8 +12,12 @@ here=$(readlink /proc/self/ns/mnt)
 . "$(dirname "$0")/lib.sh"
 choose_driver
 chmod 755 "$run"
-hook=$VGPU_BUILD/tools/container/vgpud-oci-hook
 cuda=$VGPU_BUILD/tools/cuda
+# What the user needs: the build may lie where only root can look.
+mkdir "$run/programs"
+cp "$VGPU_BUILD/tools/container/vgpud-oci-hook" "$vgpuctl" "$cuda/library/libcuda.so.1" "$cuda/nvml/libnvidia-ml.so.1" "$run/programs"
+hook=$run/programs/vgpud-oci-hook
+vgpuctl=$run/programs/vgpuctl
 
 # crun refuses machines with both versions of cgroups.
 ! mountpoint -q /sys/fs/cgroup/unified || umount -l /sys/fs/cgroup/unified
@@ -54,7 +58,7 @@ start_vgpud
 # The file as it is written where vgpud is installed: the places are here, and the libraries are there.
 mkdir "$run/slot"
 ctl inventory --format cdi | sed "s,/usr/libexec/vgpud/vgpud-oci-hook,$hook,; s,/usr/share/vgpud/slot,$run/slot," |
-	jq --arg s "VGPUD_TENANT_SOCKET=$run/tenant.sock" --arg c "$cuda/library/libcuda.so.1" --arg n "$cuda/nvml/libnvidia-ml.so.1" '
+	jq --arg s "VGPUD_TENANT_SOCKET=$run/tenant.sock" --arg c "$run/programs/libcuda.so.1" --arg n "$run/programs/libnvidia-ml.so.1" '
 		(.devices[].containerEdits.hooks // [])[].env += [$s] |
 		.containerEdits.mounts |= map(select(.containerPath | startswith("/usr/") | not)) + [($c, $n) | {hostPath: .,
 			containerPath: ("/usr/lib/x86_64-linux-gnu/" + (split("/") | last)), options: ["ro", "nosuid", "nodev", "rbind", "rprivate"]}]' \
