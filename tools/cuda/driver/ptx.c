@@ -242,6 +242,17 @@ static struct ptx *finished(struct ptx *p, bool good)
 	return NULL;
 }
 
+/* All variables are placed: gives back the rest of what was reserved for them. Programs have
+ * hundreds of modules. */
+static void trim_globals(struct ptx *p)
+{
+	uint32_t keep = (p->n_globals | 1) + GLOBALS_PAGE - 1;
+
+	keep -= keep % GLOBALS_PAGE;
+	if (keep < p->has_globals && munmap(p->globals + keep, p->has_globals - keep) == 0)
+		p->has_globals = keep;
+}
+
 struct ptx *ptx_read(const char *text, const char *name)
 {
 	struct ptx *p = calloc(1, sizeof(*p));
@@ -252,7 +263,11 @@ struct ptx *ptx_read(const char *text, const char *name)
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p->globals == MAP_FAILED)
 		abort();
-	return finished(p, reads_text(p, name));
+	p->has_globals = MAX_GLOBALS;
+	p = finished(p, reads_text(p, name));
+	if (p)
+		trim_globals(p);
+	return p;
 }
 
 /* A copy of MODULE's names, in which a body can be read. */

@@ -182,7 +182,7 @@ void ptx_free(struct ptx *p)
 		free(c);
 	}
 	if (!p->borrows)
-		munmap(p->globals, MAX_GLOBALS);
+		munmap(p->globals, p->has_globals);
 	free(p->code);
 	free(p->quick);
 	free(p->constants);

@@ -15,6 +15,7 @@
 #define MAX_CODE (1u << 20)
 #define MAX_REGISTERS (1u << 20)
 #define MAX_GLOBALS (64u << 20) /* of address space; memory is taken when it is used */
+#define GLOBALS_PAGE 4096u
 #define MAX_OPERANDS 10u
 #define MAX_PARAMS 98u /* those of a launch, the gate, and one too many */
 #define BARRIERS 16u
@@ -336,6 +337,7 @@ struct ptx {
 	struct chunk *chunks; /* memory for names */
 	struct later *later;
 	uint8_t *globals;
+	uint32_t has_globals; /* bytes of address space */
 	uint32_t n_code, n_symbols, n_registers, n_constants;
 	uint32_t has_code, has_symbols, has_constants; /* for how many there is memory */
 	uint32_t shared, local, n_globals;
