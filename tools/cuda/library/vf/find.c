@@ -44,12 +44,30 @@ int find_all(char out[][PCI_ADDRESS_SIZE], int max)
 	return r < 0 ? r : s.n;
 }
 
-/* What a lease fills in a container; else the first VF of this machine. NULL: there is none. */
-static const char *find_without(char first[1][PCI_ADDRESS_SIZE])
+static int is_socket(void *data, const char *name)
 {
-	if (kernel_has(FIND_SOCKET, "%s", FIND_SLOT))
-		return "lease:" FIND_SLOT "/" FIND_SOCKET;
-	return find_all(first, 1) < 1 ? NULL : first[0];
+	(void)data;
+	return strcmp(name, FIND_SOCKET) == 0;
+}
+
+/* What a lease fills in a container; else the first VF of this machine. Writes its name to OUT.
+ * Returns 0, or -errno with the reason in ERR: a lease that cannot be seen is none that is not
+ * there. */
+static int find_without(char out[FIND_NAME_SIZE], struct vgpu_error *err)
+{
+	int r = vfio_kernel->list(FIND_SLOT, is_socket, NULL);
+	char first[1][PCI_ADDRESS_SIZE];
+
+	if (r < 0 && r != -ENOENT && r != -ENOTDIR)
+		return vgpu_error_set(err, r, FIND_SLOT ": %s", strerror(-r));
+	if (r <= 0 && find_all(first, 1) < 1)
+		return vgpu_error_set(
+			err, -ENODEV,
+			"this machine has no VF of softgpu, and no lease is in " FIND_SLOT
+			": attach one to this VM or container, or set " FIND_VARIABLE
+			" to the socket of one, DIR/vfN.sock");
+	snprintf(out, FIND_NAME_SIZE, "%s", r > 0 ? "lease:" FIND_SLOT "/" FIND_SOCKET : first[0]);
+	return 0;
 }
 
 int find_vf(char out[FIND_NAME_SIZE], struct vgpu_error *err)
@@ -57,17 +75,15 @@ int find_vf(char out[FIND_NAME_SIZE], struct vgpu_error *err)
 	static const char *const prefixes[] = {"shared:", "resource:", "vfio:", "vfio-user:",
 					       "lease:"};
 	const char *wanted = getenv(FIND_VARIABLE), *prefix = "vfio-user:";
-	char first[1][PCI_ADDRESS_SIZE], address[PCI_ADDRESS_SIZE];
+	char found[FIND_NAME_SIZE], address[PCI_ADDRESS_SIZE];
 	size_t i;
+	int r;
 
 	if (!wanted || !*wanted) {
-		wanted = find_without(first);
-		if (!wanted)
-			return vgpu_error_set(
-				err, -ENODEV,
-				"this machine has no VF of softgpu, and no lease is in " FIND_SLOT
-				": attach one to this VM or container, or set " FIND_VARIABLE
-				" to the socket of one, DIR/vfN.sock");
+		r = find_without(found, err);
+		if (r < 0)
+			return r;
+		wanted = found;
 	}
 	if (pci_address_normal(wanted, address) == 0) {
 		wanted = address;
