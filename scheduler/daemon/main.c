@@ -24,7 +24,6 @@
  *   tenants/limits.c            what root allows a user's programs and containers
  *   tenants/asked.c             what they ask for
  *   tenants/tenant.c            their leases
- *   tenants/seat.c              who has a VF of a gated GPU
  *   tenants/passage.c           the socket of a lease
  *   tenants/explained.c         why they got none
  *   vms/hook.c                  the method of libvirt's hook
@@ -39,6 +38,7 @@
  *   vms/libvirts.c              which libvirts report
  *   vms/memory_methods.c        the methods memory.*
  *   vms/vm.c                    VMs and their VFs
+ *   vms/seat.c                  who has a VF of a gated GPU
  *   vms/live.c                  changes that are in force until a restart
  *   vms/policy_change.c         prepares changes of policy and parameters
  *   vms/clearing.c              VFs that must be reset before another VM gets them

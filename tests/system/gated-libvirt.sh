@@ -11,7 +11,7 @@ for f in /usr/share/vulkan/icd.d/lvp_icd*.json; do lavapipe=$f; done
 cat >"$run/vgpud.conf" <<CONF
 [gpu gpu0]
 device = vulkan:llvmpipe
-vfs = 2
+vfs = 1
 grace_ms = 5000
 [gpu gpu1]
 device = null:
@@ -64,13 +64,27 @@ await 60 computes 0
 # Whoever is not below QEMU has nothing of it.
 ! VGPUD_GATE=$(links) VK_DRIVER_FILES=$lavapipe VK_ICD_FILENAMES=$lavapipe VK_ADD_LAYER_PATH=$VGPU_BUILD/tools/render/layer \
 	VK_INSTANCE_LAYERS=VK_LAYER_VGPUD_gate "$load" --seconds 1 >"$run/said" 2>&1 || fail "a process outside the VM computes by its VF"
-# The next vgpud finds QEMU again.
+# The next vgpud goes on with the VM.
 old=$(child)
 other_child() { [ -n "$(child)" ] && [ "$(child)" != "$old" ] && ctl gpu list; }
 kill -9 "$old"
 await 60 other_child
 leases_are '["vm1 running"]' || fail "leases after vgpud was killed: $(leases)"
 await 60 computes "$(dispatches)"
+# A VM that has ended leaves nothing behind: the next one gets the only VF, also after a vgpud that did not see it end.
 virsh -q destroy vm1
-await 30 leases_are '[]'
+leases_are '[]' || fail "leases: $(leases)"
 [ -z "$(links)" ] || fail "the VM has ended, and the link to the door is there"
+is_free() { [ "$(json --gpu gpu0 vf list | jq -r '.vfs[0].state')" = available ]; }
+await 30 is_free
+virsh -q start vm1 || fail "vm1 does not start again"
+await 60 computes 0
+kill -STOP $keeper_pid
+kill -9 "$(child)"
+virsh -q destroy vm1 2>"$run/said"
+kill -CONT $keeper_pid
+await 60 ctl gpu list
+virsh -q start vm1 || fail "vm1 does not start after a vgpud that did not see its end"
+await 60 computes 0
+virsh -q destroy vm1
+await 30 is_free

@@ -6,42 +6,57 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many bytes the control character at TEXT has; 0: there is none. */
-static size_t control_at(const char *text)
+/* How many bytes the control character has at the beginning of N bytes of TEXT; 0: there is none.
+ */
+static size_t control_at(const char *text, size_t n)
 {
-	const unsigned char c = (unsigned char)text[0], next = c ? (unsigned char)text[1] : 0;
+	const unsigned char c = (unsigned char)text[0], next = n > 1 ? (unsigned char)text[1] : 0;
 
 	if (c == '\n' || c == '\t')
 		return 0;
-	if (iscntrl(c) && c)
+	if (iscntrl(c))
 		return 1;
 	return c == 0xc2 && next >= 0x80 && next < 0xa0 ? 2 : 0;
 }
 
-static const char *find_control(const char *text)
+/* Whether there was one; it is a question mark now. */
+static bool clean_bytes(char *text, size_t n)
 {
-	while (*text && !control_at(text))
-		text++;
-	return *text ? text : NULL;
+	bool any = false;
+	size_t i, length;
+
+	for (i = 0; i < n; i++) {
+		length = control_at(text + i, n - i);
+		memset(text + i, '?', length);
+		any |= length > 0;
+	}
+	return any;
 }
 
 void clean_text(char *text)
 {
-	for (; *text; text++)
-		memset(text, '?', control_at(text));
+	clean_bytes(text, strlen(text));
 }
 
 static void clean_string(struct json_object *string)
 {
-	char *text = find_control(json_object_get_string(string))
-			     ? strdup(json_object_get_string(string))
-			     : NULL;
+	/* with what follows a NUL */
+	size_t n = (size_t)json_object_get_string_len(string);
+	char *text = n ? malloc(n) : NULL;
 
 	if (!text)
 		return;
-	clean_text(text);
-	json_object_set_string(string, text);
+	memcpy(text, json_object_get_string(string), n);
+	if (clean_bytes(text, n))
+		json_object_set_string_len(string, text, (int)n);
 	free(text);
+}
+
+static bool find_control(const char *text)
+{
+	while (*text && !control_at(text, text[1] ? 2 : 1))
+		text++;
+	return *text;
 }
 
 /* Leaves out one member whose name has control characters. */

@@ -207,6 +207,12 @@ static int set(const struct options *o, const char *lease, char **words)
 	struct json_object *args = tenant_claim(o, &words), *answer = NULL;
 	int fd;
 
+	if (!args || *words) {
+		if (args)
+			fprintf(stderr, "vgpuctl: container set: %s: want NAME=VALUE\n", *words);
+		json_object_put(args);
+		return EXIT_USAGE;
+	}
 	json_object_object_add(args, "lease", json_object_new_string(lease));
 	fd = tenant_call(o, "tenant.set", args, &answer);
 	if (fd < 0)

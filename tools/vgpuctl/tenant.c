@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "answer.h"
+#include "clean.h"
 #include "control_client.h"
 #include "session.h"
 #include "table.h"
@@ -28,8 +29,11 @@ int tenant_call(const struct options *o, const char *method, struct json_object 
 	if (fd < 0)
 		json_object_put(args);
 	r = fd < 0 ? fd : client_call(fd, method, args, answer, &err);
-	if (r == 0)
+	if (r == 0) {
+		clean_answer(*answer);
 		return fd;
+	}
+	clean_text(err.text);
 	fprintf(stderr, "vgpuctl: %s\n", err.text);
 	if (fd < 0)
 		return r == -EACCES ? -EXIT_DENIED : -EXIT_NO_DAEMON;

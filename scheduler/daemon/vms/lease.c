@@ -120,7 +120,7 @@ static struct json_object *to_json(struct control *control)
 			put_text(o, "by", claim_by_names[l->by]);
 			json_object_object_add(o, "owner", json_object_new_int64(l->owner));
 			put_text(o, "id", l->id);
-			/* A VM's is found by what libvirt says (tenants/seat.h). */
+			/* A VM's is found by what libvirt says (seat.h). */
 			json_object_object_add(o, "process",
 					       json_object_new_int64(
 						       l->by == CLAIM_BY_VM ? 0 : l->process));

@@ -18,6 +18,7 @@
 #include "config/trial.h"
 #include "vfio/device.h"
 #include "vm.h"
+#include "vm_door.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 
@@ -373,6 +374,7 @@ static void undo(struct control *control, const struct reservation *job)
 		if (gpu->leases[vf].state == LEASE_INCOMING)
 			hold_drop(gpu, vf);
 		gpu->leases[vf].state = LEASE_NONE;
+		vm_door_unlink(gpu, vf);
 		if (job->former_policy[i])
 			vm_set_former(gpu, vf, job->former_policy[i], job->former[i]);
 		else
@@ -471,6 +473,7 @@ static void give_up(struct call *call)
 	struct reservation *job = reservation_of(call);
 
 	call->gpu->leases[job->vf].state = LEASE_NONE;
+	vm_door_unlink(call->gpu, job->vf);
 	if (job->was_held)
 		vm_set_usual(call->gpu, job->vf);
 	memory_give_usual(call->gpu, job->vf);

@@ -12,6 +12,7 @@
 #include "hold.h"
 #include "lease.h"
 #include "live.h"
+#include "seat.h"
 #include "vm_door.h"
 #include "control/log.h"
 #include "vfio/pci.h"
@@ -67,6 +68,11 @@ void vm_end_lease(struct gpu *gpu, uint32_t vf)
 		hold_drop(gpu, vf);
 	gpu->leases[vf].state = LEASE_NONE;
 	gpu->leases[vf].since = vgpu_now();
+	vm_door_unlink(gpu, vf);
+	/* Before the reset: nobody may have the VF when it ends. Also without a process, which an
+	 * earlier vgpud may have known. */
+	if (gpu->leases[vf].by == CLAIM_BY_VM && config_is_for_programs(gpu->config))
+		seat_take_away(gpu, vf);
 	vm_set_usual(gpu, vf);
 	/* Even if the end of the VF's process has done so already: the next tenant must not find
 	 * its data. */

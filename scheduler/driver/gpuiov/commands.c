@@ -52,15 +52,13 @@ static int answer(struct vgpu_driver *d, uint32_t status, vgpu_nsec at)
 {
 	struct gpuiov_pending *p = &d->command;
 	const struct vgpu_order *o = &p->orders[p->done++];
-	bool reset = false, has_work = o->unless_busy && status == SOFTGPU_STATUS_BUSY;
+	bool asked = o->unless_busy && d->kills; /* only softgpu has that status */
+	bool reset = false, has_work = asked && status == SOFTGPU_STATUS_BUSY;
 	int r = status && !has_work ? was_reset(d, o->vf, &reset) : 0;
 
 	if (r < 0)
 		return r;
 	if (has_work) {
-		if (!(d->busy >> o->vf & 1))
-			gpuiov_emit(d, VGPU_EV_BUSY, o->vf, 0, 0, at);
-		d->busy |= 1u << o->vf;
 		gpuiov_emit(d, VGPU_EV_DONE, o->vf, o->command, VGPU_HAS_WORK, at);
 	} else if (reset) {
 		d->told |= 1u << o->vf;

@@ -16,21 +16,40 @@ struct compiled {
 	bool gated;
 };
 
-/* What of the VF's allowance is used if MODULE takes MEMORY, and LOCAL is its local memory. */
+/* What all modules count if MODULE takes MEMORY; *SMALL: those of them that share pages. */
+static uint64_t count_with(const struct cuda_extra *x, uint32_t module, uint64_t memory,
+			   uint64_t *small)
+{
+	uint64_t large = 0, size;
+	uint32_t i;
+
+	*small = 0;
+	for (i = 0; i < DEVICE_MODULES; i++) {
+		size = i == module ? memory : x->modules[i];
+		*(size < CUDA_PAGE ? small : &large) += size;
+	}
+	return large;
+}
+
+/* What of the VF's allowance is used if MODULE takes MEMORY, and LOCAL is its local memory. Small
+ * modules that are unloaded may leave others alone in their pages. */
 static uint64_t used_with(const struct cuda_extra *x, uint32_t module, uint64_t memory,
 			  uint64_t local)
 {
-	uint64_t used = x->fixed + local, small = 0, size;
-	uint32_t i;
+	uint64_t small, large = count_with(x, module, memory, &small), most = x->small_most;
 
-	for (i = 0; i < DEVICE_MODULES; i++) {
-		size = i == module ? memory : x->modules[i];
-		if (size < CUDA_PAGE)
-			small += size;
-		else
-			used += size;
-	}
-	return used + cuda_pages(small);
+	return x->fixed + local + large + cuda_pages(small > most ? small : most);
+}
+
+/* MODULE takes MEMORY from now on. Ring's thread. */
+static void count(struct cuda_extra *x, uint32_t module, uint64_t memory)
+{
+	uint64_t small;
+
+	x->modules[module] = memory;
+	count_with(x, module, memory, &small);
+	if (small == 0 || small > x->small_most)
+		x->small_most = small;
 }
 
 /* Counts the binary, of SIZE bytes, against the VF's allowance. 0, or -EINVAL with one sentence. */
@@ -108,7 +127,7 @@ int cuda_load_module(struct device *d, uint32_t module, void *compiled)
 	if (e == CUDA_SUCCESS)
 		e = d->api.cuModuleLoadDataEx(&d->modules[module], c->image, 0, NULL, NULL);
 	if (e == CUDA_SUCCESS)
-		d->extra.modules[module] = c->memory;
+		count(&d->extra, module, c->memory);
 	d->gated[module] = c->gated;
 	cuda_drop(c);
 	return e == CUDA_SUCCESS		   ? 0
@@ -120,7 +139,7 @@ int cuda_load_module(struct device *d, uint32_t module, void *compiled)
 void cuda_unload(struct device *d, uint32_t module)
 {
 	if (d->api.cuModuleUnload(d->modules[module]) == CUDA_SUCCESS)
-		d->extra.modules[module] = 0;
+		count(&d->extra, module, 0);
 }
 
 /* Counts the local memory of F against the VF's allowance: the driver makes room for all threads

@@ -39,8 +39,9 @@ struct cuda_extra {
 	/* Written by the ring's thread; the compiler's looks at them, and may be wrong. What is
 	 * less than a page shares pages with others. */
 	_Atomic uint64_t modules[DEVICE_MODULES];
-	_Atomic uint64_t local; /* the local memory of all threads that run at a time */
-	uint64_t threads;	/* how many these are, on the whole GPU */
+	_Atomic uint64_t small_most; /* the most that these had at a time since there was none */
+	_Atomic uint64_t local;	     /* the local memory of all threads that run at a time */
+	uint64_t threads;	     /* how many these are, on the whole GPU */
 	uint64_t stack; /* the local memory that each thread of a context has from the start */
 	bool reported;	/* a GPU kernel that needs too much has been reported */
 };
@@ -82,11 +83,11 @@ static inline uint64_t cuda_pages(uint64_t bytes)
 	return (bytes + CUDA_PAGE - 1) / CUDA_PAGE * CUDA_PAGE;
 }
 
-/* Modules that may share pages, and how many times their bytes are counted: whatever is loaded and
- * unloaded in between, pieces of 4 to 256 KiB that are put where there is room never need more
- * (Robson's bound, 1 + log2(64) / 2). */
+/* Modules that may share pages, and how many times their bytes are counted, for the most that there
+ * were at a time: whatever is loaded and unloaded in between, pieces of 4 to 256 KiB that are put
+ * where there is room first need no more (Robson 1977: log2(64) times, and a page). */
 #define SMALL_MODULE (UINT64_C(256) << 10)
-#define SMALL_COUNTS 4u
+#define SMALL_COUNTS 7u
 
 /* cuda_packing.c: finds out extra.least. */
 void cuda_measure_packing(struct device *d);

@@ -15,7 +15,6 @@
 #include "vgpu/descriptor.h"
 #include "vgpu/number.h"
 #include "vgpu/process.h"
-#include "vms/vm_door.h"
 
 /* Where libvirt, root's, notes the process of each domain (its qemu driver's stateDir). */
 #define LIBVIRT_STATE "/run/libvirt/qemu"
@@ -128,9 +127,7 @@ void seat_look_at_vm(struct gpu *gpu, uint32_t vf)
 {
 	struct lease *l = &gpu->leases[vf];
 
-	if (l->state == LEASE_NONE)
-		vm_door_unlink(gpu, vf);
-	if (l->process && (l->state == LEASE_NONE || caller_has_ended(l->pidfd)))
+	if (l->process && caller_has_ended(l->pidfd))
 		seat_take_away(gpu, vf);
 	if (l->state == LEASE_RUNNING && !l->process && !find_qemu(l))
 		warn(gpu, vf);
