@@ -213,15 +213,24 @@ static void pay_off(const struct deadline *d, struct vf *vf)
 	vf->owes = all ? 0 : vf->owes - (int64_t)(rounds * d->slice);
 }
 
-/* A VF joins the background. What the one whose turn it is had while it was alone took nothing from
- * others: the turn begins now. */
+/* What a VF had BEYOND its turn while it was alone took nothing from others. Those that sleep pay
+ * as if it had had turns. */
+static void had_alone(struct deadline *d, int64_t beyond)
+{
+	d->rounds += beyond > 0 ? (uint64_t)beyond / d->slice : 0;
+}
+
+/* A VF joins the background. If the one whose turn it is was alone, the turn begins now. */
 static void join(struct deadline *d, uint32_t index)
 {
 	struct vf *vf = &d->vfs[index];
+	int64_t ran;
 
 	if (d->waiting.n == 1 && d->current == d->background && !d->served &&
 	    set_has(&d->waiting, d->current) && d->now > d->s.turn.start) {
-		d->turn_left = (int64_t)(d->now - d->s.turn.start + d->slice);
+		ran = (int64_t)(d->now - d->s.turn.start);
+		had_alone(d, ran - d->turn_left);
+		d->turn_left = ran + (int64_t)d->slice;
 		d->last = true;
 	}
 	if (vf->owes)
@@ -363,6 +372,26 @@ static void remove_vf(void *state, uint32_t index, vgpu_nsec now)
 	set_server(d, index, 0, d->s.cbs[index].period, now);
 }
 
+/* Rounds in which all VFs of the background would pay with their turns pass at once. */
+static void pass_rounds(struct deadline *d)
+{
+	int64_t slice = (int64_t)d->slice, rounds = INT64_MAX, owed;
+	uint32_t i, vf = d->background;
+
+	for (i = 0; i < d->waiting.n && rounds > 0; i++) {
+		vf = set_next(&d->waiting, vf);
+		owed = d->vfs[vf].owes / slice;
+		rounds = owed < rounds ? owed : rounds;
+	}
+	if (rounds <= 0)
+		return;
+	for (i = 0; i < d->waiting.n; i++) {
+		vf = set_next(&d->waiting, vf);
+		d->vfs[vf].owes -= rounds * slice;
+	}
+	d->rounds += (uint64_t)rounds;
+}
+
 /* The next turn is that of the next VF which does not owe a whole turn. A VF that is alone owes
  * nothing. */
 static void next_turn(struct deadline *d)
@@ -373,6 +402,8 @@ static void next_turn(struct deadline *d)
 
 	if (set_has(&d->waiting, d->background))
 		vf->owes -= d->turn_left;
+	if (d->waiting.n > 1)
+		pass_rounds(d);
 	while (pays) {
 		next = set_next(&d->waiting, d->background);
 		d->rounds += next <= d->background;
@@ -400,9 +431,9 @@ static uint32_t next_in_background(struct deadline *d)
 }
 
 /*
- * What a VF had beyond its turn delays its next one. A VF that runs out of work gives up the rest
- * of its turn. One that stops sooner than it usually does keeps the rest, but not more than a turn,
- * for the next one: another dispatch would cost everybody a switch.
+ * What a VF had beyond its turn delays its next one, unless it is alone. A VF that runs out of work
+ * gives up the rest of its turn. One that stops sooner than it usually does keeps the rest, but not
+ * more than a turn, for the next one: another dispatch would cost everybody a switch.
  */
 static void charge_background(struct deadline *d, const struct vgpu_usage *usage)
 {
@@ -418,6 +449,10 @@ static void charge_background(struct deadline *d, const struct vgpu_usage *usage
 	if (usage->reason == VGPU_END_SLICE && left > 0 && left <= (int64_t)d->slice &&
 	    (int64_t)usage->granted - charge >= left) {
 		vf->owes -= left;
+		left = 0;
+	}
+	if (d->waiting.n == 1 && set_has(&d->waiting, usage->vf) && left < 0) {
+		had_alone(d, -left);
 		left = 0;
 	}
 	d->turn_left = left;

@@ -131,53 +131,93 @@ static void hoarded_budgets(void)
 	hoarder("deadline", "budget_us", 6000, 6000);
 }
 
-/* Three VFs without a budget, driven by hand: the first one stops ten turns late, and sleeps ROUNDS
- * rounds of the others. Returns how many turns they have, all in all, before it has its next one.
- */
+/* The policy deadline, driven by hand. */
+struct hand {
+	const struct vgpu_policy_ops *p;
+	struct vgpu_facts facts;
+	void *state;
+	vgpu_nsec now;
+};
+
+/* For N VFs, none of which has work. */
+static void begin_by_hand(struct hand *d, uint32_t n)
+{
+	int64_t values[VGPU_MAX_PARAMS];
+
+	d->p = vgpu_builtin_policy("deadline");
+	d->facts = (struct vgpu_facts){.max_vfs = n,
+				       .min_slice_ns = 500 * VGPU_USEC,
+				       .max_slice_ns = VGPU_SEC};
+	d->state = calloc(1, d->p->memory(n));
+	d->now = 0;
+	vgpu_param_defaults(d->p->params, values);
+	d->p->attach(d->state, &d->facts, values);
+}
+
+static struct vgpu_pick hand_pick(struct hand *d)
+{
+	struct vgpu_pick pick = {.vf = VGPU_NO_VF};
+
+	d->p->pick(d->state, &pick, d->now);
+	if (pick.vf != VGPU_NO_VF)
+		d->p->run(d->state, pick.vf, d->now);
+	return pick;
+}
+
+/* PICK is over after USED, at which the clock is then. */
+static void hand_account(struct hand *d, const struct vgpu_pick *pick, vgpu_nsec used,
+			 enum vgpu_end reason)
+{
+	struct vgpu_usage usage = {.vf = pick->vf,
+				   .reason = reason,
+				   .start = d->now,
+				   .granted = pick->slice,
+				   .used = used,
+				   .charge = used,
+				   .end = d->now + used};
+
+	d->now += used;
+	d->p->account(d->state, &usage);
+}
+
+/* Returns how many turns the others have before the next one of VF, at most 1000. */
+static uint32_t turns_before(struct hand *d, uint32_t vf)
+{
+	uint32_t turns;
+
+	for (turns = 0; turns < 1000; turns++) {
+		struct vgpu_pick pick = hand_pick(d);
+
+		hand_account(d, &pick, pick.slice, VGPU_END_SLICE);
+		if (pick.vf == vf)
+			break;
+	}
+	return turns;
+}
+
+/* The first of three VFs without a budget stops ten turns late, and sleeps ROUNDS rounds of the
+ * others. Returns how many turns they have, all in all, before it has its next one. */
 static uint32_t turns_after_late(uint32_t rounds)
 {
-	const struct vgpu_policy_ops *p = vgpu_builtin_policy("deadline");
-	const struct vgpu_facts facts = {.max_vfs = 3,
-					 .min_slice_ns = 500 * VGPU_USEC,
-					 .max_slice_ns = VGPU_SEC};
-	int64_t values[VGPU_MAX_PARAMS];
-	void *state = calloc(1, p->memory(3));
-	struct vgpu_usage usage = {.reason = VGPU_END_SLICE};
+	struct hand d;
 	struct vgpu_pick pick;
-	vgpu_nsec now = 0;
 	uint32_t vf, turns;
 
-	vgpu_param_defaults(p->params, values);
-	p->attach(state, &facts, values);
+	begin_by_hand(&d, 3);
 	for (vf = 0; vf < 3; vf++)
-		p->wake(state, vf, now);
+		d.p->wake(d.state, vf, d.now);
 	do {
-		pick = (struct vgpu_pick){.vf = VGPU_NO_VF};
-		p->pick(state, &pick, now);
-		p->run(state, pick.vf, now);
-		usage.vf = pick.vf;
-		usage.start = now;
-		usage.used = pick.slice * (pick.vf == 0 ? 11 : 1);
-		usage.charge = usage.used;
-		usage.end = now += usage.used;
-		p->account(state, &usage);
+		pick = hand_pick(&d);
+		hand_account(&d, &pick, pick.slice * (pick.vf == 0 ? 11 : 1), VGPU_END_SLICE);
 	} while (pick.vf != 0);
-	p->sleep(state, 0, now);
-	for (turns = 0; turns < 1000; turns++) {
-		if (turns == 2 * rounds)
-			p->wake(state, 0, now);
-		pick = (struct vgpu_pick){.vf = VGPU_NO_VF};
-		p->pick(state, &pick, now);
-		if (pick.vf == 0)
-			break;
-		p->run(state, pick.vf, now);
-		usage.vf = pick.vf;
-		usage.start = now;
-		usage.used = usage.charge = pick.slice;
-		usage.end = now += usage.used;
-		p->account(state, &usage);
+	d.p->sleep(d.state, 0, d.now);
+	for (turns = 0; turns < 2 * rounds; turns++) {
+		pick = hand_pick(&d);
+		hand_account(&d, &pick, pick.slice, VGPU_END_SLICE);
 	}
-	free(state);
+	d.p->wake(d.state, 0, d.now);
+	turns += turns_before(&d, 0);
+	free(d.state);
 	return turns;
 }
 
@@ -187,6 +227,88 @@ static void late_and_asleep(void)
 	CU_ASSERT_EQUAL(turns_after_late(0), 22);
 	CU_ASSERT_EQUAL(turns_after_late(4), 22);
 	CU_ASSERT_EQUAL(turns_after_late(20), 40);
+}
+
+/* A VF without a budget that runs out of work after a second alone owes nothing for that. */
+static void alone_and_asleep(void)
+{
+	struct hand d;
+	struct vgpu_pick pick;
+
+	begin_by_hand(&d, 2);
+	d.p->wake(d.state, 0, d.now);
+	pick = hand_pick(&d);
+	hand_account(&d, &pick, VGPU_SEC, VGPU_END_YIELD);
+	d.p->sleep(d.state, 0, d.now);
+	d.p->wake(d.state, 1, d.now);
+	pick = hand_pick(&d);
+	CU_ASSERT_EQUAL(pick.vf, 1);
+	hand_account(&d, &pick, pick.slice, VGPU_END_SLICE);
+	d.p->wake(d.state, 0, d.now);
+	CU_ASSERT_EQUAL(turns_before(&d, 0), 0);
+	free(d.state);
+}
+
+/* VF 0 stops ten turns late, and sleeps while VF 1 has ten slices in one dispatch. It wakes EARLIER
+ * than the account of that. Returns how many turns VF 1 has before the next one of VF 0. */
+static uint32_t turns_after_another_alone(vgpu_nsec earlier)
+{
+	struct hand d;
+	struct vgpu_pick pick;
+	uint32_t turns;
+
+	begin_by_hand(&d, 2);
+	d.p->wake(d.state, 0, d.now);
+	d.p->wake(d.state, 1, d.now);
+	do {
+		pick = hand_pick(&d);
+		hand_account(&d, &pick, pick.slice * (pick.vf == 0 ? 11 : 1), VGPU_END_SLICE);
+	} while (pick.vf != 0);
+	d.p->sleep(d.state, 0, d.now);
+	pick = hand_pick(&d);
+	if (earlier)
+		d.p->wake(d.state, 0, d.now + 11 * pick.slice - earlier);
+	hand_account(&d, &pick, 11 * pick.slice, VGPU_END_SLICE);
+	if (!earlier)
+		d.p->wake(d.state, 0, d.now);
+	turns = turns_before(&d, 0);
+	free(d.state);
+	return turns;
+}
+
+/* What another VF has while it is alone pays for late stops as turns do. */
+static void late_beside_one_alone(void)
+{
+	CU_ASSERT(turns_after_another_alone(0) <= 1);
+	CU_ASSERT(turns_after_another_alone(VGPU_USEC) <= 1);
+}
+
+/* Two VFs stop late by OWED and by three turns more. Returns which of ten turns are VF 1's. */
+static uint32_t turns_in_debt(vgpu_nsec owed)
+{
+	struct hand d;
+	uint32_t i, whose = 0;
+
+	begin_by_hand(&d, 2);
+	d.p->wake(d.state, 0, d.now);
+	d.p->wake(d.state, 1, d.now);
+	for (i = 0; i < 12; i++) {
+		struct vgpu_pick pick = hand_pick(&d);
+		vgpu_nsec late = i > 1 ? 0 : owed + (pick.vf == 1) * 3 * pick.slice;
+
+		hand_account(&d, &pick, pick.slice + late, VGPU_END_SLICE);
+		whose |= (i > 1 && pick.vf == 1) << i;
+	}
+	free(d.state);
+	return whose;
+}
+
+/* Where all VFs owe turns, it does not matter how many. Decades of them pass in no time. */
+static void all_in_debt(void)
+{
+	CU_ASSERT_NOT_EQUAL(turns_in_debt(0), 0);
+	CU_ASSERT_EQUAL(turns_in_debt(40 * VGPU_MSEC), turns_in_debt(0));
+	CU_ASSERT_EQUAL(turns_in_debt(1000000000 * VGPU_SEC), turns_in_debt(0));
 }
 
 /* A VF that wakes with another, and is due with it, waits until that one is done: each job costs
@@ -1092,6 +1214,9 @@ static const struct test tests[] = {
 	{"no VF hoards a budget", hoarded_budgets},
 	{"equal deadlines do not preempt", equal_deadlines},
 	{"who is late and sleeps pays", late_and_asleep},
+	{"who was alone and sleeps owes nothing", alone_and_asleep},
+	{"who was late pays while another is alone", late_beside_one_alone},
+	{"turns that all owe pass at once", all_in_debt},
 	{"a server pays for its wakes", many_wakes},
 	{"equals do not preempt", equal_wakes},
 	{"grants that are not prolonged", not_prolonged},
