@@ -578,11 +578,12 @@ static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *de
 	*denominator = 1000000;
 }
 
-/* Servers are promised their budgets; the background is promised nothing. */
+/* Servers are promised their budgets; the background is promised nothing. A turn of it is a slice,
+ * and up to another that its VF did not use of the one before. */
 static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 {
 	struct deadline *d = state;
-	vgpu_nsec longest = d->slice;
+	vgpu_nsec longest = 2 * d->slice;
 	uint32_t i;
 
 	out->max_lag = VGPU_NEVER;

@@ -189,7 +189,7 @@ static double is_server(const struct known *i, const struct known *v)
 
 static void deadline(uint32_t v, double *lag, double *wait)
 {
-	double turn = most(most(slice, vfs[v].budget), others(v, budget_of).most);
+	double turn = most(most(2 * slice, vfs[v].budget), others(v, budget_of).most);
 	double owes = vfs[v].late + least / 16 + 2 * w;
 
 	*lag = *wait = INFINITY;

@@ -311,6 +311,35 @@ static void all_in_debt(void)
 	CU_ASSERT_EQUAL(turns_in_debt(1000000000 * VGPU_SEC), turns_in_debt(0));
 }
 
+/* A turn of a VF that has stopped sooner than it was to is longer. A server's periods may begin
+ * late by that, three times in the stated wait. */
+static void wait_for_a_long_turn(void)
+{
+	struct hand d;
+	struct vgpu_bound bound = {0};
+	int64_t values[VGPU_MAX_PARAMS];
+	struct vgpu_pick pick;
+	const char *why;
+	uint32_t i;
+
+	begin_by_hand(&d, 3);
+	vgpu_param_defaults(d.p->vf_params, values);
+	vhost_param(d.p->vf_params, values, "budget_us", 1000);
+	vhost_param(d.p->vf_params, values, "period_us", 20000);
+	CU_ASSERT_FATAL(d.p->admit(d.state, 2, values, d.now, &why));
+	d.p->wake(d.state, 0, d.now);
+	d.p->wake(d.state, 1, d.now);
+	for (i = 0; i < 2; i++) {
+		pick = hand_pick(&d);
+		hand_account(&d, &pick, VGPU_USEC, VGPU_END_SLICE);
+	}
+	pick = hand_pick(&d);
+	CU_ASSERT(pick.slice > 7 * VGPU_MSEC);
+	d.p->bound(d.state, 2, &bound);
+	CU_ASSERT(bound.max_wait >= 2 * 20 * VGPU_MSEC + 3 * pick.slice);
+	free(d.state);
+}
+
 /* A VF that wakes with another, and is due with it, waits until that one is done: each job costs
  * one switch. */
 static void equal_deadlines(void)
@@ -1217,6 +1246,7 @@ static const struct test tests[] = {
 	{"who was alone and sleeps owes nothing", alone_and_asleep},
 	{"who was late pays while another is alone", late_beside_one_alone},
 	{"turns that all owe pass at once", all_in_debt},
+	{"the stated wait allows for long turns", wait_for_a_long_turn},
 	{"a server pays for its wakes", many_wakes},
 	{"equals do not preempt", equal_wakes},
 	{"grants that are not prolonged", not_prolonged},
