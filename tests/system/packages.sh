@@ -132,18 +132,19 @@ wants=/etc/systemd/system/multi-user.target.wants
 ln -s /lib/systemd/system/vgpud-softgpu@.service "$root$wants/vgpud-softgpu@soft0.service"
 mkdir -p "$root/etc/vgpud/vgpud.conf.d"
 touch "$root/etc/vgpud/softgpu-soft0.conf" "$root/etc/vgpud/vgpud.conf.d/mine.conf"
-mkdir -p "$root/run/vgpud" && touch "$root/run/vgpud/leases.json"
+mkdir -p "$root"/run/{vgpud,vgpud-tenant} "$root/etc/cdi" && touch "$root/run/vgpud/leases.json" "$root/run/vgpud-tenant/mount.sock" "$root/etc/cdi/vgpud.json"
 dpkg_as_on_a_host -r $packages || fail "the packages cannot be removed"
 told "stop vgpud-softgpu@\*.service"
 told "stop vgpud-booking.socket vgpud-booking.service vgpud-providers.timer"
 told "stop vgpud-libvirt.service"
 told "stop vgpud.service"
-left=$(within sh -c 'ls -d /usr/sbin/vgpud* /usr/bin/vgpu* /usr/bin/softgpu /usr/libexec/vgpud /lib/systemd/system/vgpud* /usr/lib/*/libcuda.so.1 /usr/lib/*/libnvidia-ml.so.1 /usr/lib/udev/rules.d/60-vgpu* /etc/libvirt/hooks/qemu.d/50-vgpud 2>/dev/null')
+told "stop vgpud-mount.socket"
+left=$(within sh -c 'ls -d /etc/cdi/vgpud.json /usr/sbin/vgpud* /usr/bin/vgpu* /usr/bin/softgpu /usr/libexec/vgpud /lib/systemd/system/vgpud* /usr/lib/*/libcuda.so.1 /usr/lib/*/libnvidia-ml.so.1 /usr/lib/udev/rules.d/60-vgpu* /etc/libvirt/hooks/qemu.d/50-vgpud 2>/dev/null')
 [ -z "$left" ] || fail "files are left after the packages were removed: $left"
 grep -q "^# mine" "$root/etc/vgpud/vgpud.conf" || fail "removing the packages deleted the configuration"
 [ -e "$root/var/lib/vgpud/vf-token" ] || fail "removing the packages deleted the VF token"
 within dpkg -P $packages >"$run/dpkg.log" 2>&1 || fail "the packages cannot be purged"
-left=$(within sh -c 'ls -d /etc/vgpud /var/lib/vgpud* /run/vgpud 2>/dev/null; find /etc/systemd /etc/libvirt /var/lib/systemd /usr/share -name "*vgpu*"')
+left=$(within sh -c 'ls -d /etc/vgpud /var/lib/vgpud* /run/vgpud* 2>/dev/null; find /etc/systemd /etc/libvirt /var/lib/systemd /usr/share -name "*vgpu*"')
 [ -z "$left" ] || fail "files are left after the packages were purged: $left"
 
 # From a version that had the agent's units in vgpud: vgpud-openstack is not installed beside it, and takes them over in an upgrade of both.
