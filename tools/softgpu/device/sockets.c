@@ -82,12 +82,16 @@ int sockets_access(struct sockets *s, const char *user, const char *group, const
 int sockets_own(struct sockets *s, struct vgpu_error *err)
 {
 	VGPU_AUTO_CLOSE int fd = -1;
+	char path[VGPU_SOCKET_PATH];
 
 	if (mkdir(s->dir, 0755) < 0 && errno != EEXIST)
 		return vgpu_error_set(err, -errno, "%s: %s", s->dir, strerror(errno));
-	fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	/* Not the directory itself: whoever can open it could lock it. The file stays: with the
+	 * next one, of the same name, two could have a lock. */
+	snprintf(path, sizeof(path), "%s/.lock", s->dir);
+	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return vgpu_error_set(err, -errno, "%s: %s", s->dir, strerror(errno));
+		return vgpu_error_set(err, -errno, "%s: %s", path, strerror(errno));
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return vgpu_error_set(err, -EADDRINUSE,
 				      "--dir %s: another softgpu has its sockets there: end it, or "

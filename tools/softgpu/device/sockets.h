@@ -14,7 +14,7 @@
 
 struct sockets {
 	const char *dir;
-	int owned; /* the directory, locked, from sockets_own() to sockets_disown() */
+	int owned; /* the directory's lock, from sockets_own() to sockets_disown() */
 	uid_t uid; /* of the VFs' sockets; (uid_t)-1: this process's */
 	gid_t gid;
 	mode_t mode;
