@@ -143,17 +143,19 @@ memory_is 512 224
 # Partitions of 1/1, 1/2, 1/4 ...: memory is booked in the smallest of these, because 1 MiB more takes twice as much.
 kill $vgpud_pid; wait $vgpud_pid
 conf qos
-echo "placement = profile" >>"$run/vgpud.conf"
+{ echo "placement = profile"; printf '[profile %s]\nweight = 50\n' small -x x_; } >>"$run/vgpud.conf"
 port=$(/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 sed -i "s/^metrics = .*/metrics = 127.0.0.1:$port/" "$run/vgpud.conf"
 start_vgpud
 [ "$(ctl inventory --format prometheus-sd | jq -r '.[0].targets[0], .[0].labels.vgpud_pools' | paste -sd' ')" = "$(hostname):$port ,render.big," ] ||
 	fail "$(ctl inventory --format prometheus-sd)"
 # What containers may ask for: a version that every podman with CDI reads, each name once, and no environment but that of hooks.
-ctl inventory --format cdi --output "$run/cdi.json" && jq -e '.cdiVersion == "0.5.0" and .kind == "vgpud.dev/gpu" and ([.devices[].name] | length > 1 and length == (unique | length)) and
+ctl inventory --format cdi --output "$run/cdi.json" 2>"$run/said" && jq -e '.cdiVersion == "0.5.0" and .kind == "vgpud.dev/gpu" and ([.devices[].name] | length > 1 and length == (unique | length)) and
 	([.devices[].containerEdits, .containerEdits | select(has("env"))] == []) and ([.devices[].containerEdits.hooks[]?.env[]] | all(startswith("PATH=")))' "$run/cdi.json" >/dev/null &&
 	[ "$(stat -c %a "$run/cdi.json")" = 644 ] || fail "$(cat "$run/cdi.json")"
-ctl inventory --format cdi --output "$run/cdi.json" --check >/dev/null || fail "the file for containers is out of date at once"
+[ "$(jq -r '[.devices[].name] | join(" ")' "$run/cdi.json")" = "later gpu0 small" ] && [ "$(grep -c 'profile -x is left out\|profile x_ is left out' "$run/said")" = 2 ] ||
+	fail "names that CDI does not take: $(cat "$run/said")"
+ctl inventory --format cdi --output "$run/cdi.json" --check >/dev/null 2>&1 || fail "the file for containers is out of date at once"
 look_at_inventory
 jq -e '.gpus[0].memory | .total_bytes == 224 * 1048576 and .unit_bytes == 112 * 1048576' "$run/inventory.json" >/dev/null ||
 	fail "$(jq -c .gpus[0].memory "$run/inventory.json")"
@@ -183,13 +185,17 @@ await 20 lost
 ctl inventory --format nova --output "$run/vgpud.yaml" 2>"$run/said"; [ $? = 1 ] || fail "an inventory without the lost GPU"
 grep -q "gpu0 is lost" "$run/said" || fail "$(cat "$run/said")"
 grep -q "VF: {total: 8" "$run/vgpud.yaml" || fail "the file was changed"
+ctl inventory --format cdi --output "$run/cdi.json" 2>/dev/null; [ $? = 1 ] && grep -q '"gpu0"' "$run/cdi.json" || fail "the file for containers has lost gpu0"
 
 # A vgpud without a GPU has no inventory: nova-compute would not start with an empty one.
 kill $vgpud_pid; wait $vgpud_pid
 printf '[daemon]\nsocket = %s\n' "$run/control.sock" >"$run/vgpud.conf"
 start_vgpud
-for format in nova nova-pci json prometheus-sd cdi; do
+for format in nova nova-pci json prometheus-sd; do
 	ctl inventory --format $format --output "$run/vgpud.yaml" 2>"$run/said"; [ $? = 1 ] || fail "an inventory without a GPU"
 	grep -q "vgpud has no GPU" "$run/said" || fail "$(cat "$run/said")"
 done
 grep -q "VF: {total: 8" "$run/vgpud.yaml" || fail "the file was changed"
+# Containers can have a slot all the same.
+offered() { ctl inventory --format cdi 2>"$run/said" | jq -r '[.devices[].name] | join(" ")'; }
+[ "$(offered)" = later ] || fail "without a GPU, containers are offered: $(offered) $(cat "$run/said")"

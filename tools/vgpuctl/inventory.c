@@ -286,22 +286,26 @@ static const struct {
 	const char *name;
 	int (*print)(struct report *r);
 	bool provider; /* it names the host's provider */
+	bool all;      /* it is of all GPUs, also of those whose VFs no VM gets */
+	bool empty;    /* without a GPU it says something, too */
 } formats[] = {
-	{"nova", as_nova, false}, {"nova-pci", as_nova_pci, true},
-	{"json", as_json, false}, {"prometheus-sd", as_prometheus, false},
-	{"cdi", as_cdi, false},
+	{"nova", as_nova, false, false, false},
+	{"nova-pci", as_nova_pci, true, false, false},
+	{"json", as_json, false, false, false},
+	{"prometheus-sd", as_prometheus, false, true, false},
+	{"cdi", as_cdi, false, false, true},
 };
 
-/* Asks about all GPUs; only with ALL about those whose VFs no VM gets. Refuses if there is none, or
- * one of them is lost. */
-static int ask_gpus(struct report *r, bool all)
+/* Asks about all GPUs; only with ALL about those whose VFs no VM gets. Refuses if one of them is
+ * lost, and, unless EMPTY, if there is none. */
+static int ask_gpus(struct report *r, bool all, bool empty)
 {
 	struct json_object *answer;
 	int code = EXIT_OK;
 	size_t i;
 
 	r->gpus = json_object_new_array();
-	if (count(r->s->gpus) == 0) {
+	if (count(r->s->gpus) == 0 && !empty) {
 		fputs("vgpuctl: vgpud has no GPU, and no inventory: name one in its "
 		      "configuration ('man vgpud.conf')\n",
 		      stderr);
@@ -325,7 +329,7 @@ static int ask_gpus(struct report *r, bool all)
 			code = EXIT_FAILED;
 		}
 	}
-	if (code == EXIT_OK && count(r->gpus) == 0) {
+	if (code == EXIT_OK && count(r->gpus) == 0 && !empty) {
 		fputs("vgpuctl: all of vgpud's GPUs are for programs (vgpuctl run): there is no "
 		      "inventory for VMs\n",
 		      stderr);
@@ -398,8 +402,7 @@ int inventory(struct session *s)
 	}
 	code = session_open(s);
 	if (code == EXIT_OK)
-		/* Metrics are of all GPUs. */
-		code = ask_gpus(&r, format && formats[i].print == as_prometheus);
+		code = ask_gpus(&r, format && formats[i].all, format && formats[i].empty);
 	if (code == EXIT_OK && !format)
 		code = as_text(&r);
 	else if (code == EXIT_OK && (r.to = open_memstream(&text, &size))) {

@@ -6,6 +6,7 @@
  */
 #include "inventory_cdi.h"
 
+#include <ctype.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -118,15 +119,25 @@ static bool is_taken(struct json_object *devices, const char *name)
 	return false;
 }
 
-/* Two devices of one name would remove the file from the engines' view. */
+/* What CDI asks of the ends of a name; between them it takes all that vgpud does. */
+static bool is_name(const char *name)
+{
+	return isalnum((unsigned char)name[0]) && isalnum((unsigned char)name[strlen(name) - 1]);
+}
+
+/* A device of a name that CDI does not take, or two of one name, would remove the file from the
+ * engines' view. */
 static void try_device(struct json_object *devices, const char *name, const char *option)
 {
-	if (!is_taken(devices, name))
-		add_device(devices, name, option);
+	const char *why = !is_name(name)	    ? "CDI wants a letter or a digit at both ends"
+			  : is_taken(devices, name) ? "another device has this name"
+						    : NULL;
+
+	if (why)
+		fprintf(stderr, "vgpuctl: inventory: %s %s is left out: %s\n", option + 2, name,
+			why);
 	else
-		fprintf(stderr,
-			"vgpuctl: inventory: %s %s is left out: another device has this name\n",
-			option + 2, name);
+		add_device(devices, name, option);
 }
 
 void inventory_cdi(struct json_object *gpus, FILE *to)
