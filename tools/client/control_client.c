@@ -256,7 +256,7 @@ static int exchange(struct exchange *x, char *request, char **answer)
 
 	if (!request)
 		return r;
-	x->endless = silence_of(x->fd) == SILENCE_OWN;
+	x->endless = x->endless || silence_of(x->fd) == SILENCE_OWN;
 	x->heard = vgpu_now();
 	r = vgpu_socket_send_all(x->fd, request, strlen(request));
 	free(request);
@@ -284,14 +284,25 @@ static int take_answer(char *answer, struct json_object **result, struct vgpu_er
 	return r > 0 ? refusal : r;
 }
 
+static int call(struct exchange *x, const char *method, struct json_object *args,
+		struct json_object **result, struct vgpu_error *err)
+{
+	char *answer = NULL;
+	int r = exchange(x, client_request(method, args), &answer);
+
+	return r == -ETIMEDOUT ? silence_on(x->fd, err) : take_answer(answer, result, err);
+}
+
 int client_call(int fd, const char *method, struct json_object *args, struct json_object **result,
 		struct vgpu_error *err)
 {
-	struct exchange x = {.fd = fd};
-	char *answer = NULL;
-	int r = exchange(&x, client_request(method, args), &answer);
+	return call(&(struct exchange){.fd = fd}, method, args, result, err);
+}
 
-	return r == -ETIMEDOUT ? silence_on(fd, err) : take_answer(answer, result, err);
+int client_call_patient(int fd, const char *method, struct json_object *args,
+			struct json_object **result, struct vgpu_error *err)
+{
+	return call(&(struct exchange){.fd = fd, .endless = true}, method, args, result, err);
 }
 
 int client_call_beyond(int fd, const char *method, struct json_object *args,

@@ -34,6 +34,11 @@ int client_call_beyond(int fd, const char *method, struct json_object *args,
 		       struct json_object **result, char *skipped, size_t size,
 		       struct vgpu_error *err);
 
+/* The same of a server that is not vgpud and limits its own time: waits until it answers or closes
+ * the connection. */
+int client_call_patient(int fd, const char *method, struct json_object *args,
+			struct json_object **result, struct vgpu_error *err);
+
 /* The two halves of a call, for a program that waits for the socket itself. */
 
 /* Returns the line that calls METHOD with ARGS (the call frees them; NULL: none), newline included;

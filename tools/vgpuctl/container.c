@@ -109,8 +109,12 @@ static int order(const struct options *o, const char *what, const char *lease)
 			path, strerror(-fd));
 		return fd == -EACCES ? EXIT_DENIED : EXIT_FAILED;
 	}
-	r = client_call(fd, what, args, &answer, &err);
+	r = client_call_patient(fd, what, args, &answer, &err);
 	json_object_put(answer);
+	if (r == -ECONNRESET)
+		vgpu_error_set(&err, r,
+			       "vgpud-mount ends without an answer: it took too long, or many are "
+			       "at work; see 'journalctl -u vgpud-mount@*'");
 	if (r < 0)
 		fprintf(stderr, "vgpuctl: %s\n", err.text);
 	return r < 0 ? exit_code_of(r) : EXIT_OK;
