@@ -5,6 +5,7 @@
 # Words are split on purpose: gpu and named print several.
 # shellcheck disable=SC2046
 [ "$(id -u)" = 0 ] || { echo "skipped: needs root"; exit 77; }
+for c in podman crun newuidmap busybox; do command -v $c >/dev/null || { echo "skipped: $c is missing"; exit 77; }; done
 unshare -m true 2>/dev/null || { echo "skipped: no mount namespace can be made here"; exit 77; }
 # Mounts, and the files that CDI reads, are this test's own.
 here=$(readlink /proc/self/ns/mnt)
@@ -21,15 +22,12 @@ vgpuctl=$run/programs/vgpuctl
 
 # crun refuses machines with both versions of cgroups.
 ! mountpoint -q /sys/fs/cgroup/unified || umount -l /sys/fs/cgroup/unified
-mount -t tmpfs tmpfs /mnt && mkdir /mnt/etc /mnt/cdi
-cp /etc/passwd /etc/group /mnt/etc
-echo 'tenant:x:7777:7777::/nonexistent:/bin/sh' >>/mnt/etc/passwd
-printf 'tenant:x:7777:\nvgpu-run:x:7778:tenant\n' >>/mnt/etc/group
-echo tenant:700000:65536 | tee /mnt/etc/subuid >/mnt/etc/subgid
+mount -t tmpfs tmpfs /mnt && cp -a /etc /mnt && mount --bind /mnt/etc /etc || fail "no /etc of this test's own"
+echo 'tenant:x:7777:7777::/nonexistent:/bin/sh' >>/etc/passwd
+printf 'tenant:x:7777:\nvgpu-run:x:7778:tenant\n' >>/etc/group
+echo tenant:700000:65536 | tee /etc/subuid >/etc/subgid
 mkdir -p /etc/cdi
-touch /etc/subuid /etc/subgid
-for f in passwd group subuid subgid; do mount --bind /mnt/etc/$f /etc/$f; done
-mount --bind /mnt/cdi /etc/cdi
+rm -f /etc/cdi/*
 
 # A file system for containers: busybox, and our programs with what they load.
 rootfs=$run/root.fs
@@ -120,20 +118,22 @@ for who in root tenant; do
 done
 
 # A start that is refused says where to look, and why is kept; nothing stays.
-refused() { # WHY WHO OPTIONS...
-	local why=$1 code
-	shift
+explained() { ctl container explain last; }
+hook_said() { cat "$run/hook.txt"; }
+refused() { # WHERE WHY WHO OPTIONS...
+	local where=$1 why=$2 code
+	shift 2
 	start "$@" -- sleep 0 >"$run/out.txt" 2>&1
 	code=$?
 	[ $code = 126 ] && grep -q vgpud-oci-hook "$run/out.txt" || fail "a start that is refused ($why) ends with $code: $(cat "$run/out.txt")"
 	await 10 has ""
-	[ -z "$why" ] || ctl container explain last 2>&1 | grep -q "$why" || fail "container explain says: $(ctl container explain last 2>&1)"
+	$where 2>&1 | grep -q "$why" || fail "$where: $($where 2>&1), not $why"
 }
-refused "want a size with its unit, like 2Gi" root $(gpu) --annotation vgpud.dev/memory=2
-refused "want a part of the GPU's time, like 30%" root $(gpu) --annotation vgpud.dev/share=0.3
-refused "there is no such annotation" root $(gpu) --annotation vgpud.dev/cores=4
-refused "already" root $(gpu) $(gpu small)
-refused "" trap $(gpu)
+refused explained "want a size with its unit, like 2Gi" root $(gpu) --annotation vgpud.dev/memory=2
+refused explained "want a part of the GPU's time, like 30%" root $(gpu) --annotation vgpud.dev/share=0.3
+refused explained "there is no such annotation" root $(gpu) --annotation vgpud.dev/cores=4
+refused explained "already" root $(gpu) $(gpu small)
+refused hook_said "leads through a symbolic link in this image" trap $(gpu) --annotation run.oci.hooks.stderr="$run/hook.txt"
 await 10 eval '[ "$(json tenant list | jq ".tenants | length")" = 0 ]' # what was held
 
 # Others' containers are not ended by what somebody says.
