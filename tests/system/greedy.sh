@@ -93,7 +93,7 @@ END
 
 # With too few descriptors for all of them.
 kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"
-(ulimit -n 64 && exec "$vgpud" --config "$run/vgpud.conf" 2>>"$run/vgpud.log") &
+(ulimit -n 80 && exec "$vgpud" --config "$run/vgpud.conf" 2>>"$run/vgpud.log") &
 vgpud_pid=$!
 pids+=($!)
 await 30 ctl gpu list

@@ -4,7 +4,7 @@
 
 In the blocks ```console of the section, a line that begins with "# " is a command of root; what follows, up to the next command,
 is what it prints, with its errors. A block ```FORMAT FILE makes the file, in the directory where the commands run. Numbers,
-UUIDs and the space between words are not compared. "..." in a line of the document stands for any words, and alone for any number
+dates, UUIDs and the space between words are not compared. "..." in a line of the document stands for any words, and alone for any number
 of lines. A command of vgpuctl's that only looks is run again for some seconds until it prints what the document shows: what a VM's
 claim says is in force a moment after it was changed. Commands that begin with a match of PATTERN are not run: whoever calls this has
 done what they do. --show prints what the commands print instead."""
@@ -53,9 +53,10 @@ def commands(block):
 
 
 def plain(line):
-    """What is compared of a line: everything but its numbers, UUIDs, and how wide its columns are."""
+    """What is compared of a line: everything but its numbers, dates, UUIDs, and how wide its columns are."""
     words = " ".join(line.split())
     words = re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UUID", words)
+    words = re.sub(r"\b\d{4}-\d\d-\d\d\b", "DATE", words)
     return re.sub(r"(?<![\w-])-?\d+(\.\d+)?", "N", words)
 
 
