@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "control/door.h"
+#include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/untrusted.h"
 
@@ -19,6 +20,7 @@
 
 struct passage {
 	struct door *door;
+	struct share *share;
 	char lease[VGPU_SOCKET_PATH], dir[VGPU_SOCKET_PATH], socket[VGPU_SOCKET_PATH];
 	char vf[VGPU_SOCKET_PATH];
 };
@@ -37,6 +39,7 @@ static int connect_vf(const struct passage *p)
 static bool admit(int client, void *data)
 {
 	struct passage *p = data;
+	vgpu_nsec begun = vgpu_now();
 	VGPU_AUTO_CLOSE int vf = connect_vf(p);
 	char text[160] = "";
 	struct iovec part = {text, 1};
@@ -48,6 +51,7 @@ static bool admit(int client, void *data)
 				      : "the VF cannot be reached: its GPU's process does not run");
 	vgpu_socket_send(client, &part, 1, &vf, vf >= 0, MSG_DONTWAIT);
 	vgpu_untrusted_close(&client);
+	share_charge(p->share, begun);
 	return false;
 }
 
@@ -120,8 +124,9 @@ static int make(struct passage *p, uid_t owner, struct vgpu_error *err)
 	return r < 0 ? vgpu_error_set(err, r, "%s: %s", at, strerror(-r)) : 0;
 }
 
-int passage_open(struct passage **out, struct event_base *base, const char *parent,
-		 const char *lease, uid_t owner, const char *vf, struct vgpu_error *err)
+int passage_open(struct passage **out, struct event_base *base, struct share *share,
+		 const char *parent, const char *lease, uid_t owner, const char *vf,
+		 struct vgpu_error *err)
 {
 	static const struct door_ops ops = {admit, shed};
 	struct passage *p = calloc(1, sizeof(*p));
@@ -129,6 +134,7 @@ int passage_open(struct passage **out, struct event_base *base, const char *pare
 
 	if (!p)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	p->share = share;
 	r = find(p, parent, lease, vf);
 	if (r < 0) {
 		free(p);

@@ -9,6 +9,7 @@
 #include <event2/event.h>
 #include <sys/types.h>
 
+#include "control/share.h"
 #include "vgpu/local_socket.h"
 
 /* What is mounted into containers, below the lease's directory, and the socket in that. */
@@ -20,10 +21,12 @@ struct passage;
 /*
  * Makes the directory PARENT/LEASE, which OWNER and root may pass, with PASSAGE_DIR and the socket,
  * and serves the VF's socket VF there. What an earlier vgpud has left of the same lease is gone on
- * with, whoever has it mounted. 0, or -errno with the reason, and nothing is left.
+ * with, whoever has it mounted. What connections cost is charged to SHARE. 0, or -errno with the
+ * reason, and nothing is left.
  */
-int passage_open(struct passage **out, struct event_base *base, const char *parent,
-		 const char *lease, uid_t owner, const char *vf, struct vgpu_error *err);
+int passage_open(struct passage **out, struct event_base *base, struct share *share,
+		 const char *parent, const char *lease, uid_t owner, const char *vf,
+		 struct vgpu_error *err);
 /* The directory to mount, until the passage is closed. */
 const char *passage_dir(const struct passage *p);
 /* Frees P, which may be NULL. The directory and the socket stay: the lease goes on, and the next

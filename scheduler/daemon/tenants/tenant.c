@@ -38,8 +38,8 @@ static int open_passage(struct gpu *gpu, uint32_t vf, struct vgpu_error *err)
 	if (socket[0] != '/')
 		return 0;
 	parent_of(gpu->control, parent, sizeof(parent));
-	return passage_open(&l->passage, gpu->control->base, parent, l->uuid, l->owner, socket,
-			    err);
+	return passage_open(&l->passage, gpu->control->base, &gpu->control->share, parent, l->uuid,
+			    l->owner, socket, err);
 }
 
 static void close_passage(struct gpu *gpu, uint32_t vf)

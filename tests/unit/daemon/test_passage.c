@@ -19,6 +19,7 @@
 
 static struct vgpu_error err;
 static struct event_base *base;
+static struct share share;
 static char top[] = "/tmp/passage.XXXXXX", vf[64], socket_path[128];
 static int listener = -1;
 
@@ -46,7 +47,7 @@ static struct passage *open_it(void)
 {
 	struct passage *p = NULL;
 
-	CU_ASSERT_EQUAL_FATAL(passage_open(&p, base, top, LEASE, OWNER, vf, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(passage_open(&p, base, &share, top, LEASE, OWNER, vf, &err), 0);
 	return p;
 }
 
@@ -190,9 +191,10 @@ static void fails(void)
 	make();
 	memset(path, 'x', sizeof(path));
 	path[sizeof(path) - 1] = '\0';
-	CU_ASSERT_EQUAL(passage_open(&p, base, path, LEASE, OWNER, vf, &err), -ENAMETOOLONG);
+	CU_ASSERT_EQUAL(passage_open(&p, base, &share, path, LEASE, OWNER, vf, &err),
+			-ENAMETOOLONG);
 	snprintf(path, sizeof(path), "%s/missing", top);
-	CU_ASSERT_EQUAL(passage_open(&p, base, path, LEASE, OWNER, vf, &err), -ENOENT);
+	CU_ASSERT_EQUAL(passage_open(&p, base, &share, path, LEASE, OWNER, vf, &err), -ENOENT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "missing"));
 	unmake();
 }
