@@ -404,7 +404,8 @@ void control_stop(struct control *control)
 	share_stop(&control->share);
 	listen_close(control->config->socket, door_close(control->doors.control));
 	listen_close(control->config->hook_socket, door_close(control->doors.hook));
-	listen_close(control->config->tenant_socket, door_close(control->doors.tenants));
+	if (control->doors.tenants) /* else it may be another's */
+		listen_close(control->config->tenant_socket, door_close(control->doors.tenants));
 	explained_end(control);
 	if (control->tick)
 		event_free(control->tick);

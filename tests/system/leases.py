@@ -4,7 +4,8 @@
 vgpud's socket for them, really, and compares vgpud's leases with the processes that live. Then it tries what nobody may.
 
 A container here is a process in a user namespace of its user's. Each user has an agent: a process of his that does what it is
-told, and whose children are the programs and containers. Reads lines on stdin: "VGPUD PID" when vgpud has been started anew."""
+told, and whose children are the programs and containers. Asks by lines on stdout, and waits for one on stdin: "KILL" for
+a new vgpud, "HOLD" for holds that last."""
 import ctypes
 import json
 import os
@@ -230,6 +231,29 @@ def run_in(flags, path, method):
     return json.loads(os.read(r, 65536) or "null")
 
 
+def in_namespace_of_root(path, method):
+    """What a user of a namespace that root has made is told, although he is in the group."""
+    r, w = os.pipe()
+    made, go = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.write(made[1], b"x" if LIBC.unshare(CLONE_NEWUSER) == 0 else b"-")
+        os.read(go[0], 1)
+        os.setgid(0)
+        os.setuid(1)
+        os.write(w, json.dumps(Door(path).ask(method)).encode())
+        os._exit(0)
+    os.close(w)
+    if os.read(made[0], 1) != b"x":
+        fail("no user namespaces")
+    for name, first in (("uid", 100000), ("gid", GROUP)):
+        with open(f"/proc/{pid}/{name}_map", "w") as f:
+            f.write(f"0 {first} {2 if name == 'uid' else 1}\n")
+    os.write(go[1], b"x")
+    os.waitpid(pid, 0)
+    return json.loads(os.read(r, 65536) or "null")
+
+
 def hostile(root, alice, bob):
     pid, (mine, why) = start(alice, "container", "one-and-the-same")
     if why:
@@ -275,6 +299,9 @@ def hostile(root, alice, bob):
             answer = run_in(flags, path, method)
             if answer is None or answer[1] is None or answer[1][0] not in ("EACCES", "CLOSED"):
                 fail(f"root of namespaces {flags:#x} at {path}: {answer}")
+    answer = in_namespace_of_root(DOOR, "tenant.list")  # else he would have root's limits: none
+    if answer is None or answer[1] is None or answer[1][0] not in ("EACCES", "CLOSED"):
+        fail(f"a user of a namespace of root's: {answer}")
     # Descriptors, and more connections than one user may have.
     answer = alice.do("descriptor")  # newer kernels refuse them themselves
     if answer[1] is None or answer[1][0] not in ("EPERM", "CLOSED"):
@@ -300,6 +327,8 @@ def main():
         time.sleep(0.05)
     if tenants(root):
         fail("what was held is never free")
+    print("HOLD", flush=True)
+    sys.stdin.readline()
     hostile(root, alice, bob)
     print("done", flush=True)
 

@@ -61,7 +61,8 @@ lease() { ctl -o json tenant list | jq -er '.tenants[] | select(.name | startswi
 await 10 lease
 ctl tenant set "$(lease)" min=20% >"$run/set.txt" && grep -q 200000 "$run/set.txt" || fail "tenant set: $(cat "$run/set.txt")"
 as 7778 tenant set "$(lease)" min=5% 2>/dev/null && fail "another user could change a lease"
-ctl vf set 0 weight=3 2>"$run/set.txt" && fail "the VF of a program was changed as if it were free"
+vf=$(ctl -o json tenant list | jq -er '.tenants[] | select(.name | startswith("sleep")).vf')
+ctl vf set "$vf" weight=3 2>"$run/set.txt" && fail "the VF of a program was changed as if it were free"
 grep -q "vgpuctl tenant set $(lease) weight=3" "$run/set.txt" || fail "vf set: $(cat "$run/set.txt")"
 kill "${pids[-1]}"
 sed -i 's/share_percent = 50/share_percent = 10/' "$run/vgpud.conf"
@@ -84,6 +85,11 @@ last=''
 while read -r -u "$out" line; do
 	last=$line
 	case $line in
+	HOLD) # a restart that is slow is one, too
+		sed -i 's/hold_s = 1$/hold_s = 60/' "$run/vgpud.conf"
+		ctl config reload >/dev/null || fail "config reload"
+		echo held >&"$in"
+		continue ;;
 	KILL) ;;
 	minutes*) minutes=${line#* }; continue ;;
 	*) echo "$line"; continue ;;

@@ -140,6 +140,9 @@ int caller_read(int fd, struct caller *out)
 	out->started = p.started;
 	out->is_here = out->pid && shares(out->pid, "pid");
 	out->is_root = may_be_root(peer.uid) && out->is_here && shares(out->pid, "user");
+	/* Nobody is charged for a namespace that root has made. */
+	if (out->owner == 0 && !out->is_root)
+		out->owner = (uid_t)-1;
 	/* All that was read of the number was of this process. */
 	if (caller_has_ended(out->pidfd)) {
 		if (out->pidfd >= 0)

@@ -95,6 +95,8 @@ struct lease *tenant_take(struct call *call, struct gpu **gpu, uint32_t *vf, str
 {
 	struct reservation *job = reservation_of(call);
 	struct lease *l = lease_find(call->control, &job->claim, NULL, gpu, vf);
+	uint64_t has;
+	bool gated;
 
 	vgpu_error_set(err, -ESRCH, "the process has ended");
 	if (l && (caller_has_ended(job->pidfd) || open_passage(*gpu, *vf, err) < 0)) {
@@ -103,15 +105,16 @@ struct lease *tenant_take(struct call *call, struct gpu **gpu, uint32_t *vf, str
 	}
 	if (!l)
 		return NULL;
+	gated = config_is_for_programs((*gpu)->config);
+	has = vm_memory_of(*gpu, *vf, &call->snapshot);
 	l->process = job->process;
 	l->started = job->started;
 	l->pidfd = vgpu_take(&job->pidfd);
-	l->memory = vm_memory_of(*gpu, *vf, &call->snapshot);
-	l->memory = l->memory > job->claim.vfs[0].memory ? l->memory : job->claim.vfs[0].memory;
-	if (config_is_for_programs((*gpu)->config)) {
-		l->memory = job->claim.vfs[0].memory;
+	/* The gate of a gated GPU holds a program to what it claims; others give the whole VF. */
+	if (!gated || !l->memory)
+		l->memory = has > l->memory ? has : l->memory;
+	if (gated)
 		seat_give(*gpu, *vf);
-	}
 	return l;
 }
 
