@@ -56,6 +56,7 @@ struct lease {
 	 * any; and what of that is not in force, as last logged. */
 	struct json_object *claimed;
 	char claimed_policy[32], not_in_force[160];
+	int64_t set_ppm; /* what a change under way would guarantee it (tenants/limits.h); else 0 */
 	/* The VF's parameters by name, with those of earlier policies: a later policy may know them
 	 * again. NULL: not read yet. */
 	struct json_object *params;

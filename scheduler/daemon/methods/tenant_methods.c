@@ -27,6 +27,8 @@
 #include "vgpu/descriptor.h"
 
 #define MILLION 1000000u
+/* Longer than a reservation waits for a VF that is being cleared (vms/reserve.c). */
+#define HOLD_FOR_START (10 * VGPU_SEC)
 
 /* Whether the caller may see and change a lease. */
 static bool is_his(const struct caller *caller, const struct lease *l)
@@ -43,7 +45,7 @@ static struct lease *find_named(struct control *control, const struct caller *ca
 	for (*gpu = control->gpus; *gpu < control->gpus + control->n_gpus; (*gpu)++)
 		for (*vf = 0; *vf < VGPU_GPU_MAX_VFS; (*vf)++) {
 			l = &(*gpu)->leases[*vf];
-			if (l->state != LEASE_NONE && l->by != CLAIM_BY_VM && is_his(caller, l) &&
+			if (lease_is_given(l) && l->by != CLAIM_BY_VM && is_his(caller, l) &&
 			    strcmp(l->uuid, name) == 0)
 				return l;
 		}
@@ -130,9 +132,8 @@ static void began(struct call *call)
 		call_fail(call, -EIO, err.text);
 		return;
 	}
-	if (limits_check_all(control,
-			     limits_of(control, caller, call->client->fd, job->claim.owner),
-			     job->claim.owner, &err) < 0) {
+	if (limits_check_given(limits_of(control, caller, call->client->fd, job->claim.owner), gpu,
+			       vf, &err) < 0) {
 		tenant_end(gpu, vf);
 		leases_save(control);
 		on_refused(call, err.text);
@@ -143,18 +144,21 @@ static void began(struct call *call)
 	call_answer(call, answer_of(gpu, vf));
 }
 
-/* The process that is to have the VF: the caller, or that of the container. */
+/* The process that is to have the VF: the caller, or that of the container. OUT is as it was if
+ * there is none. */
 static int open_process(const struct call *call, struct caller *out, struct vgpu_error *err)
 {
 	json *container = json_object_object_get(call->args, "container"), *pid;
 	const struct caller *caller = &call->client->who;
 
 	if (!container) {
+		VGPU_AUTO_CLOSE int fd = fcntl(caller->pidfd, F_DUPFD_CLOEXEC, 0);
+
+		if (caller_has_ended(fd))
+			return vgpu_error_set(err, -ESRCH, "the calling process has ended");
 		*out = *caller;
-		out->pidfd = fcntl(caller->pidfd, F_DUPFD_CLOEXEC, 0);
-		return out->pidfd < 0 || caller_has_ended(out->pidfd)
-			       ? vgpu_error_set(err, -ESRCH, "the calling process has ended")
-			       : 0;
+		out->pidfd = vgpu_take(&fd);
+		return 0;
 	}
 	if (!json_object_object_get_ex(container, "pid", &pid) ||
 	    !json_object_is_type(pid, json_type_int) || json_object_get_int64(pid) < 1 ||
@@ -198,6 +202,20 @@ static int bring(struct call *call, const char *name, struct vgpu_error *err)
 	return 0;
 }
 
+/* Sets OUT to what the lease claims now. */
+static void claim_of(const struct lease *l, struct claim_vf *out)
+{
+	struct vgpu_error err;
+
+	*out = (struct claim_vf){.vf = -1, .hostdev = -1, .memory = l->memory};
+	snprintf(out->name, sizeof(out->name), "%s", l->vf_name);
+	snprintf(out->policy, sizeof(out->policy), "%s", l->claimed_policy);
+	if (!l->claimed)
+		return;
+	json_object_object_foreach(l->claimed, name, value)
+		asked_param(out, name, json_object_get_string(value), true, &err);
+}
+
 static int begin(struct call *call, struct vgpu_error *err)
 {
 	struct reservation *job = reservation_of(call);
@@ -216,8 +234,12 @@ static int begin(struct call *call, struct vgpu_error *err)
 	if (is_begun(control, job))
 		return vgpu_error_set(err, -EEXIST, "another start of %s is under way",
 				      claim->domain);
-	if (brought)
+	if (brought && (!l || strcmp(l->uuid, brought) != 0))
 		return bring(call, brought, err);
+	if (brought) { /* its container starts again, with what it was given then */
+		claim_of(l, &claim->vfs[0]);
+		snprintf(claim->uuid, sizeof(claim->uuid), "%s", l->uuid);
+	}
 	if (!there_is_one(control, claim))
 		return vgpu_error_set(err, -ENOENT,
 				      "no GPU has VFs for a %s: GPUs of softgpu have, and for "
@@ -231,6 +253,8 @@ static int begin(struct call *call, struct vgpu_error *err)
 	if (l && claim->vfs[0].gpu[0] && strcmp(claim->vfs[0].gpu, gpu->config->name) != 0) {
 		vm_end_lease(gpu, vf); /* it does not want the GPU again that it has had */
 	} else if (l) {
+		if (l->expires < vgpu_now() + HOLD_FOR_START)
+			l->expires = vgpu_now() + HOLD_FOR_START;
 		snprintf(claim->vfs[0].gpu, sizeof(claim->vfs[0].gpu), "%s", gpu->config->name);
 		claim->vfs[0].vf = (int32_t)vf;
 	}
@@ -241,15 +265,16 @@ static int begin(struct call *call, struct vgpu_error *err)
 int tenant_start_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	struct reservation *job = reserve_new(call);
-	struct caller process;
-	int r;
+	struct caller process = {.pid = call->client->who.pid,
+				 .pidfd = -1,
+				 .owner = call->client->who.owner};
+	struct vgpu_error why;
+	int r, read;
 
 	if (!job)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	tenants_look(control); /* what has just ended is free, or held for this one */
 	r = open_process(call, &process, err);
-	if (r < 0)
-		return r;
 	job->process = process.pid;
 	job->started = process.started;
 	job->pidfd = process.pidfd;
@@ -257,7 +282,9 @@ int tenant_start_begin(struct control *control, struct call *call, struct vgpu_e
 	job->done = began;
 	job->refused = on_refused;
 	job->quiet = !explained_may_log(control, process.owner);
-	r = asked_read(call, process.pid, process.owner, &job->claim, err);
+	/* Who has asked, and for what, is noted with each refusal. */
+	read = asked_read(call, process.pid, process.owner, &job->claim, r == 0 ? err : &why);
+	r = r == 0 ? read : r;
 	if (r == 0)
 		r = begin(call, err);
 	if (r == 0)
@@ -288,20 +315,6 @@ int tenant_stop_begin(struct control *control, struct call *call, struct vgpu_er
 	return 0;
 }
 
-/* Sets OUT to what the lease claims now. */
-static void claim_of(const struct lease *l, struct claim_vf *out)
-{
-	struct vgpu_error err;
-
-	*out = (struct claim_vf){.vf = -1, .hostdev = -1, .memory = l->memory};
-	snprintf(out->name, sizeof(out->name), "%s", l->vf_name);
-	snprintf(out->policy, sizeof(out->policy), "%s", l->claimed_policy);
-	if (!l->claimed)
-		return;
-	json_object_object_foreach(l->claimed, name, value)
-		asked_param(out, name, json_object_get_string(value), true, &err);
-}
-
 /* Whether the call's lease is still the one that the VF has. */
 static bool is_still(const struct call *call)
 {
@@ -310,12 +323,38 @@ static bool is_still(const struct call *call)
 	return l->state == LEASE_RUNNING && strcmp(l->uuid, call_text(call, "lease")) == 0;
 }
 
+/* Sets OUT to what the lease is to claim. */
+static int read_set(const struct call *call, struct claim_vf *out, struct vgpu_error *err)
+{
+	bool root = call->client->who.is_root;
+	json *params;
+	int r = 0;
+
+	claim_of(&call->gpu->leases[call->vf], out);
+	json_object_object_get_ex(call->args, "params", &params);
+	json_object_object_foreach(params, name, value) if (r == 0) r =
+		asked_param(out, name, json_object_get_string(value) ?: "", root, err);
+	return r;
+}
+
+/* Only here, after all changes before it, it is known what the owner has. */
 static int make_set(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
-	int r = is_still(call) ? vm_read_claimed(call->gpu, call->vf, now->policy, call->job,
-						 call->params, err)
-			       : vgpu_error_set(err, -ENOENT, "the lease has ended");
+	const struct client *client = call->client;
+	struct lease *l = &call->gpu->leases[call->vf];
+	int r;
 
+	if (!is_still(call))
+		return vgpu_error_set(err, -ENOENT, "the lease has ended");
+	if (!client)
+		return vgpu_error_set(err, -ECANCELED, "the client has disconnected");
+	r = read_set(call, call->job, err);
+	if (r == 0 && !client->who.is_root)
+		r = limits_check_change(limits_of(call->control, &client->who, client->fd,
+						  l->owner),
+					call->gpu, call->vf, call->job, err);
+	if (r == 0)
+		r = vm_read_claimed(call->gpu, call->vf, now->policy, call->job, call->params, err);
 	if (r < 0)
 		return r;
 	change_set_vf(call, now);
@@ -324,44 +363,31 @@ static int make_set(struct call *call, const struct policy_values *now, struct v
 
 static void on_set(struct call *call)
 {
-	if (call->request.result < 0) {
-		call_fail(call, call->request.result, call->request.why);
-		return;
-	}
+	bool done = call->request.result >= 0;
+
 	if (is_still(call)) {
-		claimed_note(call->gpu, call->vf, call->job);
+		call->gpu->leases[call->vf].set_ppm = 0;
+		if (done)
+			claimed_note(call->gpu, call->vf, call->job);
 		leases_save(call->control);
 	}
-	call_answer(call, params_json(call->request.event.policy->vf_params, call->params));
+	if (done)
+		call_answer(call, params_json(call->request.event.policy->vf_params, call->params));
+	else
+		call_fail(call, call->request.result, call->request.why);
 }
 
 int tenant_set_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
-	const struct caller *caller = &call->client->who;
-	const struct lease *l =
-		find_named(control, caller, call_text(call, "lease"), &call->gpu, &call->vf);
-	struct claim_vf *claimed;
-	json *params;
-	int r = 0;
+	const struct lease *l = find_named(control, &call->client->who, call_text(call, "lease"),
+					   &call->gpu, &call->vf);
 
 	if (!l || l->state != LEASE_RUNNING)
 		return vgpu_error_set(err, -ENOENT, "there is no such lease of this user");
-	claimed = calloc(1, sizeof(*claimed));
-	call->job = claimed;
+	call->job = calloc(1, sizeof(struct claim_vf));
 	call->free_job = free;
-	if (!claimed)
+	if (!call->job)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	claim_of(l, claimed);
-	json_object_object_get_ex(call->args, "params", &params);
-	json_object_object_foreach(params, name, value) if (r == 0) r =
-		asked_param(claimed, name, json_object_get_string(value) ?: "", caller->is_root,
-			    err);
-	if (r == 0 && !caller->is_root)
-		r = limits_check_change(control,
-					limits_of(control, caller, call->client->fd, l->owner), l,
-					claimed, err);
-	if (r < 0)
-		return r;
 	call->then = on_set;
 	return change_request(call, make_set, err);
 }
@@ -416,7 +442,7 @@ static void on_snapshot(struct call *call)
 
 	for (vf = 0; call->client && vf < VGPU_GPU_MAX_VFS; vf++) {
 		l = &call->gpu->leases[vf];
-		if (l->state != LEASE_NONE && is_his(&call->client->who, l))
+		if (lease_is_given(l) && is_his(&call->client->who, l))
 			list_one(call, vf, known && vf < call->snapshot.n_vfs);
 	}
 	call->gpu++;
@@ -467,7 +493,7 @@ int tenant_explain_begin(struct control *control, struct call *call, struct vgpu
 	for (g = 0; g < control->n_gpus; g++)
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
 			l = &control->gpus[g].leases[vf];
-			if (l->state == LEASE_NONE || l->by == CLAIM_BY_VM || !is_his(caller, l) ||
+			if (!lease_is_given(l) || l->by == CLAIM_BY_VM || !is_his(caller, l) ||
 			    (strcmp(l->domain, id) != 0 && strcmp(l->uuid, id) != 0 &&
 			     (strlen(id) < 6 || strncmp(l->id, id, strlen(id)) != 0)))
 				continue;

@@ -8,7 +8,17 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "control/change.h"
+#include "vms/claimed.h"
+#include "vms/lease.h"
+#include "vms/vm.h"
+
 #define MILLION 1000000
+
+/* The parameters by which policies guarantee. */
+enum { MIN_PPM, FPS, FRAME_US, BUDGET_US, PERIOD_US, GUARANTEES };
+static const char *const guarantees[GUARANTEES] = {"min_ppm", "fps", "frame_us", "budget_us",
+						   "period_us"};
 
 /* What an owner has, and what it is about to get. */
 struct sum {
@@ -106,40 +116,60 @@ static int64_t value_of(const struct control *control, const struct claim_vf *cl
 	return otherwise;
 }
 
-/* The part that values guarantee, in whichever way policies can. */
-static int64_t guarantee(int64_t min_ppm, int64_t fps, int64_t frame_us, int64_t budget_us,
-			 int64_t period_us)
+/* The part of all time, ppm, that values guarantee, in whichever way policies can. With a length of
+ * frames or of a period that is not known, 0, it is the whole. */
+static int64_t guarantee(const int64_t v[GUARANTEES])
 {
-	int64_t most = min_ppm, frames, budget;
+	__int128 most = v[MIN_PPM];
+	__int128 frames = (__int128)v[FPS] * (v[FRAME_US] > 0 ? v[FRAME_US] : MILLION);
+	__int128 budget = (__int128)v[BUDGET_US] * MILLION / (v[PERIOD_US] > 0 ? v[PERIOD_US] : 1);
 
-	frames = fps > 0 && fps <= 1000 && frame_us > 0 && frame_us <= MILLION ? fps * frame_us : 0;
-	budget = budget_us > 0 && budget_us <= period_us ? budget_us * MILLION / period_us : 0;
 	most = frames > most ? frames : most;
-	return budget > most ? budget : most;
+	most = budget > most ? budget : most;
+	return most < 0 ? 0 : most > MILLION ? MILLION : (int64_t)most;
 }
 
-static int64_t guaranteed(const struct control *control, const struct claim_vf *claimed)
+/* What the VF guarantees to who has CLAIMED these parameters (claimed_params), besides what the
+ * policy gives to each. What root has configured for the VF alone is not counted. */
+static int64_t guaranteed(const struct gpu *gpu, uint32_t vf, struct json_object *claimed)
 {
-	return guarantee(value_of(control, claimed, "min_ppm", 0),
-			 value_of(control, claimed, "fps", 0),
-			 value_of(control, claimed, "frame_us", 8000),
-			 value_of(control, claimed, "budget_us", 0),
-			 value_of(control, claimed, "period_us", 0));
-}
-
-static int64_t number(const struct lease *l, const char *name, int64_t otherwise)
-{
+	const struct vgpu_policy_ops *policy = change_policy_of(gpu)->policy;
+	int64_t values[VGPU_MAX_PARAMS], v[GUARANTEES] = {0};
+	const struct vgpu_param *p;
 	struct json_object *value;
+	bool any = false;
+	uint32_t i;
 
-	return json_object_object_get_ex(l->claimed, name, &value)
-		       ? strtoll(json_object_get_string(value), NULL, 10)
-		       : otherwise;
+	config_vf_usual(gpu->config, vf, policy, values);
+	for (i = 0; i < GUARANTEES; i++) {
+		for (p = policy->vf_params; p->name; p++)
+			if (strcmp(p->name, guarantees[i]) == 0)
+				v[i] = values[p - policy->vf_params];
+		if (json_object_object_get_ex(claimed, guarantees[i], &value)) {
+			v[i] = strtoll(json_object_get_string(value), NULL, 10);
+			any = true;
+		}
+	}
+	return any ? guarantee(v) : 0;
 }
 
-static int64_t guaranteed_to(const struct lease *l)
+/* What a claim would be guaranteed at least, on whichever GPU it gets a VF; 0: there is none. */
+static int64_t least_guaranteed(const struct control *control, const struct claim_vf *claimed)
 {
-	return guarantee(number(l, "min_ppm", 0), number(l, "fps", 0), number(l, "frame_us", 8000),
-			 number(l, "budget_us", 0), number(l, "period_us", 0));
+	struct json_object *params = claimed_params(control->config, claimed);
+	int64_t least = -1, one;
+	uint32_t g;
+
+	for (g = 0; g < control->n_gpus; g++) {
+		const struct gpu *gpu = &control->gpus[g];
+
+		if (!vm_may_be_of(gpu, claimed) || !config_takes_tenants(gpu->config))
+			continue;
+		one = guaranteed(gpu, claimed->vf > 0 ? (uint32_t)claimed->vf : 0, params);
+		least = least < 0 || one < least ? one : least;
+	}
+	json_object_put(params);
+	return least < 0 ? 0 : least;
 }
 
 /* Adds up an owner's leases, but for EXCEPT and what is held for the container ID. */
@@ -148,24 +178,26 @@ static struct sum add_up(const struct control *control, uid_t owner, const struc
 {
 	struct sum sum = {0};
 	const struct lease *l;
+	int64_t share;
 	uint32_t g, vf;
 
 	for (g = 0; g < control->n_gpus; g++)
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
 			l = &control->gpus[g].leases[vf];
-			if (l->state == LEASE_NONE || l->by == CLAIM_BY_VM || l->owner != owner ||
-			    l == except || (l->state == LEASE_RUNNING && !l->process) ||
-			    (l->state == LEASE_HELD && id && strcmp(l->id, id) == 0))
+			if (!lease_is_given(l) || l->by == CLAIM_BY_VM || l->owner != owner ||
+			    l == except || (l->state == LEASE_HELD && id && strcmp(l->id, id) == 0))
 				continue;
 			sum.leases++;
 			sum.memory += l->memory;
-			sum.share_ppm += guaranteed_to(l);
+			share = guaranteed(&control->gpus[g], vf, l->claimed);
+			sum.share_ppm += l->set_ppm > share ? l->set_ppm : share;
 		}
 	return sum;
 }
 
 /* Adds the owner's reservations that are under way, but for JOB. */
-static void add_begun(const struct control *control, const struct reservation *job, struct sum *sum)
+static void add_begun(const struct control *control, uid_t owner, const struct reservation *job,
+		      struct sum *sum)
 {
 	const struct call *call;
 
@@ -173,11 +205,11 @@ static void add_begun(const struct control *control, const struct reservation *j
 		const struct reservation *r = reservation_of(call);
 
 		if (!r || r == job || r->over || r->claim.by == CLAIM_BY_VM ||
-		    r->claim.owner != job->claim.owner)
+		    r->claim.owner != owner)
 			continue;
 		sum->leases++;
 		sum->memory += r->claim.vfs[0].memory;
-		sum->share_ppm += guaranteed(control, &r->claim.vfs[0]);
+		sum->share_ppm += least_guaranteed(control, &r->claim.vfs[0]);
 	}
 }
 
@@ -282,7 +314,7 @@ int limits_check(const struct control *control, const struct tenant_config *t,
 	if (!t)
 		return 0;
 	sum = add_up(control, job->claim.owner, NULL, job->claim.id[0] ? job->claim.id : NULL);
-	add_begun(control, job, &sum);
+	add_begun(control, job->claim.owner, job, &sum);
 	if (sum.leases >= t->leases)
 		return refuse(control, t, err,
 			      "this user has %" PRId64 " leases; %" PRId64 " are allowed at a time",
@@ -291,33 +323,49 @@ int limits_check(const struct control *control, const struct tenant_config *t,
 	if (r == 0)
 		r = check_params(control, t, claimed, err);
 	if (r == 0)
-		r = check_share(control, t, &sum, guaranteed(control, claimed), err);
+		r = check_share(control, t, &sum, least_guaranteed(control, claimed), err);
 	return r < 0 ? r : check_memory(control, t, &sum, job, err);
 }
 
-int limits_check_change(const struct control *control, const struct tenant_config *t,
-			const struct lease *l, const struct claim_vf *claimed,
-			struct vgpu_error *err)
+int limits_check_change(const struct tenant_config *t, struct gpu *gpu, uint32_t vf,
+			const struct claim_vf *claimed, struct vgpu_error *err)
 {
+	const struct control *control = gpu->control;
+	struct lease *l = &gpu->leases[vf];
+	struct json_object *params;
 	struct sum sum;
-	int r;
+	int64_t share;
+	int r = t ? check_params(control, t, claimed, err) : 0;
+
+	if (r < 0)
+		return r;
+	params = claimed_params(control->config, claimed);
+	share = guaranteed(gpu, vf, params);
+	json_object_put(params);
+	sum = add_up(control, l->owner, l, NULL);
+	add_begun(control, l->owner, NULL, &sum);
+	r = t ? check_share(control, t, &sum, share, err) : 0;
+	if (r == 0)
+		l->set_ppm = share;
+	return r;
+}
+
+int limits_check_given(const struct tenant_config *t, const struct gpu *gpu, uint32_t vf,
+		       struct vgpu_error *err)
+{
+	const struct control *control = gpu->control;
+	const struct lease *l = &gpu->leases[vf];
+	struct sum sum = add_up(control, l->owner, l, NULL);
 
 	if (!t)
 		return 0;
-	sum = add_up(control, l->owner, l, NULL);
-	r = check_params(control, t, claimed, err);
-	return r < 0 ? r : check_share(control, t, &sum, guaranteed(control, claimed), err);
-}
-
-int limits_check_all(const struct control *control, const struct tenant_config *t, uid_t owner,
-		     struct vgpu_error *err)
-{
-	struct sum sum = add_up(control, owner, NULL, NULL);
-	uint64_t most = t ? (uint64_t)t->memory_mib << 20 : 0;
-
-	if (!most || sum.memory <= most)
-		return 0;
-	return refuse(control, t, err,
-		      "this user would have %" PRIu64 " MiB; %" PRId64 " MiB are allowed",
-		      sum.memory >> 20, t->memory_mib);
+	if (t->memory_mib && !l->memory)
+		return refuse(control, t, err,
+			      "no memory is asked for, and at most %" PRId64 " MiB are allowed",
+			      t->memory_mib);
+	if (t->memory_mib && sum.memory + l->memory > (uint64_t)t->memory_mib << 20)
+		return refuse(control, t, err,
+			      "this user would have %" PRIu64 " MiB; %" PRId64 " MiB are allowed",
+			      (sum.memory + l->memory) >> 20, t->memory_mib);
+	return check_share(control, t, &sum, guaranteed(gpu, vf, l->claimed), err);
 }

@@ -19,13 +19,13 @@ const struct tenant_config *limits_of(const struct control *control, const struc
  * what bounds the choice of its VF. Returns 0, or -EDQUOT with the reason in ERR. */
 int limits_check(const struct control *control, const struct tenant_config *limits,
 		 struct reservation *job, struct vgpu_error *err);
-/* Checks changed parameters of the lease L; -EDQUOT with the reason in ERR. */
-int limits_check_change(const struct control *control, const struct tenant_config *limits,
-			const struct lease *l, const struct claim_vf *claimed,
-			struct vgpu_error *err);
-/* Checks all that the owner has, once a reservation has got its VF: others of his may have got
- * theirs meanwhile. */
-int limits_check_all(const struct control *control, const struct tenant_config *limits, uid_t owner,
-		     struct vgpu_error *err);
+/* Checks changed parameters of the lease of a VF, beside all that its owner has and is about to
+ * get, and notes them in the lease as being set. Returns 0, or -EDQUOT with the reason in ERR. */
+int limits_check_change(const struct tenant_config *limits, struct gpu *gpu, uint32_t vf,
+			const struct claim_vf *claimed, struct vgpu_error *err);
+/* Checks what a lease has got, beside the owner's others: they may have got theirs meanwhile, and
+ * only now it is known which VF it is. Returns 0, or -EDQUOT with the reason in ERR. */
+int limits_check_given(const struct tenant_config *limits, const struct gpu *gpu, uint32_t vf,
+		       struct vgpu_error *err);
 
 #endif

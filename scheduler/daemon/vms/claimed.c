@@ -20,10 +20,9 @@ static void add(struct json_object *o, const struct claim_param *params, uint32_
 		put_text(o, params[i].name, params[i].value);
 }
 
-/* Parameters by name: the profile's, overridden by the claim's own. The caller frees it. */
-static struct json_object *params_of(const struct gpu *gpu, const struct claim_vf *claimed)
+struct json_object *claimed_params(const struct config *config, const struct claim_vf *claimed)
 {
-	const struct profile *p = config_profile(gpu->control->config, claimed->profile);
+	const struct profile *p = config_profile(config, claimed->profile);
 	struct json_object *o = json_object_new_object();
 
 	if (claimed->profile[0] && p)
@@ -37,7 +36,7 @@ void claimed_note(struct gpu *gpu, uint32_t vf, const struct claim_vf *claimed)
 	struct lease *l = &gpu->leases[vf];
 
 	json_object_put(l->claimed);
-	l->claimed = params_of(gpu, claimed);
+	l->claimed = claimed_params(gpu->control->config, claimed);
 	snprintf(l->claimed_policy, sizeof(l->claimed_policy), "%s", claimed->policy);
 	claimed_look(gpu, vf);
 }
@@ -45,7 +44,7 @@ void claimed_note(struct gpu *gpu, uint32_t vf, const struct claim_vf *claimed)
 bool claimed_is_same(const struct gpu *gpu, uint32_t vf, const struct claim_vf *claimed)
 {
 	const struct lease *l = &gpu->leases[vf];
-	struct json_object *o = params_of(gpu, claimed);
+	struct json_object *o = claimed_params(gpu->control->config, claimed);
 	bool is = l->claimed && json_object_equal(l->claimed, o) &&
 		  strcmp(l->claimed_policy, claimed->policy) == 0;
 

@@ -10,6 +10,9 @@
 
 #include "control/state.h"
 
+/* Makes an object of what CLAIMED asks of the policy, by name: its profile's parameters, overridden
+ * by its own. The caller frees it. */
+struct json_object *claimed_params(const struct config *config, const struct claim_vf *claimed);
 /* Notes in the VF's lease what CLAIMED, and its profile, ask of the policy. */
 void claimed_note(struct gpu *gpu, uint32_t vf, const struct claim_vf *claimed);
 /* Whether that is what was noted. */

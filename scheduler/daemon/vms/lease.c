@@ -42,6 +42,12 @@ bool lease_is_open(const struct lease *l, const struct claim *claim)
 		l->owner == claim->owner && strcmp(l->id, claim->id) == 0);
 }
 
+bool lease_is_given(const struct lease *l)
+{
+	return l->state != LEASE_NONE &&
+	       (l->state != LEASE_RUNNING || l->by == CLAIM_BY_VM || l->process);
+}
+
 struct lease *lease_find(struct control *control, const struct claim *claim, const char *vf_name,
 			 struct gpu **gpu, uint32_t *vf)
 {
@@ -49,7 +55,8 @@ struct lease *lease_find(struct control *control, const struct claim *claim, con
 		for (*vf = 0; *vf < VGPU_GPU_MAX_VFS; (*vf)++) {
 			struct lease *l = &(*gpu)->leases[*vf];
 
-			if (lease_is_of(l, claim->host, claim->uuid) &&
+			/* A held one may be claimed again by its name. */
+			if (l->state != LEASE_HELD && lease_is_of(l, claim->host, claim->uuid) &&
 			    (!vf_name || strcmp(l->vf_name, vf_name) == 0))
 				return l;
 		}
@@ -94,7 +101,7 @@ static struct json_object *to_json(struct control *control)
 			if (l->state == LEASE_NONE && !(control->gpus[g].clearing.vfs >> vf & 1))
 				continue;
 			/* Nobody would end one that is not given yet, after a restart. */
-			if (l->state == LEASE_RUNNING && l->by != CLAIM_BY_VM && !l->process)
+			if (l->state != LEASE_NONE && !lease_is_given(l))
 				continue;
 			o = json_object_new_object();
 			json_object_array_add(list, o);

@@ -24,6 +24,10 @@ void lease_clear(struct lease *l);
  * or it is held for this container. */
 bool lease_is_open(const struct lease *l, const struct claim *claim);
 
+/* Whether there is a lease, and its tenant has it: that of a program or a container has not while
+ * its start is under way. */
+bool lease_is_given(const struct lease *l);
+
 /* Whether the lease is of a VM with that UUID of the libvirt HOST; "": of any libvirt. One that an
  * older vgpud has left without a name is of any, too, until a libvirt reports its VM. */
 bool lease_is_of(const struct lease *l, const char *host, const char *uuid);

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Programs and containers get VFs at a socket of their own, by their processes. This test is root,
  * and a program. */
+#include <dirent.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "control/client.h"
 #include "tests.h"
+#include "vgpu/local_socket.h"
 #include "vms.h"
 
 static struct peer door;
@@ -120,6 +125,92 @@ static void a_program(void)
 	end();
 }
 
+static size_t descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static bool is_connected(pid_t pid)
+{
+	const struct client *c = control.clients;
+
+	while (c && c->who.pid != (uint32_t)pid)
+		c = c->next;
+	return c;
+}
+
+/* Who has ended gets nothing, and leaves nothing behind. */
+static void a_program_that_has_ended(void)
+{
+	static struct peer gone;
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	vgpu_nsec until = vgpu_now() + PATIENCE;
+	size_t before;
+	pid_t pid;
+	int i;
+
+	begin("fair");
+	snprintf(at.sun_path, sizeof(at.sun_path), "%.100s", config.tenant_socket);
+	gone = (struct peer){.fd = socket(AF_UNIX, SOCK_STREAM, 0)};
+	pid = fork();
+	if (pid == 0)
+		_exit(connect(gone.fd, (void *)&at, sizeof(at)) < 0 || pause());
+	while (!is_connected(pid) && vgpu_now() < until)
+		turn();
+	end_process(pid);
+	before = descriptors();
+	for (i = 0; i < 3; i++) {
+		say(&gone, "{\"method\":\"tenant.start\",\"args\":{\"name\":\"a\"}}\n");
+		CU_ASSERT(refused(&gone, "ESRCH", "the calling process has ended"));
+	}
+	CU_ASSERT_EQUAL(descriptors(), before);
+	close(gone.fd);
+	end();
+}
+
+/* What is not given yet is nobody's to see or to end. */
+static void a_start_under_way(void)
+{
+	struct lease *l;
+
+	begin("fair");
+	l = control.gpus[0].leases;
+	*l = (struct lease){.state = LEASE_RUNNING,
+			    .by = CLAIM_BY_PROGRAM,
+			    .owner = getuid(),
+			    .host = "tenants",
+			    .uuid = "not-given"};
+	CU_ASSERT_EQUAL(listed(), 0);
+	say(&door, "{\"method\":\"tenant.stop\",\"args\":{\"lease\":\"not-given\"}}\n");
+	CU_ASSERT(done(&door));
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
+	l->state = LEASE_NONE;
+	end();
+}
+
+/* A socket that another vgpud has is not removed. */
+static void another_has_the_socket(void)
+{
+	char path[sizeof(config.tenant_socket)];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/tenant", bench_dir);
+	fd = vgpu_socket_listen(path, 0600, 1, NULL);
+	CU_ASSERT_FATAL(fd >= 0);
+	bench_begin("fair");
+	CU_ASSERT_PTR_NULL(control.doors.tenants);
+	bench_end();
+	CU_ASSERT_EQUAL(access(path, F_OK), 0);
+	close(fd);
+	unlink(path);
+}
+
 /* The lease of a container ends with its process, is held for it alone, and ends then. */
 static void a_container(void)
 {
@@ -179,6 +270,33 @@ static void held_over_a_restart(void)
 	end();
 }
 
+/* What is held stays held while its container starts again. */
+static void held_while_it_starts(void)
+{
+	vgpu_nsec begun;
+	struct lease *l;
+	pid_t pid;
+
+	begin("fair");
+	l = control.gpus[0].leases;
+	pid = a_process();
+	ask("abcdef0123456789", pid, "");
+	CU_ASSERT_EQUAL(given(), 0);
+	end_process(pid);
+	CU_ASSERT_EQUAL(listed(), 1);
+	begun = vgpu_now();
+	l->expires = begun + 9 * VGPU_SEC;
+	pid = a_process();
+	ask("abcdef0123456789", pid, ",\"annotations\":{\"vgpud.dev/share\":\"30%\"}");
+	CU_ASSERT(refused(&door, "EBUSY", "min"));
+	CU_ASSERT_EQUAL(l->state, LEASE_HELD);
+	CU_ASSERT(l->expires >= begun + 10 * VGPU_SEC);
+	end_process(pid);
+	l->expires = 0;
+	CU_ASSERT_EQUAL(listed(), 0);
+	end();
+}
+
 /* What is asked is checked before anything is given, and the reason is kept. */
 static void refusals(void)
 {
@@ -216,20 +334,24 @@ static void refusals(void)
 	end_process(pid);
 	ask("ccccccc", pid, "");
 	CU_ASSERT(refused(&door, "ESRCH", "no process"));
+	say(&door, "{\"method\":\"tenant.explain\",\"args\":{\"id\":\"ccccccc\"}}\n");
+	CU_ASSERT(says(&door, "id", "ccccccc"));
 	CU_ASSERT_EQUAL(listed(), 1);
 	control.gpus[0].leases[0].expires = 0;
 	CU_ASSERT_EQUAL(listed(), 0);
 	end();
 }
 
-/* A container can have the lease of a program of the same owner. */
+/* A container can have the lease of a program of the same owner, and has it again when it restarts.
+ */
 static void a_lease_travels(void)
 {
 	char more[120], uuid[40];
 	pid_t pid;
 
 	begin("fair");
-	say(&door, "{\"method\":\"tenant.start\",\"args\":{\"name\":\"podman\"}}\n");
+	say(&door, "{\"method\":\"tenant.start\",\"args\":{\"name\":\"podman\","
+		   "\"params\":{\"weight\":300}}}\n");
 	CU_ASSERT_EQUAL(given(), 0);
 	snprintf(uuid, sizeof(uuid), "%s", control.gpus[0].leases[0].uuid);
 	snprintf(more, sizeof(more), ",\"annotations\":{\"vgpud.dev/lease\":\"%s\"}", uuid);
@@ -242,6 +364,14 @@ static void a_lease_travels(void)
 	end_process(pid);
 	CU_ASSERT_EQUAL(listed(), 1);
 	CU_ASSERT_EQUAL(control.gpus[0].leases[0].state, LEASE_HELD);
+	pid = a_process();
+	ask("abcdef0123456789", pid, more);
+	CU_ASSERT_EQUAL(given(), 0);
+	CU_ASSERT_EQUAL(control.gpus[0].leases[0].process, (uint32_t)pid);
+	CU_ASSERT_STRING_EQUAL(control.gpus[0].leases[0].uuid, uuid);
+	CU_ASSERT_EQUAL(weight(0), 300);
+	end_process(pid);
+	CU_ASSERT_EQUAL(listed(), 1);
 	end();
 }
 
@@ -307,13 +437,139 @@ static void limits(void)
 	end();
 }
 
+static void share(int64_t percent)
+{
+	config.n_tenants = 1;
+	config.tenants[0] = (struct tenant_config){.name = "me",
+						   .who = TENANT_USER,
+						   .number = getuid(),
+						   .leases = 4,
+						   .share_percent = percent,
+						   .limit_percent = 100};
+}
+
+static void ask_with(pid_t pid, const char *params)
+{
+	char text[300];
+
+	snprintf(text, sizeof(text),
+		 "{\"method\":\"tenant.start\",\"args\":{\"params\":{%s},\"container\":{\"id\":"
+		 "\"c%d\",\"pid\":%d}}}\n",
+		 params, (int)pid, (int)pid);
+	say(&door, text);
+}
+
+/* A share counts as what the policy makes of it, on the VF that is given. */
+static void shares(void)
+{
+	static const struct {
+		const char *params, *words;
+	} rows[] = {
+		{"\"budget_us\":16500", "a share of 50.0 % is asked for beside 0.0 %"},
+		{"\"budget_us\":2000,\"period_us\":5000", "a share of 40.0 %"},
+		{"\"budget_us\":9000000000000000000", "a share of 100.0 %"},
+		{"\"fps\":1", "a share of 100.0 %"},
+	};
+	pid_t pid[2];
+	size_t i;
+
+	begin("deadline");
+	share(30);
+	pid[0] = a_process();
+	pid[1] = a_process();
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		ask_with(pid[0], rows[i].params);
+		CU_ASSERT(refused(&door, "EDQUOT", rows[i].words));
+	}
+	ask_with(pid[0], "\"budget_us\":3300");
+	CU_ASSERT_EQUAL(given(), 0);
+	/* What only the VF that it gets says. */
+	control.gpus[0].config->vf_params[1][1] = 10000;
+	ask_with(pid[1], "\"budget_us\":3000");
+	CU_ASSERT(refused(&door, "EDQUOT", "a share of 30.0 % is asked for beside 10.0 %"));
+	CU_ASSERT_EQUAL(listed(), 1);
+	end_process(pid[0]);
+	end_process(pid[1]);
+	end();
+}
+
+/* Of all that is begun at once, only so much is done as is allowed. */
+static void changes_at_once(void)
+{
+	static struct peer second;
+	struct json_object *o;
+	struct client *c;
+	struct lease *l;
+	char text[200];
+	pid_t pid[3];
+	int i, n = 0;
+
+	begin("qos");
+	share(30);
+	join(&second, config.tenant_socket);
+	l = control.gpus[0].leases;
+	for (i = 0; i < 3; i++)
+		pid[i] = a_process();
+	for (i = 0; i < 2; i++) {
+		ask_with(pid[i], "\"min\":\"10%\"");
+		CU_ASSERT_EQUAL(given(), i);
+	}
+	/* One that is being changed counts as what it is about to have. */
+	l[0].set_ppm = 200000;
+	ask_with(pid[2], "\"min\":\"10%\"");
+	CU_ASSERT(refused(&door, "EDQUOT", "beside 30.0 % that this user has"));
+	l[0].set_ppm = 0;
+	say(&second, "{\"method\":\"ping\"}\n");
+	CU_ASSERT(done(&second));
+	for (c = control.clients; c; c = c->next)
+		c->who.is_root = false;
+	for (i = 0; i < 2; i++) {
+		snprintf(text, sizeof(text),
+			 "{\"method\":\"tenant.set\",\"args\":{\"lease\":\"%s\",\"params\":"
+			 "{\"min\":\"20%%\"}}}\n",
+			 l[i].uuid);
+		say(i ? &second : &door, text);
+	}
+	for (i = 0; i < 2; i++) {
+		o = hear(i ? &second : &door);
+		n += get(o, "result") != NULL;
+		if (!get(o, "result"))
+			CU_ASSERT_STRING_EQUAL(text_at(o, "error", "code"), "EDQUOT");
+		json_object_put(o);
+	}
+	CU_ASSERT_EQUAL(n, 1);
+	CU_ASSERT_EQUAL(l[0].set_ppm + l[1].set_ppm, 0);
+	for (i = 0; i < 3; i++)
+		end_process(pid[i]);
+	close(second.fd);
+	end();
+}
+
+/* A program of a gated GPU that claims no memory has all of its VF. */
+static void memory_of_a_gate(void)
+{
+	begin("fair");
+	strcpy(control.gpus[0].config->device, "vulkan:x");
+	say(&door, "{\"method\":\"tenant.start\",\"args\":{\"name\":\"a\"}}\n");
+	CU_ASSERT_EQUAL(given(), 0);
+	CU_ASSERT(control.gpus[0].leases[0].memory > 0);
+	end();
+}
+
 const struct test tenants_tests[] = {
 	{"methods of sockets", methods_of_sockets},
 	{"a program", a_program},
+	{"a program that has ended", a_program_that_has_ended},
+	{"a start under way", a_start_under_way},
+	{"another has the socket", another_has_the_socket},
 	{"a container", a_container},
 	{"held over a restart", held_over_a_restart},
+	{"held while it starts", held_while_it_starts},
 	{"refusals", refusals},
 	{"a lease travels", a_lease_travels},
 	{"limits", limits},
+	{"shares", shares},
+	{"changes at once", changes_at_once},
+	{"memory of a gate", memory_of_a_gate},
 	{NULL, NULL},
 };
