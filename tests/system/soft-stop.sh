@@ -30,7 +30,7 @@ config <<-CONF
 CONF
 for wrong in 0 51 x; do
 	"$softgpu" --dir "$run/none" --engine cuda --soft-stop $wrong 2>"$run/refused.txt" && fail "softgpu accepted --soft-stop $wrong"
-	grep -q -- "--soft-stop $wrong: want per cent, 1 to 50" "$run/refused.txt" || fail "$(cat "$run/refused.txt")"
+	grep -q -- "--soft-stop $wrong: want a number from 1 to 50" "$run/refused.txt" || fail "$(cat "$run/refused.txt")"
 done
 
 # Nobody has allowed it: it is not even tried.
