@@ -2,6 +2,7 @@
 /* Programs and containers get VFs at a socket of their own, by their processes. This test is root,
  * and a program. */
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "control/client.h"
+#include "tenants/limits.h"
 #include "tests.h"
 #include "vgpu/local_socket.h"
 #include "vms.h"
@@ -545,14 +547,23 @@ static void changes_at_once(void)
 	end();
 }
 
-/* A program of a gated GPU that claims no memory has all of its VF. */
+/* A program of a gated GPU that claims no memory has all of its VF; whoever is bounded in memory
+ * gets no VF without a size. */
 static void memory_of_a_gate(void)
 {
+	struct vgpu_error err = {""};
+
 	begin("fair");
+	share(100);
 	strcpy(control.gpus[0].config->device, "vulkan:x");
 	say(&door, "{\"method\":\"tenant.start\",\"args\":{\"name\":\"a\"}}\n");
 	CU_ASSERT_EQUAL(given(), 0);
 	CU_ASSERT(control.gpus[0].leases[0].memory > 0);
+	config.tenants[0].memory_mib = 1024;
+	CU_ASSERT_EQUAL(limits_check_given(config.tenants, control.gpus, 0, &err), 0);
+	control.gpus[0].leases[0].memory = 0;
+	CU_ASSERT_EQUAL(limits_check_given(config.tenants, control.gpus, 0, &err), -EDQUOT);
+	CU_ASSERT_NOT_EQUAL(strstr(err.text, "no memory is asked for"), NULL);
 	end();
 }
 
