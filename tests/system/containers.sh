@@ -13,6 +13,7 @@ here=$(readlink /proc/self/ns/mnt)
 . "$(dirname "$0")/lib.sh"
 choose_driver
 chmod 755 "$run"
+cd / # whatever directory this is, the user may not be let in
 cuda=$VGPU_BUILD/tools/cuda
 # What the user needs: the build may lie where only root can look.
 mkdir "$run/programs"
@@ -55,7 +56,7 @@ sed -i 's/^\[daemon\]$/&\nhold_s = 1/' "$run/vgpud.conf"
 start_vgpud
 # The file as it is written where vgpud is installed: the places are here, and the libraries are there.
 mkdir "$run/slot"
-ctl inventory --format cdi | sed "s,/usr/libexec/vgpud/vgpud-oci-hook,$hook,; s,/usr/share/vgpud/slot,$run/slot," |
+ctl inventory --format cdi | sed "s,/[^\"]*/vgpud-oci-hook\",$hook\",; s,/[^\"]*/share/vgpud/slot\",$run/slot\"," |
 	jq --arg s "VGPUD_TENANT_SOCKET=$run/tenant.sock" --arg c "$run/programs/libcuda.so.1" --arg n "$run/programs/libnvidia-ml.so.1" '
 		(.devices[].containerEdits.hooks // [])[].env += [$s] |
 		.containerEdits.mounts |= map(select(.containerPath | startswith("/usr/") | not)) + [($c, $n) | {hostPath: .,
