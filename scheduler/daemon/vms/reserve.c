@@ -218,6 +218,16 @@ static bool takes_state(const struct call *call, uint32_t vf, const struct claim
 	return false;
 }
 
+/* Whether the VF is held for the restart of a container of somebody else's, or of another one, and
+ * for no longer than a start waits. */
+static bool is_held(const struct call *call, uint32_t vf)
+{
+	const struct lease *l = &call->gpu->leases[vf];
+
+	return l->state == LEASE_HELD && !lease_is_open(l, &reservation_of(call)->claim) &&
+	       l->expires <= vgpu_now() + SCRUB_TIMEOUT;
+}
+
 /* Chooses a free VF: the smallest that is large enough, else one that must grow and was not tried
  * yet. Returns -1 with the reason in WHY if there is none. */
 static int32_t choose(struct call *call, struct refusal *why)
@@ -252,6 +262,8 @@ static int32_t choose(struct call *call, struct refusal *why)
 							     : "");
 			continue;
 		}
+		if (is_held(call, i))
+			job->scrubbing = clears = true;
 		if (!is_free(call, i, want >= 0 ? why : NULL) ||
 		    (moved && !takes_state(call, i, claimed, why)))
 			continue;
@@ -285,13 +297,13 @@ static int32_t choose(struct call *call, struct refusal *why)
 	if (best < 0 && large.why.text[0])
 		*why = large;
 	else if (best < 0 && want < 0 && !job->tried && !(moved && why->why.text[0]))
-		refusal_set(
-			why, REFUSAL_NO_VF, -EBUSY,
-			clears ? "all %u VFs of %s are in use or being cleared (vgpuctl vf list)"
-			: job->claim.by == CLAIM_BY_VM
-				? "all %u VFs of %s are in use (vgpuctl vm list)"
-				: "all %u VFs of %s are in use (vgpuctl tenant list)",
-			call->snapshot.n_vfs, name);
+		refusal_set(why, REFUSAL_NO_VF, -EBUSY,
+			    clears ? "all %u VFs of %s are in use, held or being cleared (vgpuctl "
+				     "vf list)"
+			    : job->claim.by == CLAIM_BY_VM
+				    ? "all %u VFs of %s are in use (vgpuctl vm list)"
+				    : "all %u VFs of %s are in use (vgpuctl tenant list)",
+			    call->snapshot.n_vfs, name);
 	return best;
 }
 
