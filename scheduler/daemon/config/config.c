@@ -846,14 +846,14 @@ void config_vf_usual(const struct gpu_config *gpu, uint32_t vf,
 		vgpu_param_defaults(policy->vf_params, out);
 }
 
-bool config_is_for_programs(const struct gpu_config *g)
+bool config_is_gated(const struct gpu_config *g)
 {
 	return strncmp(g->device, "vulkan:", 7) == 0;
 }
 
 bool config_takes_tenants(const struct gpu_config *g)
 {
-	return config_is_for_programs(g) || strncmp(g->device, "vfio-user:", 10) == 0 ||
+	return config_is_gated(g) || strncmp(g->device, "vfio-user:", 10) == 0 ||
 	       strncmp(g->device, "null:", 5) == 0;
 }
 

@@ -95,8 +95,8 @@ struct config {
 	struct gpu_config gpus[CONFIG_MAX_GPUS]; /* last: those beyond N_GPUS are never touched */
 };
 
-/* Whether a GPU's VFs are for programs on this host, and not for VMs. */
-bool config_is_for_programs(const struct gpu_config *g);
+/* Whether a GPU's VFs are gates of its Vulkan driver, for programs and for VMs by vgpud-qemu. */
+bool config_is_gated(const struct gpu_config *g);
 
 /* Whether programs and containers can have its VFs. */
 bool config_takes_tenants(const struct gpu_config *g);

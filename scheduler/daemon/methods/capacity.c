@@ -274,7 +274,7 @@ struct json_object *capacity_json(struct call *call)
 	put_text(o, "policy", change_policy_of(call->gpu)->policy->name);
 	put_int(o, "vfs", s->n_vfs);
 	put_int(o, "free_vfs", n);
-	put_bool(o, "for_programs", config_is_for_programs(config));
+	put_bool(o, "for_programs", config_is_gated(config));
 	put_bool(o, "on_demand", config->on_demand != 0);
 	put_int(o, "promised_ppm", promised(call));
 	json_object_object_add(o, "profiles", profiles(call->control->config));

@@ -109,7 +109,7 @@ static json *answer_of(const struct gpu *gpu, uint32_t vf)
 	put_text(o, "kind", claim_by_names[l->by]);
 	put_text(o, "gpu", gpu->config->name);
 	put_int(o, "vf", vf);
-	put_text(o, "door", config_is_for_programs(gpu->config) ? gpu->config->door : "");
+	put_text(o, "door", config_is_gated(gpu->config) ? gpu->config->door : "");
 	snprintf(socket, sizeof(socket), "%s%s", dir, *dir ? "/" PASSAGE_SOCKET : "");
 	put_text(o, "dir", dir);
 	put_text(o, "socket", socket);
@@ -175,8 +175,7 @@ static bool there_is_one(const struct control *control, const struct claim *clai
 
 	for (g = 0; g < control->n_gpus; g++)
 		if (config_takes_tenants(control->gpus[g].config) &&
-		    (claim->by == CLAIM_BY_PROGRAM ||
-		     !config_is_for_programs(control->gpus[g].config)))
+		    (claim->by == CLAIM_BY_PROGRAM || !config_is_gated(control->gpus[g].config)))
 			return true;
 	return false;
 }
@@ -191,7 +190,7 @@ static int bring(struct call *call, const char *name, struct vgpu_error *err)
 	struct lease *l = find_named(control, &call->client->who, name, &gpu, &vf);
 
 	if (!l || l->state != LEASE_RUNNING || !l->process || l->by != CLAIM_BY_PROGRAM ||
-	    l->owner != job->claim.owner || config_is_for_programs(gpu->config))
+	    l->owner != job->claim.owner || config_is_gated(gpu->config))
 		return vgpu_error_set(err, -ENOENT,
 				      "lease %.40s: this user has no such lease of a program that "
 				      "runs, whose VF a container can have",

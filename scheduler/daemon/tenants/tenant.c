@@ -105,7 +105,7 @@ struct lease *tenant_take(struct call *call, struct gpu **gpu, uint32_t *vf, str
 	}
 	if (!l)
 		return NULL;
-	gated = config_is_for_programs((*gpu)->config);
+	gated = config_is_gated((*gpu)->config);
 	has = vm_memory_of(*gpu, *vf, &call->snapshot);
 	l->process = job->process;
 	l->started = job->started;
@@ -152,8 +152,7 @@ static bool lives(struct gpu *gpu, uint32_t vf)
 		adopt(gpu, vf);
 	if (caller_has_ended(l->pidfd))
 		return false;
-	if (config_is_for_programs(gpu->config) && l->seat == SEAT_NONE &&
-	    !engine_trouble(gpu->engine))
+	if (config_is_gated(gpu->config) && l->seat == SEAT_NONE && !engine_trouble(gpu->engine))
 		seat_give(gpu, vf);
 	return true;
 }
@@ -169,7 +168,7 @@ void tenants_look(struct control *control)
 			struct gpu *gpu = &control->gpus[g];
 			struct lease *l = &gpu->leases[vf];
 
-			if (l->by == CLAIM_BY_VM && config_is_for_programs(gpu->config))
+			if (l->by == CLAIM_BY_VM && config_is_gated(gpu->config))
 				seat_look_at_vm(gpu, vf);
 			if (l->by == CLAIM_BY_VM)
 				continue;

@@ -90,7 +90,7 @@ static int check_devices(const struct call *call, const struct claim_vf *claimed
 /* Whether a GPU has VFs for such a tenant. */
 static bool is_for(const struct gpu_config *g, const struct claim *claim)
 {
-	bool gated = config_is_for_programs(g);
+	bool gated = config_is_gated(g);
 
 	return claim->by == CLAIM_BY_VM	       ? gated == claim->by_venus
 	       : claim->by == CLAIM_BY_PROGRAM ? config_takes_tenants(g)
@@ -99,10 +99,10 @@ static bool is_for(const struct gpu_config *g, const struct claim *claim)
 
 static const char *for_whom(const struct gpu_config *g, const struct claim *claim)
 {
-	return config_is_for_programs(g) ? "has VFs for programs, and for VMs whose <emulator> is "
-					   "vgpud-qemu (docs/gated.md)"
-	       : claim->by_venus	 ? "has no VFs for VMs whose <emulator> is vgpud-qemu"
-					 : "has VFs that are PCI functions, which only VMs can use";
+	return config_is_gated(g) ? "has VFs for programs, and for VMs whose <emulator> is "
+				    "vgpud-qemu (docs/gated.md)"
+	       : claim->by_venus  ? "has no VFs for VMs whose <emulator> is vgpud-qemu"
+				  : "has VFs that are PCI functions, which only VMs can use";
 }
 
 /* Whether a GPU fits a claimed VF, before its VFs are looked at. If not, WHY says so, unless the
@@ -674,8 +674,7 @@ static void on_snapshot(struct call *call)
 		call->gpu->leases[job->vf].owed = from->owed;
 	has = vm_memory_of(call->gpu, job->vf, &call->snapshot);
 	/* A gate without a size gets what the program claims. */
-	if (has < vm_memory(call->gpu, claimed) &&
-	    (has > 0 || !config_is_for_programs(call->gpu->config)))
+	if (has < vm_memory(call->gpu, claimed) && (has > 0 || !config_is_gated(call->gpu->config)))
 		ask_memory(call);
 	else
 		ask_policy(call);

@@ -56,7 +56,7 @@ void seat_take_away(struct gpu *gpu, uint32_t vf)
 		vgpu_close(&l->pidfd);
 	l->process = 0;
 	l->started = 0;
-	if (config_is_for_programs(gpu->config))
+	if (config_is_gated(gpu->config))
 		seat_give(gpu, vf);
 }
 

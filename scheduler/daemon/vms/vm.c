@@ -71,7 +71,7 @@ void vm_end_lease(struct gpu *gpu, uint32_t vf)
 	vm_door_unlink(gpu, vf);
 	/* Before the reset: nobody may have the VF when it ends. Also without a process, which an
 	 * earlier vgpud may have known. */
-	if (gpu->leases[vf].by == CLAIM_BY_VM && config_is_for_programs(gpu->config))
+	if (gpu->leases[vf].by == CLAIM_BY_VM && config_is_gated(gpu->config))
 		seat_take_away(gpu, vf);
 	vm_set_usual(gpu, vf);
 	/* Even if the end of the VF's process has done so already: the next tenant must not find
@@ -134,7 +134,7 @@ bool vm_vf_address(const struct gpu *gpu, uint32_t vf, char out[PCI_ADDRESS_SIZE
 	char pf[PCI_ADDRESS_SIZE];
 
 	/* A gated GPU may be named by its address, and has no VFs that are PCI functions. */
-	return !config_is_for_programs(gpu->config) && gpu_pf_address(gpu, pf) &&
+	return !config_is_gated(gpu->config) && gpu_pf_address(gpu, pf) &&
 	       pci_vf_address(pf, vf, out) == 0;
 }
 

@@ -23,7 +23,7 @@ void vm_door_link(struct gpu *gpu, uint32_t vf)
 	struct lease *l = &gpu->leases[vf];
 	char path[400];
 
-	if (l->by != CLAIM_BY_VM || !config_is_for_programs(gpu->config))
+	if (l->by != CLAIM_BY_VM || !config_is_gated(gpu->config))
 		return;
 	path_of(gpu, l, path, sizeof(path));
 	unlink(path); /* an earlier vgpud's */
