@@ -408,6 +408,47 @@ static void asking(void)
 	CU_ASSERT(sample_end());
 }
 
+/* Whether a module with a variable of so many MiB finds room. */
+static bool has_room(uint32_t mib)
+{
+	CUmodule module;
+	char text[256];
+	CUresult e;
+
+	snprintf(text, sizeof(text),
+		 ".version 6.0\n.target sm_70\n.address_size 64\n.global .align 8 .b8 big[%u];\n"
+		 ".visible .entry nothing()\n{\n\tret;\n}\n",
+		 mib << 20);
+	e = cuModuleLoadData(&module, text);
+	CU_ASSERT(e == CUDA_SUCCESS || e == CUDA_ERROR_OUT_OF_MEMORY);
+	return e == CUDA_SUCCESS && cuModuleUnload(module) == CUDA_SUCCESS;
+}
+
+/* Small modules share pages, of 2 MiB, and one that stays may be in any of those that they had:
+ * they count the most that they had at a time, until there is none. */
+static void small_modules(void)
+{
+	static const char small[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
+				    ".visible .entry nothing()\n{\n\tret;\n}\n";
+	CUmodule first, others[400];
+	uint32_t most = 64, i;
+
+	CU_ASSERT_FATAL(sample_begin());
+	while (most > 2 && !has_room(most))
+		most--;
+	CU_ASSERT_EQUAL(cuModuleLoadData(&first, small), CUDA_SUCCESS);
+	CU_ASSERT(!has_room(most) && has_room(most - 2));
+	for (i = 0; i < 400; i++)
+		CU_ASSERT_EQUAL(cuModuleLoadData(&others[i], small), CUDA_SUCCESS);
+	CU_ASSERT(!has_room(most - 2));
+	for (i = 0; i < 400; i++)
+		CU_ASSERT_EQUAL(cuModuleUnload(others[i]), CUDA_SUCCESS);
+	CU_ASSERT(!has_room(most - 2));
+	CU_ASSERT_EQUAL(cuModuleUnload(first), CUDA_SUCCESS);
+	CU_ASSERT(has_room(most));
+	CU_ASSERT(sample_end());
+}
+
 /* PTX and binaries from a fat binary, as they are and compressed; and damaged ones. */
 static void fat_binaries(void)
 {
@@ -964,6 +1005,7 @@ static const struct test tests[] = {
 	{"what the host refuses is the error of a call that waits", refused},
 	{"steps of a copy suit the CPU", steps},
 	{"short steps copy the same, and wait no longer", short_steps},
+	{"small modules count the most that they had at a time", small_modules},
 	{"to ask for a function takes no memory, and to launch it does", asking},
 	{"registered memory stays what it is without memory to move to", without_memory},
 	{"registered memory keeps its contents where mappings cannot be moved", not_moved},

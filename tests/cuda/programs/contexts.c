@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Checks of contexts that several parts of a program have, or that are not current. */
+#include <fnmatch.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -399,7 +400,87 @@ static bool none_current(void)
 	return sample_end();
 }
 
+/* Without a current context, these calls return CUDA_ERROR_INVALID_CONTEXT if all arguments are
+ * zeros, so that streams are the default one: what docs/cuda.md says needs a context, and what
+ * has a context, or a reference to the primary one, as its argument. */
+static const char *const need[] = {
+	"cuCtx*",
+	"cuDevicePrimaryCtxRelease*",
+	"cuEventCreate",
+	"cuEventRecord*",
+	"cuFuncSetBlockShape",
+	"cuFuncSetSharedSize",
+	"cuGraphAddMem*",
+	"cuGraphInstantiate*",
+	"cuGraphLaunch",
+	"cuGraphUpload",
+	"cuIpcGet*",
+	"cuIpcOpen*",
+	"cuLaunch*",
+	"cuLibraryGetGlobal",
+	"cuLinkCreate*",
+	"cuMemAlloc*",
+	"cuMemFreeAsync",
+	"cuMemGetAddressRange*",
+	"cuMemGetInfo*",
+	"cuMemHostAlloc",
+	"cuMemHostGetDevicePointer*",
+	"cuMemHostRegister*",
+	"cuMemcpy*",
+	"cuMemset*",
+	"cuModuleLoad*",
+	"cuOccupancy*",
+	"cuParam*",
+	"cuPointerSetAttribute",
+	"cuProfilerSt*",
+	"cuStream*",
+};
+/* Of those, what does not: the last two miss their structures first. */
+static const char *const need_not[] = {"cuCtxCreate*", "cuCtxGetCurrent", "cuCtxSetCurrent",
+				       "cuGraphInstantiateWithParams", "cuLaunchKernelEx"};
+
+static bool is_among(const char *const *patterns, size_t n, const char *symbol)
+{
+	while (n-- > 0)
+		if (fnmatch(patterns[n], symbol, 0) == 0)
+			return true;
+	return false;
+}
+
+/* Every call of the library. */
+static bool zeros(void)
+{
+	typedef CUresult any(long, long, long, long, long, long, long, long, long, long, long,
+			     long);
+	static const struct {
+		const char *symbol;
+		any *call;
+	} rows[] = {
+#define ROW(symbol, name, since, signature) {#symbol, (any *)(void (*)(void))symbol},
+		CUDA_ENTRIES(ROW)
+#undef ROW
+	};
+	CUcontext seen;
+	bool needs;
+	CUresult e;
+	size_t i;
+
+	OK(cuCtxGetCurrent(&seen));
+	CHECK(!seen);
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		needs = is_among(need, sizeof(need) / sizeof(need[0]), rows[i].symbol) &&
+			!is_among(need_not, sizeof(need_not) / sizeof(need_not[0]), rows[i].symbol);
+		e = rows[i].call(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+		if ((e == CUDA_ERROR_INVALID_CONTEXT) != needs) {
+			fprintf(stderr, "%s: error %d\n", rows[i].symbol, (int)e);
+			return false;
+		}
+	}
+	return true;
+}
+
 const struct sample_check contexts_checks[] = {
+	{"every call, without a current context", zeros},
 	{"no current context", none_current},
 	{"a primary context that was reset", reset_while_retained},
 	{"streams of other contexts", streams_of_others},
