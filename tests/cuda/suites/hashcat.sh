@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # hashcat.sh ROOT WORK [MODE...]: hashcat finds the passwords of hashes that its documentation publishes, one of each mode, among
-# wrong ones, and runs its benchmark. Prints a line for each: the mode, a tab, and what became of it. LIBRARIES: where it finds its own.
+# wrong ones, and runs its benchmark. Prints a line for each: the mode, a tab, and what became of it. run gives LIBRARIES and WITHIN.
 set -uo pipefail
 root=$1 work=$2
 shift 2
@@ -12,7 +12,7 @@ ln -sf "$root"/usr/lib/*-linux-gnu/libnvrtc.so.11.2 "$work/libnvrtc.so" # the na
 [ $# != 0 ] || set -- benchmark 0 10 100 300 400 500 900 1000 1400 1700 1800 3000 3200 5600 6000 7400
 # The least work at a time: the GPU is a CPU.
 hashcat() {
-	HOME=$work LD_LIBRARY_PATH=$work:$LIBRARIES timeout "${SUITE_SECONDS:-600}" "$share/hashcat" --backend-ignore-opencl --force -n 1 -u 1 -T 1 \
+	HOME=$work LD_LIBRARY_PATH=$work:$LIBRARIES "$WITHIN" "${SUITE_SECONDS:-600}" "$share/hashcat" --backend-ignore-opencl --force -n 1 -u 1 -T 1 \
 		--potfile-disable "$@" </dev/null 2>>"$work/log"
 }
 : >"$work/log"

@@ -6,7 +6,7 @@ runner=$1
 shift
 [ $# != 0 ] || mapfile -t files < <(/usr/bin/python3 "$runner" --list | grep -vxFf <(grep -v '^#' "$(dirname "$0")/numba-left-out"))
 for tests in "${@:-${files[@]}}"; do
-	timeout "${SUITE_SECONDS:-900}" /usr/bin/python3 "$runner" "$tests" </dev/null
+	"$WITHIN" "${SUITE_SECONDS:-900}" /usr/bin/python3 "$runner" "$tests" </dev/null
 	status=$?
 	[ $status = 0 ] || printf '%s\tended with %s\n' "$tests" $status
 done
