@@ -225,6 +225,35 @@ static void barriers(void)
 	CU_ASSERT_EQUAL(out[k], 1);
 }
 
+/* Blocks that run together find two words for all of them, of which the second one is 0 at first;
+ * others find none. */
+static void workspaces(void)
+{
+	static const char text[] =
+		HEAD ".visible .entry f(.param .u64 out)\n{\n.reg .b32 %a, %b, %n;\n"
+		     ".reg .b64 %out, %x;\n.reg .pred %p;\nld.param.u64 %out, [out];\n"
+		     "mov.u32 %a, %ctaid.x;\nmov.u32 %n, %nctaid.x;\n"
+		     "mul.wide.u32 %x, %a, 4;\nadd.u64 %out, %out, %x;\n"
+		     "mov.u32 %a, %envreg2;\nmov.u32 %b, %envreg1;\nmov.b64 %x, {%a, %b};\n"
+		     "mov.u32 %b, 0;\nsetp.eq.u64 %p, %x, 0;\n@%p bra done;\n"
+		     "atom.add.u32 %b, [%x+4], 1;\n"
+		     "wait:\nld.volatile.u32 %b, [%x+4];\nsetp.lt.u32 %p, %b, %n;\n"
+		     "@%p bra wait;\ndone:\nst.global.u32 [%out], %b;\nret;\n}\n";
+	uint32_t out[8], *param = out, k, round;
+	struct ptx_launch l = {.grid = {8, 1, 1}, .block = {1, 1, 1}, .params = &param};
+	struct ptx *p = ptx_read(text, "f");
+
+	CU_ASSERT_FATAL(p != NULL);
+	for (round = 0; round < 3; round++) {
+		memset(out, 0xff, sizeof(out));
+		l.together = round < 2;
+		ptx_run(p, &l);
+		for (k = 0; k < 8; k++)
+			CU_ASSERT_EQUAL(out[k], l.together ? 8 : 0);
+	}
+	ptx_free(p);
+}
+
 /* Where control goes: by index, by pointers, and not there. */
 static void control(void)
 {
@@ -353,6 +382,7 @@ static void refused(void)
 {
 	static const char *const bad[] = {
 		"frobnicate.u32 %a, %b;",
+		"mov.u32 %a, %pm0;",
 		"add.s8 %a, %b, %c;",
 		"add.f32 %a, %b, 1;",
 		"add.sat.u32 %a, %b, %c;",
@@ -426,6 +456,37 @@ static void refused(void)
 	}
 }
 
+/* The instructions of the PTX ISA, up to version 8.8. */
+static const char names[] =
+	"abs activemask add addc alloca and applypriority atom bar barrier bfe bfi bfind bmsk bra "
+	"brev brkpt brx call clusterlaunchcontrol clz cnot copysign cos cp createpolicy cvt cvta "
+	"discard div dp2a dp4a elect ex2 exit fence fma fns getctarank griddepcontrol isspacep "
+	"istypep ld ldmatrix ldu lg2 lop3 mad mad24 madc mapa match max mbarrier membar min mma "
+	"mov movmatrix mul mul24 multimem nanosleep neg not or pmevent popc prefetch prefetchu "
+	"prmt rcp red redux rem ret rsqrt sad selp set setmaxnreg setp shf shfl shl shr sin slct "
+	"sqrt st stackrestore stacksave stmatrix sub subc suld suq sured sust szext tanh tcgen05 "
+	"tensormap testp tex tld4 trap txq vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 "
+	"vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vote vset vset2 vset4 vshl vshr vsub vsub2 "
+	"vsub4 wgmma wmma xor";
+
+/* None of them is unknown, whether it is executed or not. */
+static void named(void)
+{
+	char text[4000], body[40], all[sizeof(names)], *name, *rest = all;
+	struct ptx *p;
+
+	memcpy(all, names, sizeof(names));
+	while ((name = strsep(&rest, " "))) {
+		snprintf(body, sizeof(body), "%s.none;", name);
+		text_of(text, sizeof(text), HEAD, body);
+		p = ptx_read(text, "f");
+		CU_ASSERT_FATAL(!p);
+		if (!strstr(ptx_error(), "does not execute this instruction with these words"))
+			printf("%s: %s\n", name, ptx_error());
+		CU_ASSERT(strstr(ptx_error(), "does not execute this instruction") != NULL);
+	}
+}
+
 /* All of a text is checked, also what no entry calls; what another text may have is none's fault.
  */
 static void checked(void)
@@ -494,10 +555,12 @@ static const struct test tests[] = {
 	{"a thread that waits for its warp does not wait for ever", locked},
 	{"lanes find out about each other", lanes},
 	{"barriers have names and counts", barriers},
+	{"blocks that run together can wait for each other", workspaces},
 	{"control goes where it should", control},
 	{"divisions by 0, copies, clocks and spaces", others},
 	{"texts as tools write them", texts},
 	{"what the ISA does not have is refused, with its line", refused},
+	{"each instruction of the ISA is known", named},
 	{"all bodies of a text are checked", checked},
 	{"a trap ends the program", traps},
 	{NULL, NULL},

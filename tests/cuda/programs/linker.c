@@ -175,6 +175,9 @@ static bool misfits(void)
 	      CUDA_ERROR_NOT_SUPPORTED);
 	CHECK(cuLinkAddData_v2(link, ARCHIVE, log, sizeof(log), "x", 0, NULL, NULL) ==
 	      CUDA_ERROR_NOT_SUPPORTED);
+	CHECK(cuLinkAddFile_v2(link, ARCHIVE, "/proc/self/cmdline", 0, NULL, NULL) ==
+	      CUDA_ERROR_NOT_SUPPORTED);
+	CHECK(cuLinkAddFile_v2(link, ARCHIVE, "/none", 0, NULL, NULL) == CUDA_ERROR_FILE_NOT_FOUND);
 	CHECK(cuLinkAddData_v2(link, 6, log, sizeof(log), "x", 0, NULL, NULL) ==
 	      CUDA_ERROR_INVALID_VALUE);
 	OK(cuLinkDestroy(link));

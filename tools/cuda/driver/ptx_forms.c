@@ -394,6 +394,8 @@ static const struct row rows[] = {
 	{OP_REFUSED, "stmatrix sync", "m"},
 	{OP_REFUSED, "movmatrix sync", "m"},
 	{OP_REFUSED, "wgmma mma_async|fence|commit_group|wait_group", "m"},
+	{OP_REFUSED, "tcgen05", "m"},
+	{OP_REFUSED, "clusterlaunchcontrol try_cancel|query_cancel", "m"},
 	/* video */
 	{OP_VADD, "vadd" VIDEO, "Wqq"},
 	{OP_VSUB, "vsub" VIDEO, "Wqq"},

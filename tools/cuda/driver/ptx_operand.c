@@ -43,6 +43,8 @@ static bool special(const char *token, struct operand *o)
 		{"%lanemask_gt", LANES_GT, 32},
 		{"%dynamic_smem_size", SHARED_DYNAMIC, 32},
 		{"%total_smem_size", SHARED_ALL, 32},
+		{"%envreg1", WORKSPACE_HIGH, 32},
+		{"%envreg2", WORKSPACE, 32},
 	};
 	size_t i, n;
 
@@ -114,6 +116,8 @@ struct operand ptx_operand(struct ptx *p)
 	}
 	if (special(p->token, &o) || of_vector(p, &o))
 		return o;
+	if (p->token[0] == '%')
+		ptx_stop(p, "the driver in software does not have this register");
 	o = (struct operand){.kind = VALUE};
 	o.value = ptx_number(p, &literal);
 	o.literal = (uint8_t)literal;

@@ -225,6 +225,8 @@ enum special {
 	LANES_GT,
 	SHARED_DYNAMIC,
 	SHARED_ALL,
+	WORKSPACE,
+	WORKSPACE_HIGH,
 	ZERO,
 	SHARED_AT
 };
@@ -377,6 +379,7 @@ struct block {
 	uint32_t n;		    /* threads */
 	uint32_t arrived[BARRIERS]; /* threads that came to a barrier and went on */
 	uint64_t apart;		    /* instructions since a warp in step was last together */
+	uint32_t *workspace;	    /* of blocks that wait for each other, or NULL */
 	struct thread *threads;
 	uint64_t *memory; /* their registers and local memory */
 };

@@ -70,6 +70,10 @@ static uint64_t special(const struct block *b, const struct thread *t, uint64_t 
 		return b->dynamic + b->launch->shared;
 	case SHARED_AT:
 		return (uint64_t)(uintptr_t)b->shared;
+	case WORKSPACE:
+		return (uint64_t)(uintptr_t)b->workspace;
+	case WORKSPACE_HIGH:
+		return (uint64_t)(uintptr_t)b->workspace >> 32;
 	default: /* GRID, ZERO */
 		return 0;
 	}
@@ -605,15 +609,18 @@ static void begin_block(struct ptx *p, struct block *b, uint64_t number)
 	}
 }
 
-/* All blocks at a time, in turns. */
+/* All blocks at a time, in turns. NVIDIA's cooperative groups find in %envreg1 and 2 the address of
+ * two words, of which they use the second one to wait for all blocks. */
 static void run_together(struct ptx *p, const struct ptx_launch *l, uint64_t n)
 {
+	uint32_t workspace[2] = {sizeof(workspace), 0};
 	struct block *blocks = malloc(n * sizeof(*blocks));
 	bool left = true;
 	uint64_t i;
 
 	for (i = 0; i < n; i++) {
 		make_block(p, l, &blocks[i]);
+		blocks[i].workspace = workspace;
 		begin_block(p, &blocks[i], i);
 	}
 	while (left)

@@ -179,10 +179,12 @@ CUresult cuLinkAddFile_v2(CUlinkState h, int type, const char *path, unsigned n,
 	struct linker *l;
 	CUresult e = begin_to_add(h, type, &l);
 	size_t bytes = 0;
-	char *text = e == CUDA_SUCCESS && path ? module_read_file(path, &bytes) : NULL;
+	char *text = l && path ? module_read_file(path, &bytes) : NULL;
 
+	if (l && !text) /* also of a type that is not carried */
+		e = CUDA_ERROR_FILE_NOT_FOUND;
 	if (e == CUDA_SUCCESS)
-		e = text ? add(l, text, bytes, n, options, values) : CUDA_ERROR_FILE_NOT_FOUND;
+		e = add(l, text, bytes, n, options, values);
 	free(text);
 	return CALL_END(e);
 }
