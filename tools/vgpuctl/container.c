@@ -63,10 +63,12 @@ static bool ask_engine(const char *engine, const char *id, char *line, size_t si
 	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-/* The container's own id and its first process. An exit code. */
+/* The container's own id and its first process. Several engines may have one of this name: the one
+ * that runs is meant. An exit code. */
 static int find_container(const char *name, char id[160], int *pid)
 {
 	char line[400];
+	bool known = false;
 	size_t i;
 
 	for (i = 0; i < sizeof(engines) / sizeof(engines[0]); i++) {
@@ -75,6 +77,9 @@ static int find_container(const char *name, char id[160], int *pid)
 			continue;
 		if (*pid > 0)
 			return EXIT_OK;
+		known = true;
+	}
+	if (known) {
 		fprintf(stderr, "vgpuctl: container %s does not run\n", name);
 		return EXIT_FAILED;
 	}
