@@ -391,7 +391,7 @@ int tenant_set_begin(struct control *control, struct call *call, struct vgpu_err
 	return change_request(call, make_set, err);
 }
 
-/* What the VF got of the engine's time since it has this owner; and what it is promised. */
+/* What the VF got of the engine's time since its owner began to run; and what it is promised. */
 static void put_shares(json *o, const struct engine_snapshot *s, uint32_t vf, const struct lease *l)
 {
 	const struct vgpu_vf_view *view = &s->vfs[vf];
@@ -401,7 +401,8 @@ static void put_shares(json *o, const struct engine_snapshot *s, uint32_t vf, co
 	span = span < wall ? span : wall;
 	put_int(o, "promised_ppm", promised_ppm(s->core.policy, view));
 	json_object_object_add(o, "received_ppm",
-			       l->run_base == VGPU_NEVER || ran < l->run_base || span == 0
+			       l->state != LEASE_RUNNING || l->run_base == VGPU_NEVER ||
+					       ran < l->run_base || span == 0
 				       ? NULL
 				       : json_object_new_int64(
 						 (int64_t)((unsigned __int128)(ran - l->run_base) *
