@@ -1,0 +1,90 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Images that others make, in containers with a slice: Debian 11, the oldest Debian in its archive (glibc 2.31), whose Python loads our
+# library; one with musl, as Alpine has it, whose loader says what it lacks; and this Debian with numba and hashcat, beside a hog in another
+# container. All of it is fetched into the build, once.
+# shellcheck disable=SC2046 # gpu prints several words
+. "$(dirname "$0")/containers-lib.sh"
+skip() { echo "skipped: $*"; exit 77; }
+[ "$(. /etc/os-release && echo "$VERSION_CODENAME")" = bookworm ] || skip "numba and hashcat of Debian 12 are not for this machine"
+fetch() { # DIR ARGS...
+	"$here/../fetch" "$@" 2>"$run/fetch.txt"
+	case $? in
+	0) ;;
+	77) skip "$(cat "$run/fetch.txt")" ;;
+	*) fail "tests/fetch: $(cat "$run/fetch.txt")" ;;
+	esac
+}
+cache=$VGPU_BUILD/containers-images root=$VGPU_BUILD/containers-images/others/root
+mkdir -p "$cache"
+vfs=2 more='grace_ms = 10000'
+start_gpu() { LD_LIBRARY_PATH=$driver start_softgpu --engine cuda --vfs $vfs --vram 1920M --window 256M --module-memory 256M --kill-after 10000 --socket-user root; }
+
+# An old glibc. Its Python asks libcuda what a program asks first.
+. "$here/../vm/archive.sh"
+if [ ! -e "$cache/old/etc/fetched" ]; then
+	rm -rf --one-file-system "$cache/old"
+	unshare --mount debootstrap --variant=minbase --include=python3-minimal,libpython3-stdlib bullseye "$cache/old" "$(archive)" >"$run/old.log" 2>&1 ||
+		skip "Debian 11 cannot be fetched: $(tail -1 "$run/old.log")"
+	touch "$cache/old/etc/fetched"
+fi
+cat >"$run/asks.py" <<'PY'
+import ctypes
+import os
+cuda = ctypes.CDLL("libcuda.so.1")
+n, free, total, context = ctypes.c_int(), ctypes.c_size_t(), ctypes.c_size_t(), ctypes.c_void_p()
+answers = [cuda.cuInit(0), cuda.cuDeviceGetCount(ctypes.byref(n)), cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0),
+           cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))]
+print(os.confstr("CS_GNU_LIBC_VERSION"), answers, n.value, total.value > 0)
+PY
+# musl, and a program that loads libraries.
+fetch "$run/musl" musl musl-dev
+musl=$run/musl/root lib=$run/musl/root/usr/lib/x86_64-linux-musl
+mkdir -p "$run/musl.fs"/{bin,lib,proc,sys,dev,run,tmp,etc}
+cp "$(command -v busybox)" "$run/musl.fs/bin/"
+cp "$musl/lib/x86_64-linux-musl/libc.so" "$run/musl.fs/lib/ld-musl-x86_64.so.1" || fail "musl has no libc"
+printf '#include <dlfcn.h>\n#include <stdio.h>\nint main(int n, char **a) { void *p = dlopen(a[1], RTLD_NOW); puts(p ? "loaded" : dlerror()); return !p; }\n' >"$run/load.c"
+gcc -nostdinc -isystem "$musl/usr/include/x86_64-linux-musl" -nostdlib -fno-pie -no-pie -o "$run/musl.fs/bin/load" "$lib"/crt{1,i}.o "$run/load.c" \
+	-L"$musl/lib/x86_64-linux-musl" -lc "$lib/crtn.o" -Wl,-dynamic-linker,/lib/ld-musl-x86_64.so.1 || fail "no program for musl"
+as_musl() { as_root "$@"; }
+# This Debian, with what is fetched. Nothing of the machine is written to: its files are read-only there, and not below $run, which is removed.
+if [ ! -e "$cache/others/fetched" ]; then
+	fetch "$cache/others" --depends hashcat hashcat-data python3-numba
+	fetch "$cache/others" libnvrtc11.2 libnvrtc-builtins11.8 libnvvm4
+	touch "$cache/others/fetched"
+fi
+mount --bind -o ro / /media && ! touch /media/written 2>/dev/null || fail "the machine's files cannot be a container's"
+in_files() { # FILES OPTIONS... -- PROGRAM...: in a container of root's whose files stay as they are
+	local files=$1 options=()
+	shift
+	while [ "$1" != -- ]; do options+=("$1"); shift; done
+	as_root run "${plain[@]}" $(gpu) "${options[@]}" --rootfs "$files:O" "${@:2}"
+}
+
+start_host 0
+in_files "$cache/old" -v "$run/asks.py:/asks.py:ro" -- python3 /asks.py >"$run/out.txt" 2>&1
+grep -qx 'glibc 2.31 \[0, 0, 0, 0\] 1 True' "$run/out.txt" || fail "Debian 11: $(cat "$run/out.txt")"
+cat "$run/out.txt"
+start musl $(gpu) -- /bin/load /usr/lib64/libcuda.so.1 >"$run/out.txt" 2>&1 && fail "musl loads what needs glibc"
+start musl $(gpu) -- /bin/load /usr/lib/x86_64-linux-gnu/libcuda.so.1 >"$run/out.txt" 2>&1
+grep -q 'Error loading shared library ld-linux-x86-64.so.2: No such file or directory (needed by /usr/lib.*/libcuda.so.1)' "$run/out.txt" || fail "musl: $(cat "$run/out.txt")"
+cat "$run/out.txt"
+
+# The hog has work without end. Both others find the library where the loader of their image looks.
+hog=$(in_files /media -d -- env VGPU_CUDA_LOG=1 "$VGPU_BUILD/tests/cuda/programs/cuda-sample" loop) || fail "no hog"
+hog_vf=$(running .vf)
+await 120 at_least "$hog_vf" dispatches 20
+mkdir -p "$run/cuda/nvvm/lib64" "$run/cuda/nvvm/libdevice" "$run/work"
+ln -s "$root"/usr/lib/*-linux-gnu/libnvvm.so.4 "$run/cuda/nvvm/lib64/libnvvm.so"
+clang --target=nvptx64-nvidia-cuda -x ir -c -emit-llvm -o "$run/cuda/nvvm/libdevice/libdevice.10.bc" /dev/null 2>/dev/null || fail "clang makes no empty library"
+libraries=$(find "$root" -name '*.so*' -printf '%h\n' | grep -v python3 | sort -u | tr '\n' ':')
+in_files /media -e CUDA_HOME="$run/cuda" -e NUMBA_FORCE_CUDA_CC=7.0 -e NUMBA_CACHE_DIR=/tmp/numba -e LD_LIBRARY_PATH="$run/cuda/nvvm/lib64:$libraries" \
+	-e PYTHONPATH="$root/usr/lib/python3/dist-packages" -e PYTHONDONTWRITEBYTECODE=1 -- \
+	/usr/bin/python3 "$here/../cuda/programs/numba_sample.py" >"$run/numba.txt" 2>"$run/numba.log" || fail "numba ended with $?: $(cat "$run/numba.txt"; tail -5 "$run/numba.log")"
+[ "$(grep -c " right$" "$run/numba.txt")" = 9 ] || fail "numba's results: $(cat "$run/numba.txt")"
+cat "$run/numba.txt"
+in_files /media -e LIBRARIES="$libraries" -- "$here/../cuda/suites/hashcat.sh" "$root" "$run/work" 0 >"$run/hashcat.txt" 2>"$run/hashcat.log" || fail "hashcat: $(cat "$run/hashcat.log")"
+grep -qx $'0\tpassed' "$run/hashcat.txt" || fail "hashcat: $(cat "$run/hashcat.txt" "$run/hashcat.log")"
+echo "hashcat has found the password"
+[ "$(running .vf)" = "$hog_vf" ] || fail "the hog's container has ended: $(as_root logs "$hog")"
+for n in 0 1; do [ "$(vf $n hangs)" = 0 ] || fail "VF $n has had a hang"; done
