@@ -98,10 +98,17 @@ def vgpuctl(who, *words):
 
 
 def listed():
-    said = vgpuctl("root", "-o", "json", "tenant", "list")
-    if said.returncode:
-        raise Wrong(f"vgpuctl tenant list: {said.stderr}")
-    return json.loads(said.stdout)["tenants"]
+    """What vgpud says. One that has no CPU for seconds is asked again."""
+    said = []
+
+    def answers():
+        said[:] = [vgpuctl("root", "-o", "json", "tenant", "list")]
+        return said[0].returncode == 0
+    try:
+        wait_for("vgpuctl tenant list", answers)
+    except Wrong as e:
+        raise Wrong(f"{e}: {said[0].stderr}") from None
+    return json.loads(said[0].stdout)["tenants"]
 
 
 class Container:

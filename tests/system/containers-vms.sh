@@ -9,7 +9,7 @@ tenant=$VGPU_BUILD/tests/vm/tenant
 [ -x "$qemu" ] || { echo "skipped: no QEMU with vfio-user; tests/vm/setup-vfio-user fetches one"; exit 77; }
 [ -e "$tenant" ] || { echo "skipped: the tenant is for x86_64"; exit 77; }
 . "$(dirname "$0")/containers-lib.sh"
-vfs=4
+vfs=4 more='grace_ms = 1000'
 start_gpu() { start_softgpu --vfs $vfs --socket-user root; }
 start_host 0
 declare -A kind=() weight=()
@@ -40,7 +40,7 @@ vm vm1 300
 vm vm2 100
 container root 200
 container tenant 100
-[ ${#kind[@]} = 4 ] || fail "four tenants do not have four VFs: ${!kind[*]}"
+[ ${#kind[@]} = 4 ] || fail "four tenants do not have four VFs: ${!kind[*]}; $(cat "$run"/*.id | while read -r id; do as_root logs "$id"; as_tenant logs "$id"; done 2>&1)"
 all_have_turns() { json vf list | jq -e --slurpfile was "$run/was.json" '[.vfs[] | .dispatches - $was[0].vfs[.vf].dispatches >= 10] | all'; }
 look was
 await 120 all_have_turns
