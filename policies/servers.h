@@ -164,14 +164,16 @@ static inline void servers_park(struct servers *s, vgpu_nsec until)
 	s->parked = until;
 }
 
-/* Replenishes the budgets that are due by NOW. */
-static inline void servers_advance(struct servers *s, vgpu_nsec now)
+static inline vgpu_nsec servers_next_budget(const struct servers *s)
+{
+	return s->exhausted.n ? s->exhausted.entries[0].key : VGPU_NEVER;
+}
+
+/* Not inlined: rarely is a budget due. */
+static __attribute__((noinline)) void servers_replenish_due(struct servers *s, vgpu_nsec now)
 {
 	uint32_t index;
 
-	if (s->parked && now > s->parked && now - s->parked > s->late)
-		s->late = now - s->parked;
-	s->parked = 0;
 	while ((index = heap_first(&s->exhausted)) != VGPU_NO_VF && s->cbs[index].deadline <= now) {
 		heap_remove(&s->exhausted, index);
 		servers_replenish(&s->cbs[index], servers_crumb(s), now);
@@ -180,6 +182,16 @@ static inline void servers_advance(struct servers *s, vgpu_nsec now)
 		s->cbs[index].unseen = false;
 		servers_queue(s, index);
 	}
+}
+
+/* Replenishes the budgets that are due by NOW. */
+static inline void servers_advance(struct servers *s, vgpu_nsec now)
+{
+	if (s->parked && now > s->parked && now - s->parked > s->late)
+		s->late = now - s->parked;
+	s->parked = 0;
+	if (servers_next_budget(s) <= now)
+		servers_replenish_due(s, now);
 }
 
 /* How much more of its budget the server has used than its bandwidth comes to by NOW. */
@@ -465,11 +477,6 @@ static inline vgpu_nsec servers_had(struct servers *s, uint32_t index, vgpu_nsec
 static inline bool servers_outgrown(const struct servers *s, bool needless)
 {
 	return (s->cut || needless) && s->facts->switch_high_ns > s->reckoned;
-}
-
-static inline vgpu_nsec servers_next_budget(const struct servers *s)
-{
-	return s->exhausted.n ? s->exhausted.entries[0].key : VGPU_NEVER;
 }
 
 /*
