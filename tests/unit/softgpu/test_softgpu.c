@@ -1088,6 +1088,67 @@ static void only_says_that_it_rests(void)
 	end();
 }
 
+/* VF 0 has another process than *ARG, a pid. */
+static bool has_another_process(void *arg)
+{
+	pid_t now = process_of(0, "softgpu-vf");
+
+	return now > 0 && now != *(pid_t *)arg;
+}
+
+/* Kills VF 0's process, which has LEFT of what it could have used; before that it is LOOKED at.
+ * Returns how long the VF owes for that, from *SINCE on. */
+static vgpu_nsec kill_with(int64_t left, bool looked, vgpu_nsec *since)
+{
+	struct spent *s = &gpu->spent[0];
+	vgpu_nsec owes;
+
+	softgpu_lock(gpu);
+	spent_too_much(gpu, 0);
+	s->left = left;
+	if (looked)
+		spent_too_much(gpu, 0);
+	owes = spent_owed(gpu, 0);
+	*since = s->left_at;
+	link_kill(gpu->vfs[0].link);
+	softgpu_unlock(gpu);
+	return owes;
+}
+
+/* VF 0 has no process. *JUDGED: what the last one took has been judged by then. */
+static bool has_ended(void *judged)
+{
+	uint64_t fences;
+	bool ended;
+
+	softgpu_lock(gpu);
+	ended = link_process(gpu->vfs[0].link, &fences) == 0;
+	*(bool *)judged = gpu->spent[0].left >= 0;
+	softgpu_unlock(gpu);
+	return ended;
+}
+
+/* A process that ends between two looks is judged, too, and the next one, which may be another
+ * client's, begins with all that can be saved up. */
+static void spent_before(void)
+{
+	vgpu_nsec since, owes;
+	bool judged = false;
+	pid_t pid;
+
+	begin("navi");
+	bring_up(0);
+	pid = process_of(0, "softgpu-vf");
+	CU_ASSERT_FATAL(pid > 0);
+	owes = kill_with(50 * (int64_t)VGPU_MSEC, true, &since);
+	CU_ASSERT_FATAL(await(has_another_process, &pid));
+	CU_ASSERT(vgpu_now() - since >= owes);
+	kill_with(-1000 * (int64_t)VGPU_SEC, false, &since);
+	CU_ASSERT(await(has_ended, &judged));
+	CU_ASSERT(judged);
+	end();
+}
+
 /* VF 1 computes in its own device memory. */
 static void expect_other(void)
 {
@@ -1638,6 +1699,7 @@ static const struct test tests[] = {
 	{"memory: a VF's memory is swapped out and in", aperture},
 	{"memory: a worker's memory is swapped out and in", aperture_of_a_worker},
 	{"what VFs spend and complete is counted", spending},
+	{"what a process spent is paid before the next one", spent_before},
 	{"memory: what the host lacks costs no VF its memory", shortage},
 	{"memory: who stays after it has left loses its worker", refuses_to_leave},
 	{"memory: what a worker has copied counts for that worker", copied_by_another},
