@@ -212,7 +212,7 @@ static void run(struct vhost *h, const struct vgpu_policy_ops *policy, vgpu_nsec
 	vgpu_nsec t;
 
 	vhost_start(h, policy, NULL, NULL);
-	h->monitor = monitor_new(h, true);
+	h->monitor = monitor_new(h, MONITOR_ALL);
 	for (t = 10 * VGPU_MSEC; t < until; t += 10 * VGPU_MSEC) {
 		vhost_run(h, t);
 		if (turns.restless && t > VGPU_SEC && h->violations == 0)

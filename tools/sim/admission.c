@@ -237,8 +237,9 @@ static bool run_set(const struct scenario *s, const struct vgpu_policy_ops *poli
 		vgpu_core_vf_view(r.host.core, i, &v);
 		admitted = admitted && v.state != VGPU_VF_ABSENT;
 	}
-	r.host.quiet = r.host.goes_on = true; /* this study judges budgets only */
-	r.host.monitor = monitor_new(&r.host, true);
+	/* This study judges budgets only. */
+	r.host.quiet = r.host.goes_on = true;
+	r.host.monitor = monitor_new(&r.host, MONITOR_BUDGETS);
 	if (admitted && cover)
 		happens(&r, s, strcmp(cover, "windows") == 0);
 	if (admitted)

@@ -156,7 +156,7 @@ bool prove_scenario(const struct scenario *s, const struct vgpu_policy_ops *poli
 	r.host.quiet = true;
 	r.host.unchecked = false;
 	r.host.most_steps = most_steps;
-	r.host.monitor = monitor_new(&r.host, budgets_count(s));
+	r.host.monitor = monitor_new(&r.host, budgets_count(s) ? MONITOR_ALL : MONITOR_OTHERS);
 	running_run(&r, s->until);
 	conclude(&r, &result, out);
 	ok = r.host.violations == 0;

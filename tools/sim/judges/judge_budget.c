@@ -150,8 +150,6 @@ void judge_budget(struct monitor *m, uint32_t vf)
 	struct watched *w = &m->vfs[vf];
 	struct budget_watch *b = &w->budget;
 
-	if (!m->budgets)
-		return;
 	if (b->budget) {
 		b->level -=
 			(double)(m->h->now - b->level_at) * (double)b->budget / (double)b->period;
@@ -185,7 +183,7 @@ void budget_finish(struct monitor *m, uint32_t vf)
 {
 	struct budget_watch *b = &m->vfs[vf].budget;
 
-	if (!m->budgets || b->budget == 0)
+	if (!(m->judges & MONITOR_BUDGETS) || b->budget == 0)
 		return;
 	if (b->job && m->h->now > b->deadline)
 		job_is_done(m, b);

@@ -34,13 +34,16 @@ static double stated_share(const struct vgpu_vf_view *v)
 	return fmin((double)v->share_numerator / (double)v->share_denominator, 1);
 }
 
-static double stated_shares(const struct monitor *m)
+/* Notes the stated share of each VF, and returns their sum. */
+static double stated_shares(struct monitor *m)
 {
 	double sum = 0;
 	uint32_t i;
 
-	for (i = 0; i < m->h->n_vfs; i++)
-		sum += stated_share(&m->vfs[i].v);
+	for (i = 0; i < m->h->n_vfs; i++) {
+		m->vfs[i].window.stated = stated_share(&m->vfs[i].v);
+		sum += m->vfs[i].window.stated;
+	}
 	return sum;
 }
 
@@ -111,7 +114,7 @@ static void owe(struct monitor *m, uint32_t vf, double all)
 		d->vague = true;
 	d->came = w->v.incoming;
 	d->pays = !is_charged(m) || (!w->ready && m->has_turn != vf);
-	d->share = all > 0 ? stated_share(&w->v) / all : 0;
+	d->share = all > 0 ? d->stated / all : 0;
 	d->rate = fmax(is_charged(m) ? d->share : d->share / 8, LEAST_SHARE);
 }
 

@@ -5,13 +5,13 @@
 
 #include "monitor_private.h"
 
-struct monitor *monitor_new(struct vhost *h, bool budgets)
+struct monitor *monitor_new(struct vhost *h, enum monitor_judges judges)
 {
 	struct monitor *m = calloc(1, sizeof(*m) + h->n_vfs * sizeof(m->vfs[0]));
 	uint32_t i;
 
 	m->h = h;
-	m->budgets = budgets;
+	m->judges = judges;
 	m->covered = VGPU_NO_VF;
 	m->fluid = calloc(h->n_vfs, sizeof(*m->fluid));
 	for (i = 0; i < h->n_vfs; i++) {
@@ -155,6 +155,19 @@ static void sample(struct monitor *m)
 	m->n_windows_and_resets = n;
 }
 
+static void judge_others(struct monitor *m)
+{
+	uint32_t i;
+
+	judge_lag(m);
+	judge_pairs(m);
+	judge_windows(m);
+	for (i = 0; i < m->h->n_vfs; i++) {
+		judge_wait(m, i);
+		judge_limit(m, i);
+	}
+}
+
 void monitor_step(struct monitor *m, const struct vgpu_event *event)
 {
 	uint32_t i;
@@ -163,14 +176,10 @@ void monitor_step(struct monitor *m, const struct vgpu_event *event)
 		return;
 	read_records(m, event);
 	sample(m);
-	judge_lag(m);
-	judge_pairs(m);
-	judge_windows(m);
-	for (i = 0; i < m->h->n_vfs; i++) {
-		judge_wait(m, i);
+	for (i = 0; m->judges & MONITOR_BUDGETS && i < m->h->n_vfs; i++)
 		judge_budget(m, i);
-		judge_limit(m, i);
-	}
+	if (m->judges & MONITOR_OTHERS)
+		judge_others(m);
 	if (m->core.phase != m->phase)
 		m->phase_since = m->h->now;
 	m->phase = m->core.phase;

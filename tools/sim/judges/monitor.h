@@ -25,12 +25,15 @@ struct monitor_result {
 	vgpu_nsec worst_miss; /* by how much the latest budget was late */
 };
 
+/* Budgets are judged only if no VF stops later than the policy assumes. */
+enum monitor_judges { MONITOR_BUDGETS = 1, MONITOR_OTHERS = 2, MONITOR_ALL = 3 };
+
 /*
- * Makes a monitor for H, to be put into h->monitor after vhost_start. BUDGETS: no VF stops later
- * than the policy assumes, so that budgets are judged, too; misses are counted in the result. Any
- * other broken promise is a violation of H. The caller frees the monitor after the run.
+ * Makes a monitor for H, to be put into h->monitor after vhost_start, with these JUDGES. Missed
+ * budgets are counted in the result; any other broken promise is a violation of H. The caller frees
+ * the monitor after the run.
  */
-struct monitor *monitor_new(struct vhost *h, bool budgets);
+struct monitor *monitor_new(struct vhost *h, enum monitor_judges judges);
 void monitor_free(struct monitor *m);
 /* The policy has counted on one window or hang of VF: budgets of the other VFs are judged across
  * it.

@@ -63,7 +63,8 @@ struct window_watch {
 	double unsure;		 /* how much more or less, as the core rounds */
 	double exclusive, apart; /* its time in windows, and in windows and resets, so far */
 	double charged;		 /* of that */
-	double share, rate;	 /* of the time; of the time for its windows */
+	double stated;		 /* its share, */
+	double share, rate;	 /* and as a part of all; of the time for its windows */
 	bool came;		 /* its VM came from another host, and had not resumed */
 	bool vague;		 /* its share changes, at an instant that the policy chooses */
 	bool pays;		 /* it has no work: its share of the time pays */
@@ -94,7 +95,7 @@ struct watched {
 
 struct monitor {
 	struct vhost *h;
-	bool budgets;
+	enum monitor_judges judges;
 	struct vgpu_core_view core;
 	/* Since LAST nothing has changed, but that RUNNER, if any, had the engine. */
 	vgpu_nsec last;
