@@ -319,7 +319,7 @@ static void random_round(void)
 }
 
 /* Random semaphores across four queues, each with a thread, while the gate opens and shuts. */
-static void test_random(void)
+TEST(test_random, "random")
 {
 	uint32_t i;
 
@@ -328,7 +328,7 @@ static void test_random(void)
 }
 
 /* While the gate is shut, calls return at once, and the driver gets nothing. */
-static void test_shut(void)
+TEST(test_shut, "shut")
 {
 	VkFence f;
 	VkSemaphore b;
@@ -354,7 +354,7 @@ static void test_shut(void)
 }
 
 /* A batch may wait for what an earlier batch of the same submission signals. */
-static void test_batches(void)
+TEST(test_batches, "batches of one submission")
 {
 	VkCommandBufferSubmitInfo commands[2];
 	VkSemaphoreSubmitInfo of[2];
@@ -395,7 +395,7 @@ static void test_batches(void)
 }
 
 /* An empty submission with a fence does not overtake what is held. */
-static void test_empty_fence(void)
+TEST(test_empty_fence, "empty fence")
 {
 	VkFence f;
 
@@ -444,7 +444,7 @@ static void until_it_waits(void)
 
 /* While a thread waits for the fence of what is held, the driver may be given that fence; a wait
  * for any of several fences ends with the first, though another's submission is held. */
-static void test_fences(void)
+TEST(test_fences, "fences")
 {
 	VkFence f[2];
 	pthread_t thread;
@@ -471,7 +471,7 @@ static void test_fences(void)
 
 /* A submission that fails in its call is the caller's to know; one that fails later loses the
  * device, for waits too. */
-static void test_failures(void)
+TEST(test_failures, "failures")
 {
 	VkFence f;
 
@@ -498,7 +498,7 @@ static void test_failures(void)
 }
 
 /* A device is destroyed while the gate is shut: what is held is dropped, nobody waits. */
-static void test_destroy(void)
+TEST(test_destroy, "destroy")
 {
 	open_all(false);
 	CU_ASSERT_EQUAL(submit(0, 1, NULL, NULL, VK_NULL_HANDLE), VK_SUCCESS);
@@ -519,7 +519,7 @@ static void *export_it(void *arg)
 }
 
 /* SYNC_FD waits until the driver has the signaller. */
-static void test_export(void)
+TEST(test_export, "export")
 {
 	VkSemaphore b;
 	pthread_t thread;
@@ -536,7 +536,7 @@ static void test_export(void)
 }
 
 /* Structures that are known are copied with the batch; others are refused. */
-static void test_chains(void)
+TEST(test_chains, "chains")
 {
 	VkCommandBuffer commands = strict_commands(1);
 	uint32_t mask = 1;
@@ -579,7 +579,7 @@ static VkResult allocate(uint64_t bytes, uint32_t type, VkDeviceMemory *out)
 }
 
 /* Memory of the device counts, up to the limit; that of the host does not; heaps show the limit. */
-static void test_memory(void)
+TEST(test_memory, "memory")
 {
 	VkPhysicalDeviceMemoryProperties p;
 	VkDeviceMemory a, b, c;
@@ -605,7 +605,7 @@ static void test_memory(void)
 }
 
 /* Extensions with commands of queues that the layer does not order are neither shown nor taken. */
-static void test_extensions(void)
+TEST(test_extensions, "extensions")
 {
 	VkExtensionProperties list[4];
 	uint32_t n = 4;
@@ -623,7 +623,7 @@ static void test_extensions(void)
 
 /* The layer has every command of queues that the Vulkan headers know, but those that come with
  * extensions that it hides; and each entry of its table is found by its name. */
-static void test_entries(void)
+TEST(test_entries, "entries")
 {
 	static const char *const of_hidden[] = {"vkQueueSetPerformanceConfigurationINTEL",
 						"vkQueueSignalReleaseImageANDROID",
@@ -662,20 +662,4 @@ static void test_entries(void)
 	strict_close(&s);
 }
 
-static const struct test tests[] = {
-	{"shut", test_shut},
-	{"batches of one submission", test_batches},
-	{"empty fence", test_empty_fence},
-	{"fences", test_fences},
-	{"failures", test_failures},
-	{"destroy", test_destroy},
-	{"export", test_export},
-	{"chains", test_chains},
-	{"memory", test_memory},
-	{"extensions", test_extensions},
-	{"entries", test_entries},
-	{"random", test_random},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("gate-order", tests)
+SUITE_MAIN("gate-order")

@@ -26,7 +26,7 @@ static const char *look(const char *option, const char *value, bool *venus)
 	return said;
 }
 
-static void test_taken(void)
+TEST(test_taken, "taken")
 {
 	static const struct {
 		const char *option, *value;
@@ -59,7 +59,7 @@ static void test_taken(void)
 	}
 }
 
-static void test_refused(void)
+TEST(test_refused, "refused")
 {
 	static const struct {
 		const char *option, *value, *why;
@@ -103,7 +103,7 @@ static void test_refused(void)
 	}
 }
 
-static void test_two(void)
+TEST(test_two, "two GPUs")
 {
 	char device[] = "-device", one[] = GPU, two[] = GPU;
 	char *argv[] = {device, one, device, two, NULL};
@@ -115,7 +115,7 @@ static void test_two(void)
 }
 
 /* libvirt asks a QEMU that it starts as a daemon what it can do. */
-static void test_daemon(void)
+TEST(test_daemon, "a daemon")
 {
 	char daemonize[] = "-daemonize", device[] = "--device", gpu[] = GPU, uuid[] = "--uuid";
 	char *asked[] = {daemonize, NULL}, *vm[] = {device, gpu, uuid, gpu, daemonize, NULL};
@@ -131,7 +131,7 @@ static void test_daemon(void)
 }
 
 /* The render server may be started; what else is denied stays denied. */
-static void test_sandbox(void)
+TEST(test_sandbox, "sandbox")
 {
 	bool venus;
 
@@ -146,9 +146,4 @@ static void test_sandbox(void)
 	CU_ASSERT_STRING_EQUAL(look("-sandbox", "off", &venus), "off");
 }
 
-static const struct test tests[] = {
-	{"taken", test_taken},	   {"refused", test_refused}, {"two GPUs", test_two},
-	{"a daemon", test_daemon}, {"sandbox", test_sandbox}, {NULL, NULL},
-};
-
-SUITE_MAIN("gate-qemu", tests)
+SUITE_MAIN("gate-qemu")

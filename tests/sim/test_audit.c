@@ -189,7 +189,7 @@ static void save_and_audit(struct audit_result *out)
 static const char *const proportional[] = {"fair", "strict", "equal", "wdrr"};
 #define POLICIES (sizeof(proportional) / sizeof(proportional[0]))
 
-static void a_machine_that_stands_still_is_no_fault(void)
+TEST(a_machine_that_stands_still_is_no_fault, "a machine that stands still is no fault")
 {
 	struct audit_result r;
 	uint32_t i, k;
@@ -214,7 +214,7 @@ static void a_machine_that_stands_still_is_no_fault(void)
 
 /* The machine stands still in a world switch. What is charged for it is the policy's affair from
  * the next account on, and at most the cap; until then nobody has had it. */
-static void a_switch_in_which_the_machine_stands_still(void)
+TEST(a_switch_in_which_the_machine_stands_still, "a switch in which the machine stands still")
 {
 	struct audit_result r;
 	uint32_t i, k;
@@ -238,7 +238,7 @@ static void a_switch_in_which_the_machine_stands_still(void)
 
 /* The machine stands still in a turn, for longer than a VF is charged for. What is forgiven is no
  * credit: the VF's next turn is not as long as that. */
-static void a_turn_in_which_the_machine_stands_still(void)
+TEST(a_turn_in_which_the_machine_stands_still, "a turn in which the machine stands still")
 {
 	struct audit_result r;
 	uint32_t i, k;
@@ -259,7 +259,7 @@ static void a_turn_in_which_the_machine_stands_still(void)
 	}
 }
 
-static void turns_are_as_long_as_they_were_set(void)
+TEST(turns_are_as_long_as_they_were_set, "turns are as long as they were set")
 {
 	struct audit_result r;
 	uint32_t i, k;
@@ -301,7 +301,7 @@ static void unfair(const char *name)
 	policy.share = share_by_number;
 }
 
-static void weights_that_nobody_minds(void)
+TEST(weights_that_nobody_minds, "weights that nobody minds")
 {
 	struct audit_result r;
 	uint32_t i;
@@ -316,7 +316,7 @@ static void weights_that_nobody_minds(void)
 }
 
 /* The policy's own bound has grown then, for good. */
-static void what_was_late_once_excuses_nothing(void)
+TEST(what_was_late_once_excuses_nothing, "what was late once excuses nothing")
 {
 	struct vgpu_vf_view v;
 	struct audit_result r;
@@ -333,7 +333,7 @@ static void what_was_late_once_excuses_nothing(void)
 }
 
 /* What was before an instant is not counted, and who has no work does not wait. */
-static void waits_are_measured(void)
+TEST(waits_are_measured, "waits and sleep are measured")
 {
 	struct audit_result r;
 	vgpu_nsec slept, woke;
@@ -366,7 +366,7 @@ static void waits_are_measured(void)
 	}
 }
 
-static void timers_that_come_late_always(void)
+TEST(timers_that_come_late_always, "timers that come late always")
 {
 	struct audit_result r;
 
@@ -385,7 +385,7 @@ static void promise_no_wait(void *state, uint32_t vf, struct vgpu_bound *out)
 	out->max_wait = SLICE;
 }
 
-static void waits_beyond_the_bound(void)
+TEST(waits_beyond_the_bound, "waits beyond the bound")
 {
 	struct audit_result r;
 
@@ -407,7 +407,7 @@ static void attach_with_longer_slices(void *state, const struct vgpu_facts *fact
 	inner->attach(state, facts, longer);
 }
 
-static void turns_that_are_too_long_are_seen(void)
+TEST(turns_that_are_too_long_are_seen, "turns that are too long are seen")
 {
 	struct audit_result r;
 
@@ -420,7 +420,7 @@ static void turns_that_are_too_long_are_seen(void)
 }
 
 /* A recording has the last events only: several make the whole run, if none is missing. */
-static void recordings_join(void)
+TEST(recordings_join, "recordings join")
 {
 	struct recording all[3];
 	struct audit_result r;
@@ -439,7 +439,7 @@ static void recordings_join(void)
 }
 
 /* Nobody knows what was in it, and nothing is compared across it. */
-static void a_gap_is_seen(void)
+TEST(a_gap_is_seen, "a gap is seen")
 {
 	struct recording recordings[2];
 	struct vgpu_error err = {""};
@@ -467,20 +467,4 @@ static void a_gap_is_seen(void)
 	recording_free(&recordings[1]);
 }
 
-static const struct test tests[] = {
-	{"a machine that stands still is no fault", a_machine_that_stands_still_is_no_fault},
-	{"a switch in which the machine stands still", a_switch_in_which_the_machine_stands_still},
-	{"a turn in which the machine stands still", a_turn_in_which_the_machine_stands_still},
-	{"turns are as long as they were set", turns_are_as_long_as_they_were_set},
-	{"weights that nobody minds", weights_that_nobody_minds},
-	{"what was late once excuses nothing", what_was_late_once_excuses_nothing},
-	{"timers that come late always", timers_that_come_late_always},
-	{"waits and sleep are measured", waits_are_measured},
-	{"waits beyond the bound", waits_beyond_the_bound},
-	{"turns that are too long are seen", turns_that_are_too_long_are_seen},
-	{"recordings join", recordings_join},
-	{"a gap is seen", a_gap_is_seen},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("audit", tests)
+SUITE_MAIN("audit")

@@ -475,7 +475,7 @@ static void interrupted_after(vgpu_nsec t, bool idle)
 
 /* A server is not charged for the switch back to a job that another server has interrupted: what it
  * is promised stays whole. */
-static void resumed(void)
+TEST(resumed, "a job that was interrupted")
 {
 	struct vgpu_bound b = {0};
 
@@ -494,7 +494,7 @@ static void resumed(void)
 /* A server that wakes with less left than its switch needs waits for its next period, whatever
  * ended its last turn: it would preempt another one for a deadline that is less than a period away.
  */
-static void rests(void)
+TEST(rests, "a rest that is too short")
 {
 	interrupted_after(4500 * VGPU_USEC, true);
 	servers->wake(server_state, 2, now);
@@ -537,7 +537,7 @@ TEST_OF(best_effort, "best-effort")
 
 /* A budget that is longer than the longest turn is had in full: the switch between two turns is
  * admission's. */
-static void long_budgets(void)
+TEST(long_budgets, "a budget of several turns")
 {
 	int64_t row[VGPU_MAX_PARAMS] = {600000, 5000000};
 	const char *why;
@@ -555,19 +555,13 @@ static void long_budgets(void)
 	free(server_state);
 }
 
-static const struct test bounds_tests[] = {
-	{"fair", fair_states},
-	{"qos", qos_states},
-	{"prio", prio_states},
-	{"wdrr", wdrr_states},
-	{"strict", strict_states},
-	{"equal", equal_states},
-	{"deadline", deadline_states},
-	{"best-effort", best_effort_states},
-	{"a job that was interrupted", resumed},
-	{"a rest that is too short", rests},
-	{"a budget of several turns", long_budgets},
-	{NULL, NULL},
-};
+TEST_ROW(fair_states, "fair");
+TEST_ROW(qos_states, "qos");
+TEST_ROW(prio_states, "prio");
+TEST_ROW(wdrr_states, "wdrr");
+TEST_ROW(strict_states, "strict");
+TEST_ROW(equal_states, "equal");
+TEST_ROW(deadline_states, "deadline");
+TEST_ROW(best_effort_states, "best-effort");
 
-SUITE_MAIN("what policies state", bounds_tests)
+SUITE_MAIN("what policies state")

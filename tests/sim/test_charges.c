@@ -31,7 +31,7 @@ static void turn(vgpu_nsec stop)
 }
 
 /* Waits are measured from having work to running, in each turn. */
-static void waits(void)
+TEST(waits, "waits are measured")
 {
 	begin_with(2);
 	runs(0);
@@ -57,7 +57,7 @@ static void wake_preempts(void)
 
 /* A VF that forces a switch by its wake pays for it, and its policy is told which part of the
  * charge that is. */
-static void waker_pays(void)
+TEST(waker_pays, "a waker pays for the switch that it forces")
 {
 	begin_with(2);
 	wake_preempts();
@@ -78,7 +78,7 @@ static void waker_pays(void)
 
 /* A VF that runs instead of the waker does not pay for the switch, and no VF pays for a switch that
  * was due anyway. */
-static void others_do_not_pay(void)
+TEST(others_do_not_pay, "others do not pay for it")
 {
 	begin_with(3);
 	wake_preempts();
@@ -112,7 +112,7 @@ static void others_do_not_pay(void)
 
 /* A save beyond twice the usual is charged to the VF whose state is so large; nothing is charged
  * twice. */
-static void long_saves(void)
+TEST(long_saves, "long saves are charged to the VF that is saved")
 {
 	uint32_t i;
 
@@ -139,7 +139,7 @@ static void long_saves(void)
 }
 
 /* Time used beyond a grant is overrun; at most debt_cap of it is charged at once. */
-static void overruns(void)
+TEST(overruns, "overruns are charged, up to a cap")
 {
 	vgpu_core_defaults(&config, PUPPET_VFS);
 	config.debt_cap = 10 * VGPU_MSEC;
@@ -161,7 +161,7 @@ static void overruns(void)
 }
 
 /* In another VF's slot only the time within the grant is donated. */
-static void gifts(void)
+TEST(gifts, "what is given")
 {
 	begin_with(2);
 	puppet.next.flags = VGPU_PICK_DONATED;
@@ -177,7 +177,7 @@ static void gifts(void)
 
 /* A quarter of a window, the VF's share, is paid for by the time that it takes. A VF with work pays
  * the rest in sixty turns, to the last nanosecond, however short the window was. */
-static void debts(void)
+TEST(debts, "debts are paid in full")
 {
 	uint32_t i;
 
@@ -209,7 +209,7 @@ static void debts(void)
 
 /* A VF owes at most two seconds for windows and resets, or half a second and the longest window;
  * the rest is counted. */
-static void debts_are_bounded(void)
+TEST(debts_are_bounded, "debts are bounded")
 {
 	vgpu_core_defaults(&config, PUPPET_VFS);
 	config.window_max = 4 * VGPU_SEC;
@@ -229,7 +229,7 @@ static void debts_are_bounded(void)
 
 /* What a VM owed at the host from which it comes is a debt like any other: it is paid in sixty
  * turns, it is bounded, and a claim to the contrary is nothing. */
-static void brought_debts(void)
+TEST(brought_debts, "debts from another host")
 {
 	static const struct {
 		int64_t value;
@@ -265,7 +265,7 @@ static void brought_debts(void)
 }
 
 /* The wait for a planned start is idle time of the engine, and no VF runs before. */
-static void planned_starts(void)
+TEST(planned_starts, "planned starts are kept")
 {
 	vgpu_nsec idle, switching;
 
@@ -286,7 +286,7 @@ static void planned_starts(void)
 }
 
 /* Guarantees assume a switch of the mean and four deviations, but at least the configured one. */
-static void measured_switch(void)
+TEST(measured_switch, "the world switch is measured")
 {
 	uint32_t i;
 
@@ -315,7 +315,7 @@ static void measured_switch(void)
 
 /* IDLE is issued early by the median of the last five stops: two late ones do not count, three do.
  */
-static void learnt_stops(void)
+TEST(learnt_stops, "preemption times are learnt")
 {
 	static const vgpu_nsec took[] = {20, 20, 20, 20, 20, 900, 900, 20, 900};
 	vgpu_nsec start;
@@ -347,7 +347,7 @@ static void learnt_stops(void)
 
 /* The median of the last five stops, or of all if there were fewer; of two or four, the larger of
  * the two in the middle. */
-static void medians(void)
+TEST(medians, "the usual time to stop is a median")
 {
 	vgpu_nsec took[200] = {0}; /* the first: at the end of its window */
 	uint32_t i, k, first, n, less, as_much;
@@ -372,7 +372,7 @@ static void medians(void)
 
 /* A VF that has just begun to run is not preempted for min_run, whether the waker came before or
  * after; the account has the grant as it was in the end. */
-static void protected_start(void)
+TEST(protected_start, "a VF that has begun to run is protected")
 {
 	vgpu_nsec start;
 
@@ -400,7 +400,7 @@ static void protected_start(void)
 }
 
 /* A requested window leaves the running VF the shortest slice, and begins then. */
-static void windows_cut(void)
+TEST(windows_cut, "windows leave the shortest slice")
 {
 	vgpu_nsec start;
 
@@ -419,7 +419,7 @@ static void windows_cut(void)
 
 /* A grant is not prolonged for a window or a policy that came just then, nor in another VF's slot.
  */
-static void not_prolonged(void)
+TEST(not_prolonged, "grants that end, and one that goes on")
 {
 	puppet_ops.promises = 0;
 	begin_with(1);
@@ -461,7 +461,7 @@ static void not_prolonged(void)
 /* A VF that is alone and is to yield goes on if it has work again, to the end of its grant, which
  * is prolonged as ever. It is idled all the same if another one waits, before or by then; and a
  * device that says so unasked has failed. */
-static void goes_on(void)
+TEST(goes_on, "a VF that was to yield goes on")
 {
 	vgpu_nsec start;
 
@@ -501,7 +501,7 @@ static void goes_on(void)
 /* A VF without work gives the engine back after idle_grace, the host's or the policy's, whether it
  * lost its work on the way to the engine or reports that again and again; but not in a slot that is
  * held. */
-static void yields(void)
+TEST(yields, "a VF without work yields")
 {
 	vgpu_nsec since;
 	uint32_t i;
@@ -558,26 +558,4 @@ static void yields(void)
 	end();
 }
 
-static const struct test tests[] = {
-	{"waits are measured", waits},
-	{"a waker pays for the switch that it forces", waker_pays},
-	{"others do not pay for it", others_do_not_pay},
-	{"long saves are charged to the VF that is saved", long_saves},
-	{"overruns are charged, up to a cap", overruns},
-	{"what is given", gifts},
-	{"debts are paid in full", debts},
-	{"debts are bounded", debts_are_bounded},
-	{"debts from another host", brought_debts},
-	{"planned starts are kept", planned_starts},
-	{"the world switch is measured", measured_switch},
-	{"preemption times are learnt", learnt_stops},
-	{"the usual time to stop is a median", medians},
-	{"a VF that has begun to run is protected", protected_start},
-	{"windows leave the shortest slice", windows_cut},
-	{"grants that end, and one that goes on", not_prolonged},
-	{"a VF that was to yield goes on", goes_on},
-	{"a VF without work yields", yields},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("charges, and ends of grants", tests)
+SUITE_MAIN("charges, and ends of grants")

@@ -153,7 +153,7 @@ static void two_drivers_up(void)
 
 /* Two VFs with work take turns: IDLE, SAVE, LOAD, RUN; and IDLE is issued early, by the time that
  * it takes. */
-static void turns(void)
+TEST(turns, "two VFs take turns")
 {
 	begin(vgpu_builtin_policy("equal"), 2);
 	two_drivers_up();
@@ -192,7 +192,7 @@ static void turns(void)
 
 /* A VF that is held leaves the engine and stays off it, even if it has work; the other VF is not
  * affected. It comes back when it is released, or at once when it gets a window of its own. */
-static void held(void)
+TEST(held, "a VF that is held stays away")
 {
 	struct vgpu_vf_view view;
 
@@ -238,7 +238,7 @@ static void held(void)
 
 /* A VF whose memory is not on the GPU stays off the engine, even if it has work, or waits for a
  * window; others do not wait for it. A VF on its way to the engine cannot be sent away. */
-static void away(void)
+TEST(away, "a VF whose memory is not there stays away")
 {
 	struct vgpu_vf_view view;
 
@@ -274,7 +274,7 @@ static void away(void)
 
 /* A VF whose VM has not resumed stays off the engine, whatever it asks for, and comes back when
  * both its VM has resumed and its memory is there. */
-static void incoming(void)
+TEST(incoming, "a VF whose VM has not resumed stays out")
 {
 	struct vgpu_vf_view view;
 
@@ -384,7 +384,7 @@ static void count_turns(const struct vgpu_policy_ops *policy, bool hold, uint32_
 }
 
 /* A VF that is kept from the engine takes no turn from the others, under any policy. */
-static void others_lose_nothing(void)
+TEST(others_lose_nothing, "others lose no turn to that")
 {
 	uint32_t i, plain[3], held_back[3];
 
@@ -403,7 +403,7 @@ static void others_lose_nothing(void)
 
 /* A VF without competitors runs on, stopped only twice a second to see that it responds, until
  * another wakes. */
-static void alone(void)
+TEST(alone, "a lone VF is left alone")
 {
 	begin(vgpu_builtin_policy("equal"), 2);
 	two_drivers_up();
@@ -418,7 +418,7 @@ static void alone(void)
 }
 
 /* A VF that runs out of work gives the engine back after a moment, unless more comes. */
-static void yields(void)
+TEST(yields, "a VF without work yields")
 {
 	begin(vgpu_builtin_policy("equal"), 2);
 	two_drivers_up();
@@ -433,7 +433,7 @@ static void yields(void)
 }
 
 /* A VF does not stop: it is reset after the grace, gets back-offs of 1 and 2 s, then quarantine. */
-static void hangs(void)
+TEST(hangs, "hang: reset, back-off, quarantine")
 {
 	struct vgpu_vf_view view;
 	vgpu_nsec t = 10000;
@@ -501,7 +501,7 @@ static void hangs(void)
 
 /* A window that is not given back ends in a reset, the second time in quarantine. Forty windows are
  * granted at once, then one each 100 ms. */
-static void windows(void)
+TEST(windows, "exclusive windows are bounded, and limited")
 {
 	struct vgpu_vf_view view;
 	int i;
@@ -552,7 +552,7 @@ static void windows(void)
 }
 
 /* Resets escalate only as far as allowed. */
-static void ladder(void)
+TEST(ladder, "the ladder of resets")
 {
 	begin(vgpu_builtin_policy("equal"), 2);
 	two_drivers_up();
@@ -587,7 +587,7 @@ static void nobody_is_late(void)
 
 /* Answers of the device and ends of windows can be overdue; ends of slices and of parking cannot.
  */
-static void overdue(void)
+TEST(overdue, "what may be overdue")
 {
 	begin(vgpu_builtin_policy("equal"), 2);
 	event(VGPU_EV_REQUEST, 0, VGPU_WINDOW_INIT, 0, NULL);
@@ -647,7 +647,7 @@ static bool runs(uint32_t vf)
 
 /* An operator resets the VF that is being saved: the reset waits until it is saved, because the GPU
  * goes on with the other VF. */
-static void reset_in_a_chain(void)
+TEST(reset_in_a_chain, "a VF that is reset while it is saved lets the switch end")
 {
 	begin_chain();
 	STEP(12130, VGPU_EV_RESET_VF, 0, 0, "");
@@ -660,7 +660,7 @@ static void reset_in_a_chain(void)
 
 /* The same if the GPU says that the VF is at fault: it may have saved that VF all the same, and run
  * the other one, which is not to suffer. */
-static void fault_in_a_chain(void)
+TEST(fault_in_a_chain, "a VF that is at fault while it is saved costs the next one nothing")
 {
 	struct vgpu_vf_view view;
 
@@ -695,7 +695,7 @@ static void fault_in_a_chain(void)
 }
 
 /* A VF that overran and is then reset by its guest owes as much as before. */
-static void debt_survives_reset(void)
+TEST(debt_survives_reset, "debt survives a reset")
 {
 	struct vgpu_vf_view view;
 
@@ -722,7 +722,7 @@ static void debt_survives_reset(void)
 }
 
 /* VFs found in use at the start are adopted: the running one is preempted first. */
-static void adoption(void)
+TEST(adoption, "adoption of what runs")
 {
 	int64_t params[VGPU_MAX_PARAMS] = {0};
 	struct vgpu_core_config config;
@@ -790,7 +790,7 @@ static void one_bad_policy(enum vgpu_fault fault)
 	end();
 }
 
-static void bad_policies(void)
+TEST(bad_policies, "faulty policies are evicted")
 {
 	bad_vf = 7;
 	bad_slice = VGPU_MSEC;
@@ -849,7 +849,7 @@ static void model_account(struct model *m, uint32_t vf, vgpu_nsec used, vgpu_nse
 		m->deadline[vf] += request;
 }
 
-static void fair_against_model(void)
+TEST(fair_against_model, "fair equals its plain model")
 {
 	int64_t params[VGPU_MAX_PARAMS];
 	const struct vgpu_policy_ops *fair = vgpu_builtin_policy("fair");
@@ -910,25 +910,4 @@ static void fair_against_model(void)
 	printf("[%llu decisions] ", (unsigned long long)decisions);
 }
 
-static const struct test tests[] = {
-	{"two VFs take turns", turns},
-	{"a lone VF is left alone", alone},
-	{"a VF without work yields", yields},
-	{"a VF that is held stays away", held},
-	{"a VF whose memory is not there stays away", away},
-	{"a VF whose VM has not resumed stays out", incoming},
-	{"others lose no turn to that", others_lose_nothing},
-	{"hang: reset, back-off, quarantine", hangs},
-	{"exclusive windows are bounded, and limited", windows},
-	{"the ladder of resets", ladder},
-	{"what may be overdue", overdue},
-	{"a VF that is reset while it is saved lets the switch end", reset_in_a_chain},
-	{"a VF that is at fault while it is saved costs the next one nothing", fault_in_a_chain},
-	{"debt survives a reset", debt_survives_reset},
-	{"adoption of what runs", adoption},
-	{"faulty policies are evicted", bad_policies},
-	{"fair equals its plain model", fair_against_model},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("core", tests)
+SUITE_MAIN("core")

@@ -1,34 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A VF pays what it owes: spread over turns, out of its limit, and to its own class only. */
-#include "builtin.h"
-#include "suite.h"
-#include "vhost.h"
-
-static struct vhost h;
-static int64_t params[VGPU_MAX_PARAMS], rows[3][VGPU_MAX_PARAMS];
-static const struct vgpu_policy_ops *policy;
-
-/* N VFs that always have work and stop at once; switches take no time. */
-static void machine(const char *name, uint32_t n)
-{
-	uint32_t i;
-
-	policy = vgpu_builtin_policy(name);
-	vhost_init(&h, n, 5);
-	vgpu_param_defaults(policy->params, params);
-	for (i = 0; i < n; i++)
-		vgpu_param_defaults(policy->vf_params, rows[i]);
-}
-
-static void start(void)
-{
-	vhost_start(&h, vhost_checked(policy, &h), params, (const int64_t(*)[VGPU_MAX_PARAMS])rows);
-}
-
-static void set_vf(uint32_t vf, const char *name, int64_t value)
-{
-	vhost_param(policy->vf_params, rows[vf], name, value);
-}
+#include "plain.h"
 
 static struct vgpu_vf_view view_of(uint32_t vf)
 {
@@ -46,7 +18,7 @@ static void done(void)
 
 /* An overrun that is charged over several turns is charged completely: beside a VF that is late
  * each time the other gets as much. */
-static void spread_over_turns(void)
+TEST(spread_over_turns, "spread over turns")
 {
 	vgpu_nsec had[2];
 
@@ -64,7 +36,7 @@ static void spread_over_turns(void)
 }
 
 /* Service by a guarantee counts towards the VF's limit. */
-static void out_of_a_limit(void)
+TEST(out_of_a_limit, "out of a limit")
 {
 	struct vgpu_bound bound;
 
@@ -81,7 +53,7 @@ static void out_of_a_limit(void)
 }
 
 /* A VF that moves to another class begins there as an equal, whatever it was served elsewhere. */
-static void to_its_class(void)
+TEST(to_its_class, "to its class alone")
 {
 	vgpu_nsec had[2];
 
@@ -116,11 +88,4 @@ static void to_its_class(void)
 	done();
 }
 
-static const struct test tests[] = {
-	{"spread over turns", spread_over_turns},
-	{"out of a limit", out_of_a_limit},
-	{"to its class alone", to_its_class},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("debts are paid", tests)
+SUITE_MAIN("debts are paid")

@@ -34,7 +34,7 @@ static struct fleet_result run(const struct fleet_options *o)
 }
 
 /* Random fleets: fleet_run itself compares bookings with GPUs and fails if they differ. */
-static void random_fleets(void)
+TEST(random_fleets, "bookings and GPUs agree in random fleets")
 {
 	static const char *const mixes[] = {"halves", "desktops", "any"};
 	struct rng rng = {.state = 5};
@@ -73,7 +73,7 @@ static void random_fleets(void)
 
 /* A sum of shares is safe, and a sum of memory is, if sizes are halves and lie on multiples of
  * themselves. */
-static void sums_that_hold(void)
+TEST(sums_that_hold, "sums that a scheduler may rely on")
 {
 	static const char *const cases[] = {
 		"hosts=20 servers=8000 placement=profile",
@@ -106,7 +106,7 @@ static void sums_that_hold(void)
 }
 
 /* The offer is what the policy admits: equal shares of all VFs, and not one per mille more. */
-static void offer(void)
+TEST(offer, "what is offered is what is admitted")
 {
 	struct fleet_options o = options("vfs=8 memory_mib=1000");
 	struct fleet_inventory v;
@@ -155,7 +155,7 @@ static struct fleet_size quarter(void *data)
 	return (struct fleet_size){250, 4096};
 }
 
-static void rivals(void)
+TEST(rivals, "whole GPUs and equal profiles")
 {
 	struct fleet_options o = options("vfs=8 memory_mib=16384");
 	uint32_t n = 0;
@@ -175,7 +175,7 @@ static void rivals(void)
 	CU_ASSERT_EQUAL(fleet_fill_profiles(6, &o, quarter, NULL), 500000);
 }
 
-static void settings(void)
+TEST(settings, "settings that are wrong are refused")
 {
 	static const char *const bad[] = {"hosts",    "hosts=0",     "hosts=1e3",     "colour=1",
 					  "mix=none", "=5",	     "providers=all", "choice=me",
@@ -202,13 +202,4 @@ static void settings(void)
 	}
 }
 
-static const struct test tests[] = {
-	{"bookings and GPUs agree in random fleets", random_fleets},
-	{"sums that a scheduler may rely on", sums_that_hold},
-	{"what is offered is what is admitted", offer},
-	{"whole GPUs and equal profiles", rivals},
-	{"settings that are wrong are refused", settings},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("fleets of hosts", tests)
+SUITE_MAIN("fleets of hosts")

@@ -190,7 +190,7 @@ static struct vgpu_governor_view view(void)
 /* Shares that are exact are left alone, for ever; a changed claim is one program, of the next
  * epoch.
  */
-static void writes_only_what_changes(void)
+TEST(writes_only_what_changes, "writes only what changes")
 {
 	int64_t weight[VGPU_MAX_PARAMS] = {[0] = 300};
 	uint32_t k;
@@ -222,7 +222,7 @@ static void writes_only_what_changes(void)
 
 /* What a VM was served beyond its share on another host, it is charged here: it gets that much less
  * than the others, and no more is believed than a VF can owe. */
-static void brought_debt(void)
+TEST(brought_debt, "a debt from another host is charged")
 {
 	static const vgpu_nsec owed[] = {40 * MS, VGPU_NEVER};
 	vgpu_nsec epoch, want;
@@ -266,7 +266,7 @@ static void pass_short(uint32_t busy)
 }
 
 /* Somebody else writes 0 to the files of a VF's settings, which stands for no limit. */
-static void settings_of_zero(void)
+TEST(settings_of_zero, "settings of zero")
 {
 	static const char *const names[] = {"best-effort", "equal"};
 	uint32_t k, n, i;
@@ -304,7 +304,7 @@ static void settings_of_zero(void)
 
 /* A VF that stops late pays: after some epochs all VFs are served equally, and the ledger closes.
  */
-static void late_stops_are_charged(void)
+TEST(late_stops_are_charged, "late stops are charged")
 {
 	vgpu_nsec before[VFS], least = VGPU_NEVER, most = 0, served = 0;
 	uint32_t k, i;
@@ -348,7 +348,7 @@ static void listen(void *state, const struct vgpu_usage *usage)
 
 /* The policy hears of what a VF took too much: as overruns, none of which is longer than its turn.
  */
-static void carry_is_charged(void)
+TEST(carry_is_charged, "carry is charged")
 {
 	struct vgpu_policy_ops listener = *policy_named("equal");
 	uint32_t k;
@@ -371,7 +371,7 @@ static void carry_is_charged(void)
 }
 
 /* A VF without work keeps its quantum, and saves nothing up. */
-static void sleepers_save_nothing_up(void)
+TEST(sleepers_save_nothing_up, "sleepers save nothing up")
 {
 	vgpu_nsec nominal;
 	uint32_t k;
@@ -395,7 +395,7 @@ static void sleepers_save_nothing_up(void)
 }
 
 /* A VF that was owed time because of another's lateness has no claim when it sleeps. */
-static void claims_end_with_work(void)
+TEST(claims_end_with_work, "claims end with work")
 {
 	start("equal");
 	late[0] = 15 * MS;
@@ -411,7 +411,7 @@ static void claims_end_with_work(void)
 }
 
 /* A VF that leaves most of its turns unused is owed nothing for them. */
-static void light_vfs_are_owed_nothing(void)
+TEST(light_vfs_are_owed_nothing, "light VFs are owed nothing")
 {
 	uint32_t k, i;
 
@@ -432,7 +432,7 @@ static void light_vfs_are_owed_nothing(void)
 	end();
 }
 
-static void frozen_counters(void)
+TEST(frozen_counters, "frozen counters")
 {
 	vgpu_nsec nominal;
 	uint32_t k;
@@ -477,7 +477,7 @@ static void pass_unread(void)
 
 /* What corrects a late VF, and what weights say, still holds after it; what was changed takes
  * effect all the same. */
-static void unread_epochs(void)
+TEST(unread_epochs, "an epoch that is not read changes nothing")
 {
 	int64_t weight[VGPU_MAX_PARAMS] = {[0] = 300};
 	struct vgpu_program before;
@@ -505,7 +505,7 @@ static void unread_epochs(void)
 }
 
 /* Counters that go back, or count more than the time, are not believed. */
-static void absurd_counters(void)
+TEST(absurd_counters, "absurd counters")
 {
 	vgpu_nsec served;
 	uint32_t i;
@@ -549,7 +549,7 @@ static void absurd_counters(void)
 
 /* A program that the GPU refuses is written again, whole, in the next epoch; what it has clamped is
  * what is in force. */
-static void answers(void)
+TEST(answers, "answers")
 {
 	struct vgpu_program applied;
 	uint32_t n;
@@ -592,7 +592,7 @@ static bool starts(const char *name, const char *idle)
 }
 
 /* Whether turns are kept is in force, too: it is written if nothing else differs. */
-static void kept_turns_are_in_force(void)
+TEST(kept_turns_are_in_force, "kept turns are in force")
 {
 	find(16 * MS, 16 * MS, false);
 	make_found(true);
@@ -613,7 +613,7 @@ static void kept_turns_are_in_force(void)
 }
 
 /* Time-outs that the first plan overwrites refuse no guarantee. */
-static void found_time_outs_refuse_nothing(void)
+TEST(found_time_outs_refuse_nothing, "found time-outs refuse nothing")
 {
 	const struct vgpu_policy_ops *qos = policy_named("qos");
 	uint32_t i;
@@ -635,7 +635,7 @@ static void found_time_outs_refuse_nothing(void)
 }
 
 /* While no VF works, a change is written all the same, for when one does. */
-static void changes_while_still(void)
+TEST(changes_while_still, "changes while still")
 {
 	const struct vgpu_policy_ops *strict = policy_named("strict"), *fair = policy_named("fair");
 	uint32_t k;
@@ -678,7 +678,7 @@ static void changes_while_still(void)
 	end();
 }
 
-static void stop_leaves_the_nominal_plan(void)
+TEST(stop_leaves_the_nominal_plan, "stop leaves the nominal plan")
 {
 	struct vgpu_program nominal;
 	uint32_t k, i;
@@ -721,7 +721,7 @@ static void stop_while_programming(struct vgpu_governor_event end_of_it)
 		CU_ASSERT_EQUAL(out.plan.vfs[i].quantum, nominal.vfs[i].quantum);
 }
 
-static void stop_waits_for_the_program(void)
+TEST(stop_waits_for_the_program, "stop waits for the program")
 {
 	stop_while_programming((struct vgpu_governor_event){.type = VGPU_GOVERNOR_PROGRAMMED,
 							    .applied = &in_force});
@@ -731,7 +731,7 @@ static void stop_waits_for_the_program(void)
 }
 
 /* A nominal plan that the GPU refuses is not tried again. */
-static void stop_after_a_refusal(void)
+TEST(stop_after_a_refusal, "stop after a refusal")
 {
 	const struct vgpu_governor_event refused = {.type = VGPU_GOVERNOR_PROGRAMMED,
 						    .error = -EIO};
@@ -751,7 +751,7 @@ static void pick_nobody_there(void *state, struct vgpu_pick *pick, vgpu_nsec at)
 }
 
 /* A policy that breaks its contract is not asked again, and the static plan holds. */
-static void faulty_policy(void)
+TEST(faulty_policy, "faulty policy")
 {
 	struct vgpu_policy_ops faulty = *policy_named("equal");
 	const struct vgpu_policy_ops *fair = policy_named("fair");
@@ -782,7 +782,7 @@ static void faulty_policy(void)
 }
 
 /* What firmware cannot do: each is refused in a sentence, and nothing changes. */
-static void refusals(void)
+TEST(refusals, "refusals")
 {
 	static const struct {
 		const char *policy, *param, *value;
@@ -823,7 +823,7 @@ static void refusals(void)
 }
 
 /* A guarantee is admitted if the firmware alone ensures it, and then every plan keeps it. */
-static void guarantees(void)
+TEST(guarantees, "guarantees")
 {
 	const struct vgpu_policy_ops *qos = policy_named("qos");
 	uint32_t k, i;
@@ -857,7 +857,7 @@ static void guarantees(void)
 }
 
 /* How policies are carried out: once, with or without idle turns; or by the loop. */
-static void modes(void)
+TEST(modes, "modes")
 {
 	uint32_t k;
 
@@ -885,7 +885,7 @@ static void modes(void)
 }
 
 /* Under prio, VFs of later classes get the least quantum while an earlier one has work. */
-static void classes(void)
+TEST(classes, "classes")
 {
 	const struct vgpu_policy_ops *prio = policy_named("prio");
 	uint32_t k, i;
@@ -926,7 +926,7 @@ static struct govern_result run_file(const char *name, bool fixed, vgpu_nsec epo
 
 /* One of ten VFs stops working, and others have whole turns before it could have waited too long.
  */
-static void one_that_stops(void)
+TEST(one_that_stops, "a VF that stops accuses no policy")
 {
 	struct govern_result r = run_file("ten-one-stops", false, 0);
 
@@ -935,7 +935,7 @@ static void one_that_stops(void)
 
 /* A plan that takes long to be in force makes no VF look as if it had left turns unused; at any
  * length of the epoch. */
-static void slow_first_plan(void)
+TEST(slow_first_plan, "the first plan is slow")
 {
 	static const vgpu_nsec epochs[] = {0, 100 * MS, 350 * MS, 500 * MS};
 	uint32_t i;
@@ -946,14 +946,14 @@ static void slow_first_plan(void)
 
 /* Quanta that were set by hand are in force, however often the GPU refuses a program; and
  * bounds count what a refused plan costs. */
-static void refused_programs(void)
+TEST(refused_programs, "refused programs")
 {
 	CU_ASSERT_DOUBLE_EQUAL(run_file("programs-refused", true, 0).shares[0], 0.65, 0.02);
 	CU_ASSERT(run_file("programs-refused", false, 0).lag <= 1);
 }
 
 /* What a VF pays of what it owes, while the one that is owed it stands aside, is in the bound. */
-static void paid_beside_one_in_doubt(void)
+TEST(paid_beside_one_in_doubt, "what is paid beside one in doubt")
 {
 	double lag = run_file("paid-beside-one-in-doubt", false, 0).lag;
 
@@ -962,7 +962,7 @@ static void paid_beside_one_in_doubt(void)
 
 /* A VF whose turn does not come in the first epoch, because the quanta that were found are long, is
  * owed its part of it. */
-static void late_for_the_first_epoch(void)
+TEST(late_for_the_first_epoch, "late for the first epoch")
 {
 	find(200 * MS, 16 * MS, false);
 	make_found(true);
@@ -991,7 +991,7 @@ static struct vgpu_governor *with(vgpu_nsec stop, vgpu_nsec step)
 }
 
 /* A VF has work, as long as its turn may not have come yet: three others may take 400 ms each. */
-static void turns_to_come(void)
+TEST(turns_to_come, "turns to come")
 {
 	uint32_t k;
 
@@ -1035,7 +1035,7 @@ static void pass_light(vgpu_nsec light)
 /* A VF in doubt that has work has its share within three seconds, and not more, also if it is due
  * most of the time, or if all others stop so late that it is served little in turns of the usual
  * length. */
-static void doubt_ends_with_work(void)
+TEST(doubt_ends_with_work, "doubt ends with work")
 {
 	static const struct {
 		const char *weight;
@@ -1078,7 +1078,7 @@ static void doubt_ends_with_work(void)
 
 /* A VF that has more than the others of the first epoch, because it began to work before them,
  * seems to stop late. It has its share afterwards. */
-static void begins_early(void)
+TEST(begins_early, "begins early")
 {
 	static const unsigned parts[VFS] = {2, 2, 1, 6}; /* of the first epoch */
 	vgpu_nsec before[VFS], all = 0, epoch;
@@ -1116,7 +1116,7 @@ static void begins_early(void)
 }
 
 /* Time-outs that add up to more than five epochs: no bound is stated, and a warning is. */
-static void late_stops_bound_nothing(void)
+TEST(late_stops_bound_nothing, "late stops bound nothing")
 {
 	uint32_t k;
 
@@ -1135,7 +1135,7 @@ static void late_stops_bound_nothing(void)
 }
 
 /* Worst errors of shares, in points, and settings written in a second. */
-static void figures(void)
+TEST(figures, "figures")
 {
 	static const struct {
 		const char *name;
@@ -1189,7 +1189,7 @@ static unsigned row_of(const char *table, const char *rule, double *worst, doubl
 
 /* Each policy that firmware can do stands beside its own static quanta; one that it cannot do says
  * why. */
-static void comparison(void)
+TEST(comparison, "comparison")
 {
 	static const char *const rules[] = {"fair", "equal", "wdrr"};
 	struct compare_line lines[16];
@@ -1243,7 +1243,7 @@ static void comparison(void)
 	scenario_free(&s);
 }
 
-static void freezes(void)
+TEST(freezes, "freezes")
 {
 	struct govern_result r = run_file("frozen-counters", false, 0);
 
@@ -1252,7 +1252,7 @@ static void freezes(void)
 }
 
 /* The judge notices what is wrong: each of its rules, with one thing planted. */
-static void judge_notices(void)
+TEST(judge_notices, "judge notices")
 {
 	static struct firmware f;
 	struct judge_governed judge;
@@ -1290,44 +1290,4 @@ static void judge_notices(void)
 	}
 }
 
-static const struct test tests[] = {
-	{"writes only what changes", writes_only_what_changes},
-	{"a debt from another host is charged", brought_debt},
-	{"settings of zero", settings_of_zero},
-	{"late stops are charged", late_stops_are_charged},
-	{"carry is charged", carry_is_charged},
-	{"sleepers save nothing up", sleepers_save_nothing_up},
-	{"claims end with work", claims_end_with_work},
-	{"light VFs are owed nothing", light_vfs_are_owed_nothing},
-	{"frozen counters", frozen_counters},
-	{"absurd counters", absurd_counters},
-	{"an epoch that is not read changes nothing", unread_epochs},
-	{"answers", answers},
-	{"stop leaves the nominal plan", stop_leaves_the_nominal_plan},
-	{"stop waits for the program", stop_waits_for_the_program},
-	{"stop after a refusal", stop_after_a_refusal},
-	{"kept turns are in force", kept_turns_are_in_force},
-	{"found time-outs refuse nothing", found_time_outs_refuse_nothing},
-	{"changes while still", changes_while_still},
-	{"a VF that stops accuses no policy", one_that_stops},
-	{"the first plan is slow", slow_first_plan},
-	{"late for the first epoch", late_for_the_first_epoch},
-	{"what is paid beside one in doubt", paid_beside_one_in_doubt},
-	{"refused programs", refused_programs},
-	{"turns to come", turns_to_come},
-	{"doubt ends with work", doubt_ends_with_work},
-	{"begins early", begins_early},
-	{"late stops bound nothing", late_stops_bound_nothing},
-	{"faulty policy", faulty_policy},
-	{"refusals", refusals},
-	{"guarantees", guarantees},
-	{"modes", modes},
-	{"classes", classes},
-	{"figures", figures},
-	{"comparison", comparison},
-	{"freezes", freezes},
-	{"judge notices", judge_notices},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("governor", tests)
+SUITE_MAIN("governor")

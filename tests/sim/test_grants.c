@@ -1,34 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What ends a grant, or a pause, when something happens that was not known when it was planned. */
-#include "builtin.h"
-#include "suite.h"
-#include "vhost.h"
-
-static struct vhost h;
-static int64_t params[VGPU_MAX_PARAMS], rows[3][VGPU_MAX_PARAMS];
-static const struct vgpu_policy_ops *policy;
-
-/* N VFs that always have work and stop at once; switches take no time. */
-static void machine(const char *name, uint32_t n)
-{
-	uint32_t i;
-
-	policy = vgpu_builtin_policy(name);
-	vhost_init(&h, n, 5);
-	vgpu_param_defaults(policy->params, params);
-	for (i = 0; i < n; i++)
-		vgpu_param_defaults(policy->vf_params, rows[i]);
-}
-
-static void start(void)
-{
-	vhost_start(&h, vhost_checked(policy, &h), params, (const int64_t(*)[VGPU_MAX_PARAMS])rows);
-}
-
-static void set_vf(uint32_t vf, const char *name, int64_t value)
-{
-	vhost_param(policy->vf_params, rows[vf], name, value);
-}
+#include "plain.h"
 
 static void done(void)
 {
@@ -41,7 +13,7 @@ static void done(void)
  * hundredth of the weight are long, so another VF of its class does not preempt it; it waits for
  * the end of the slice, not of the longest grant.
  */
-static void alone_in_its_class(void)
+TEST(alone_in_its_class, "alone in its class")
 {
 	struct vgpu_vf_view v;
 
@@ -62,7 +34,7 @@ static void alone_in_its_class(void)
 }
 
 /* No VF has budget left, and the engine is parked until one is due. A new budget is due sooner. */
-static void changed_while_parked(void)
+TEST(changed_while_parked, "changed while parked")
 {
 	struct vgpu_vf_view v;
 	uint64_t before;
@@ -86,10 +58,4 @@ static void changed_while_parked(void)
 	done();
 }
 
-static const struct test tests[] = {
-	{"alone in its class", alone_in_its_class},
-	{"changed while parked", changed_while_parked},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("grants end", tests)
+SUITE_MAIN("grants end")

@@ -44,7 +44,7 @@ static void quarantine(uint32_t vf)
 
 /* Back-offs double; the third strike in a minute is the last, but those of long ago do not count.
  */
-static void strikes(void)
+TEST(strikes, "strikes expire, back-offs double")
 {
 	uint32_t i;
 
@@ -70,7 +70,7 @@ static void strikes(void)
 
 /* Work that ends in a fault keeps nobody waiting: its VF is held back, for longer each time but no
  * longer than 8 s, and never quarantined. Such faults do not count as hangs. */
-static void faulting(void)
+TEST(faulting, "a fault holds back, and not for good")
 {
 	uint32_t i;
 
@@ -91,7 +91,7 @@ static void faulting(void)
 
 /* Only an operator ends a quarantine, not the guest and not a reset of the GPU; and then all faults
  * are forgotten. */
-static void quarantines(void)
+TEST(quarantines, "only an operator ends a quarantine")
 {
 	vgpu_core_defaults(&config, PUPPET_VFS);
 	config.gpu_reset = true;
@@ -131,7 +131,7 @@ static void quarantines(void)
 }
 
 /* A hang that was noticed is not counted again when the hardware reports it, too. */
-static void one_hang(void)
+TEST(one_hang, "a hang is counted once")
 {
 	begin_with(1);
 	tell(VGPU_EV_BUSY, 0, 0);
@@ -165,7 +165,7 @@ static vgpu_nsec failed_reset(bool gpu_reset, bool on_engine)
 
 /* The whole GPU is reset only if the operator allows it, and for a VF that blocks the engine; a
  * reset that fails is tried again, after pauses that double. */
-static void whole_gpu(void)
+TEST(whole_gpu, "the whole GPU is the last resort")
 {
 	CU_ASSERT_EQUAL(failed_reset(false, true), VGPU_SEC);
 	CU_ASSERT_EQUAL(out.n_actions, 0);
@@ -185,7 +185,7 @@ static void whole_gpu(void)
 
 /* A reset that is not answered gives way to the next level; its answer, when it comes, is too late.
  */
-static void late_resets(void)
+TEST(late_resets, "resets that are not answered")
 {
 	vgpu_core_defaults(&config, PUPPET_VFS);
 	config.reset_levels |= 1u << VGPU_RESET_ENGINE;
@@ -208,7 +208,7 @@ static void late_resets(void)
 
 /* All memory that may have been used is scrubbed before a guest gets it; only the last scrub
  * counts, and one that fails leaves a VF that no guest gets. */
-static void scrubs(void)
+TEST(scrubs, "what was used is scrubbed")
 {
 	uint32_t i;
 
@@ -239,7 +239,7 @@ static void scrubs(void)
 }
 
 /* A guest's requests and work do not outlive it. */
-static void successors(void)
+TEST(successors, "nothing outlives a guest")
 {
 	begin_with(1);
 	tell(VGPU_EV_GUEST_RESET, 1, 0);
@@ -267,7 +267,7 @@ static void successors(void)
 
 /* Every requested window is opened, in order, whichever VF leaves the queue; it ends by its own
  * release, and in time. */
-static void windows(void)
+TEST(windows, "every window comes")
 {
 	begin_with(0);
 	tell(VGPU_EV_REQUEST, 0, VGPU_WINDOW_INIT);
@@ -294,7 +294,7 @@ static void windows(void)
 }
 
 /* After any wrong answer to a command its VF is reset; an answer for another VF is dropped. */
-static void answers(void)
+TEST(answers, "answers that are wrong, or of others")
 {
 	uint64_t stale;
 
@@ -323,7 +323,7 @@ static void answers(void)
 }
 
 /* After a stop no command is issued, whatever timers fire, and no timer is requested. */
-static void stops(void)
+TEST(stops, "a stop is a stop")
 {
 	begin_with(1);
 	tell(VGPU_EV_BUSY, 0, 0);
@@ -359,7 +359,7 @@ static void stops(void)
 }
 
 /* A VF's wakes preempt 200 times a second and ten times at once, however long it slept before. */
-static void wakes(void)
+TEST(wakes, "wakes preempt so often")
 {
 	uint32_t i;
 
@@ -382,7 +382,7 @@ static void wakes(void)
 }
 
 /* Slices are kept between the shortest and the longest; the rest of a budget may be shorter. */
-static void slices(void)
+TEST(slices, "slices within their limits")
 {
 	static const struct {
 		vgpu_nsec asked, granted;
@@ -414,7 +414,7 @@ static void slices(void)
 
 /* A policy is evicted that parks although a VF has work, against its promise, or until an instant
  * that has passed, or that picks a VF without a driver. */
-static void faults(void)
+TEST(faults, "policies that break their promises")
 {
 	uint32_t i;
 
@@ -458,7 +458,7 @@ static void faults(void)
 
 /* A change of policy takes effect at the next switch point, which it does not wait for long, and
  * carries over what each VF is owed; nothing that was accepted meanwhile is lost. */
-static void changes(void)
+TEST(changes, "changes of policy")
 {
 	begin_with(2);
 	puppet_ops.promises = VGPU_PROMISE_WORK_CONSERVING;
@@ -500,7 +500,7 @@ static int set_params(const struct vgpu_policy_ops *policy, uint32_t vf, const i
 
 /* While a change waits, the parameters in force stay as they are, and new ones are for the next
  * policy: parameters that were parsed for the old one are refused. */
-static void while_a_change_waits(void)
+TEST(while_a_change_waits, "parameters while a change waits")
 {
 	const struct vgpu_policy_ops *fair = vgpu_builtin_policy("fair");
 	int64_t rows[PUPPET_VFS][VGPU_MAX_PARAMS] = {{0}}, params[VGPU_MAX_PARAMS];
@@ -549,7 +549,7 @@ static void while_a_change_waits(void)
 
 /* Parameters for a policy that was evicted meanwhile are refused: the fallback does not get them.
  */
-static void after_an_eviction(void)
+TEST(after_an_eviction, "parameters after an eviction")
 {
 	begin_with(2);
 	tell(VGPU_EV_BUSY, 0, 0);
@@ -568,25 +568,4 @@ static void after_an_eviction(void)
 	end();
 }
 
-static const struct test tests[] = {
-	{"strikes expire, back-offs double", strikes},
-	{"a fault holds back, and not for good", faulting},
-	{"only an operator ends a quarantine", quarantines},
-	{"a hang is counted once", one_hang},
-	{"the whole GPU is the last resort", whole_gpu},
-	{"resets that are not answered", late_resets},
-	{"what was used is scrubbed", scrubs},
-	{"nothing outlives a guest", successors},
-	{"every window comes", windows},
-	{"answers that are wrong, or of others", answers},
-	{"a stop is a stop", stops},
-	{"wakes preempt so often", wakes},
-	{"slices within their limits", slices},
-	{"policies that break their promises", faults},
-	{"changes of policy", changes},
-	{"parameters while a change waits", while_a_change_waits},
-	{"parameters after an eviction", after_an_eviction},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("limits of the core", tests)
+SUITE_MAIN("limits of the core")

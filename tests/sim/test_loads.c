@@ -26,7 +26,7 @@ static void run(struct vhost *h, uint32_t n, uint64_t seed, vgpu_nsec burst)
 }
 
 /* Alone, each tick has its job, and the job takes its own length. */
-static void alone(void)
+TEST(alone, "periodic: alone")
 {
 	struct vhost h;
 	size_t i;
@@ -40,7 +40,7 @@ static void alone(void)
 }
 
 /* Jobs of one and a half periods: each second tick is missed, and the one after it is in time. */
-static void too_long(void)
+TEST(too_long, "periodic: jobs longer than the period")
 {
 	struct vhost h;
 	size_t i;
@@ -54,7 +54,7 @@ static void too_long(void)
 }
 
 /* Beside a VF that always works, latencies include the wait, and every tick is counted. */
-static void beside_another(void)
+TEST(beside_another, "periodic: beside one that always works")
 {
 	vgpu_nsec most = 0;
 	struct vhost h;
@@ -70,7 +70,7 @@ static void beside_another(void)
 }
 
 /* Another seed gives another phase, within a period of the start. */
-static void phases(void)
+TEST(phases, "periodic: phases by seed")
 {
 	vgpu_nsec first[20];
 	struct vhost h;
@@ -107,7 +107,7 @@ static char *mix_text(const struct mix *mix, vgpu_nsec length, uint64_t seed)
 }
 
 /* Mixes are valid scenarios, depend only on their seed, and differ between seeds. */
-static void mixes_are_scenarios(void)
+TEST(mixes_are_scenarios, "mixes are scenarios")
 {
 	static const uint32_t sizes[] = {4, 8, 16};
 	uint32_t i, k, trains;
@@ -152,7 +152,7 @@ static struct compare_line compared(const char *line, const char *text)
 	return out;
 }
 
-static void line_mistakes(void)
+TEST(line_mistakes, "compare: mistakes in a line")
 {
 	static const struct {
 		const char *text, *says;
@@ -176,7 +176,7 @@ static void line_mistakes(void)
 }
 
 /* Figures that are known beforehand. */
-static void figures(void)
+TEST(figures, "compare: figures told beforehand")
 {
 	struct compare_line line = compared(
 		"fair", "vfs 1\nuntil 10s\nvf 0 role=frames work=periodic period=10ms burst=2ms\n");
@@ -197,7 +197,7 @@ static void figures(void)
 }
 
 /* Two switches for each frame, one of which the waking VF is charged for: both are lost. */
-static void switches(void)
+TEST(switches, "compare: switches")
 {
 	struct compare_line line =
 		compared("fair", "vfs 2\nuntil 10s\ngpu load=100us run=50us\nvf * save=150us\n"
@@ -210,7 +210,7 @@ static void switches(void)
 
 /* A job that is never done counts with its lateness at the end: starving a VF does not improve the
  * figures. */
-static void never_done(void)
+TEST(never_done, "compare: a job that is never done")
 {
 	struct compare_line line =
 		compared("fair",
@@ -221,7 +221,7 @@ static void never_done(void)
 }
 
 /* The gap: a VF that got less by weight than another, though it asked for more. */
-static void share_gap(void)
+TEST(share_gap, "compare: the gap in shares")
 {
 	static const char text[] = "vfs 2\nuntil 10s\nvf 0 role=training weight=300\n"
 				   "vf 1 role=training weight=100\n";
@@ -248,7 +248,7 @@ static char *written(void (*write)(const struct compare_line *lines, unsigned n,
 
 /* Guarantees that cannot all be kept: the table and the JSON say how many VFs were refused, over
  * all runs at most, and the gap is that of the others. */
-static void refused_vfs(void)
+TEST(refused_vfs, "compare: VFs that a policy refuses")
 {
 	static const char text[] = "vfs 3\nuntil 10s\nvf * role=training\n";
 	static const struct {
@@ -283,7 +283,7 @@ static void refused_vfs(void)
 }
 
 /* Six wakes at one interval, give or take 2 %, and each tick that is missed counts. */
-static void cadence(void)
+TEST(cadence, "fair: who keeps time")
 {
 	struct cadence c = {.woke = 0};
 	vgpu_nsec t = VGPU_SEC;
@@ -335,7 +335,7 @@ static void favoured(const char *mix, enum compare_figure figure, double *sums)
 
 /* VFs with frames are served sooner, and no more than their share: in overload it changes little.
  */
-static void frames_are_favoured(void)
+TEST(frames_are_favoured, "fair: frames are favoured")
 {
 	double missed[3], training[3];
 
@@ -353,7 +353,7 @@ static void frames_are_favoured(void)
 }
 
 /* One that wakes at a regular interval, and has work for longer, gets its share. */
-static void feigned_frames(void)
+TEST(feigned_frames, "fair: feigned frames gain nothing")
 {
 	const char *text = "vfs 3\nuntil 20s\ngpu load=100us run=50us\nvf * save=100us\n"
 			   "vf 0 role=frames work=periodic period=16ms burst=15ms\n"
@@ -365,7 +365,7 @@ static void feigned_frames(void)
 }
 
 /* No model pays for a switch of a VF with itself. */
-static void models_go_on(void)
+TEST(models_go_on, "models go on with the same VF")
 {
 	unsigned i;
 
@@ -383,7 +383,7 @@ static void models_go_on(void)
 
 /* Beside a VF that always works: credit2 and bvt with a warp let a waker in within their shortest
  * runs; without its warp bvt does so only while the waker is behind. */
-static void wakers_preempt(void)
+TEST(wakers_preempt, "models: wakers preempt")
 {
 	static const char text[] = "vfs 2\nuntil 10s\nvf 0 role=frames work=periodic period=50ms "
 				   "burst=2ms\nvf 1 role=training\n";
@@ -396,7 +396,7 @@ static void wakers_preempt(void)
 }
 
 /* Frames that ask for more than their half warp for a while, and get their half in the long run. */
-static void warps_are_loans(void)
+TEST(warps_are_loans, "bvt: warps are loans")
 {
 	static const char text[] = "vfs 2\nuntil 20s\nvf 0 role=frames work=periodic period=10ms "
 				   "burst=8ms\nvf 1 role=training\n";
@@ -407,7 +407,7 @@ static void warps_are_loans(void)
 
 /* Frames within their half run at once while they warp; without a warp each turn of the other
  * is between theirs, and so it is if they may not warp for a second after each 2 ms of it. */
-static void warps_have_limits(void)
+TEST(warps_have_limits, "bvt: warps have limits")
 {
 	static const char text[] = "vfs 2\nuntil 20s\nvf 0 role=frames work=periodic period=20ms "
 				   "burst=8ms\nvf 1 role=training\n";
@@ -422,26 +422,4 @@ static void warps_have_limits(void)
 	CU_ASSERT(compare_mean(&limited, COMPARE_FRAME_P50) > 15);
 }
 
-static const struct test tests[] = {
-	{"periodic: alone", alone},
-	{"periodic: jobs longer than the period", too_long},
-	{"periodic: beside one that always works", beside_another},
-	{"periodic: phases by seed", phases},
-	{"mixes are scenarios", mixes_are_scenarios},
-	{"compare: mistakes in a line", line_mistakes},
-	{"compare: figures told beforehand", figures},
-	{"compare: switches", switches},
-	{"compare: a job that is never done", never_done},
-	{"compare: the gap in shares", share_gap},
-	{"compare: VFs that a policy refuses", refused_vfs},
-	{"fair: who keeps time", cadence},
-	{"fair: frames are favoured", frames_are_favoured},
-	{"fair: feigned frames gain nothing", feigned_frames},
-	{"models go on with the same VF", models_go_on},
-	{"models: wakers preempt", wakers_preempt},
-	{"bvt: warps are loans", warps_are_loans},
-	{"bvt: warps have limits", warps_have_limits},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("loads", tests)
+SUITE_MAIN("loads")

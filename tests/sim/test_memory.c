@@ -670,28 +670,28 @@ static void count_and_run(uint32_t steps, bool with_faults, uint32_t kill_every)
 		       swaps[1], swaps_given_up, (unsigned long long)(longest_wait / VGPU_MSEC));
 }
 
-static void calm(void)
+TEST(calm, "partitions change, calmly")
 {
 	seed = 7;
 	count_and_run(500000, false, 0);
 	CU_ASSERT(answered > 1000 && refused > 1000 && moves_done > 100 && handed_over > 100);
 }
 
-static void faulty(void)
+TEST(faulty, "pieces fail, loudly and silently")
 {
 	seed = 7;
 	count_and_run(400000, true, 0);
 	CU_ASSERT(answered > 1000 && moves_done > 100 && moves_given_up > 10 && handed_over > 100);
 }
 
-static void killed(void)
+TEST(killed, "killed at any step")
 {
 	seed = 7;
 	count_and_run(400000, true, 60);
 	CU_ASSERT(kills > 3000 && moves_done > 30 && handed_over > 30);
 }
 
-static void oversubscribed(void)
+TEST(oversubscribed, "oversubscribed: calm, with pieces that fail, killed at any step")
 {
 	seed = 7;
 	host = HOST_CELLS * GRANULE;
@@ -707,7 +707,7 @@ static void oversubscribed(void)
 }
 
 /* Many short runs; prints the first seed that fails. */
-static void many(void)
+TEST(many, "many seeds")
 {
 	uint64_t i;
 
@@ -801,7 +801,7 @@ static void one_loop(uint32_t looper, uint32_t neighbour, vgpu_nsec every, vgpu_
 		CU_ASSERT(for_others <= GRANULE);
 }
 
-static void reset_loop(void)
+TEST(reset_loop, "a guest in a reset loop delays no other VF")
 {
 	static const uint32_t pairs[][2] = {{0, 1}, {1, 0}, {4, 2}};
 	uint32_t i, k;
@@ -915,7 +915,7 @@ static void want(uint32_t vf, uint64_t granules)
 	let_it_work();
 }
 
-static void told_before_it_moves(void)
+TEST(told_before_it_moves, "the core is told before a VF is moved again")
 {
 	/* Four granules, of which VF 0 has the second; the PF; three granules. */
 	static const struct vgpu_memory_config of = {
@@ -956,15 +956,4 @@ static void told_before_it_moves(void)
 	free(alone);
 }
 
-static const struct test tests[] = {
-	{"a guest in a reset loop delays no other VF", reset_loop},
-	{"the core is told before a VF is moved again", told_before_it_moves},
-	{"partitions change, calmly", calm},
-	{"pieces fail, loudly and silently", faulty},
-	{"killed at any step", killed},
-	{"many seeds", many},
-	{"oversubscribed: calm, with pieces that fail, killed at any step", oversubscribed},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("memory", tests)
+SUITE_MAIN("memory")

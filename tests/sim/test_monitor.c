@@ -237,7 +237,7 @@ static void found(const struct vhost *h, const char *kind, vgpu_nsec since, vgpu
 	CU_ASSERT(h->now >= since && h->now <= since + within);
 }
 
-static void a_good_policy(void)
+TEST(a_good_policy, "a good policy passes")
 {
 	struct monitor_result r;
 	struct vhost h;
@@ -256,7 +256,7 @@ static void a_good_policy(void)
 }
 
 /* The same, with a budget for the VF that has jobs. */
-static void a_good_policy_in_jobs(void)
+TEST(a_good_policy_in_jobs, "a good policy passes, with jobs")
 {
 	struct monitor_result r;
 	struct vhost h;
@@ -272,7 +272,7 @@ static void a_good_policy_in_jobs(void)
 	finish(&h);
 }
 
-static void a_waker_starves_once(void)
+TEST(a_waker_starves_once, "a waker starves once")
 {
 	struct monitor_result r;
 	struct vhost h;
@@ -287,7 +287,7 @@ static void a_waker_starves_once(void)
 }
 
 /* The VF never runs again, so its wait has no end. */
-static void a_waker_starves_for_good(void)
+TEST(a_waker_starves_for_good, "a waker starves for good")
 {
 	struct monitor_result r;
 	struct vhost h;
@@ -302,7 +302,7 @@ static void a_waker_starves_for_good(void)
 }
 
 /* A VF gets a hundredth of its share too much, in turns that are 20 us longer. */
-static void shares_drift(void)
+TEST(shares_drift, "shares drift by a hundredth")
 {
 	struct monitor_result r;
 	struct vhost h;
@@ -318,7 +318,7 @@ static void shares_drift(void)
 }
 
 /* The same among VFs that sleep and wake, where no pair can be compared. */
-static void shares_of_wakers_drift(void)
+TEST(shares_of_wakers_drift, "shares of wakers drift")
 {
 	struct monitor_result r;
 	struct vhost h;
@@ -338,7 +338,7 @@ static void shares_of_wakers_drift(void)
 	finish(&h);
 }
 
-static void a_limit_is_exceeded_once(void)
+TEST(a_limit_is_exceeded_once, "a limit is exceeded once")
 {
 	struct monitor_result r;
 	struct vhost h;
@@ -386,14 +386,14 @@ static void budget_is_missed_once(uint32_t vf, bool always)
 	finish(&h);
 }
 
-static void budgets_are_missed_once(void)
+TEST(budgets_are_missed_once, "budgets are missed once")
 {
 	budget_is_missed_once(1, true);
 	budget_is_missed_once(2, false);
 }
 
 /* The policy promises that no VF starves, without a number. */
-static void no_wait_is_stated(void)
+TEST(no_wait_is_stated, "no wait is stated")
 {
 	struct monitor_result r;
 	struct vhost h;
@@ -406,7 +406,7 @@ static void no_wait_is_stated(void)
 }
 
 /* Each change is followed by the turns of VF 0 and VF 1; VF 2 is never reached. */
-static void changes_starve(void)
+TEST(changes_starve, "changes starve")
 {
 	struct monitor_result r;
 	struct vhost h;
@@ -430,7 +430,7 @@ static void lottery_bound(void *state, uint32_t vf, struct vgpu_bound *out)
 }
 
 /* A lottery is fair only in the mean. */
-static void a_lottery_is_no_bound(void)
+TEST(a_lottery_is_no_bound, "a lottery under a bound")
 {
 	struct vgpu_policy_ops lottery = *peer_or_policy("lottery");
 	struct monitor_result r;
@@ -452,7 +452,7 @@ static bool near(double a, double b)
 }
 
 /* Shares computed by hand. */
-static void the_fluid(void)
+TEST(the_fluid, "the fluid, by hand")
 {
 	struct fluid_vf f[3] = {
 		{.in = true, .endless = true, .weight = 1},
@@ -478,20 +478,4 @@ static void the_fluid(void)
 	CU_ASSERT(near(f[0].had, 10));
 }
 
-static const struct test tests[] = {
-	{"the fluid, by hand", the_fluid},
-	{"a good policy passes", a_good_policy},
-	{"a good policy passes, with jobs", a_good_policy_in_jobs},
-	{"a waker starves once", a_waker_starves_once},
-	{"a waker starves for good", a_waker_starves_for_good},
-	{"shares drift by a hundredth", shares_drift},
-	{"shares of wakers drift", shares_of_wakers_drift},
-	{"a limit is exceeded once", a_limit_is_exceeded_once},
-	{"budgets are missed once", budgets_are_missed_once},
-	{"no wait is stated", no_wait_is_stated},
-	{"changes starve", changes_starve},
-	{"a lottery under a bound", a_lottery_is_no_bound},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("monitor", tests)
+SUITE_MAIN("monitor")

@@ -126,7 +126,7 @@ static void hoarder(const char *name, const char *budget, int64_t slow_one, int6
 	done();
 }
 
-static void hoarded_budgets(void)
+TEST(hoarded_budgets, "no VF hoards a budget")
 {
 	hoarder("deadline", "budget_us", 6000, 6000);
 }
@@ -222,7 +222,7 @@ static uint32_t turns_after_late(uint32_t rounds)
 }
 
 /* A VF without a budget that stops late pays with its next turns, also if it sleeps meanwhile. */
-static void late_and_asleep(void)
+TEST(late_and_asleep, "who is late and sleeps pays")
 {
 	CU_ASSERT_EQUAL(turns_after_late(0), 22);
 	CU_ASSERT_EQUAL(turns_after_late(4), 22);
@@ -230,7 +230,7 @@ static void late_and_asleep(void)
 }
 
 /* A VF without a budget that runs out of work after a second alone owes nothing for that. */
-static void alone_and_asleep(void)
+TEST(alone_and_asleep, "who was alone and sleeps owes nothing")
 {
 	struct hand d;
 	struct vgpu_pick pick;
@@ -277,7 +277,7 @@ static uint32_t turns_after_another_alone(vgpu_nsec earlier)
 }
 
 /* What another VF has while it is alone pays for late stops as turns do. */
-static void late_beside_one_alone(void)
+TEST(late_beside_one_alone, "who was late pays while another is alone")
 {
 	CU_ASSERT(turns_after_another_alone(0) <= 1);
 	CU_ASSERT(turns_after_another_alone(VGPU_USEC) <= 1);
@@ -304,7 +304,7 @@ static uint32_t turns_in_debt(vgpu_nsec owed)
 }
 
 /* Where all VFs owe turns, it does not matter how many. Decades of them pass in no time. */
-static void all_in_debt(void)
+TEST(all_in_debt, "turns that all owe pass at once")
 {
 	CU_ASSERT_NOT_EQUAL(turns_in_debt(0), 0);
 	CU_ASSERT_EQUAL(turns_in_debt(40 * VGPU_MSEC), turns_in_debt(0));
@@ -313,7 +313,7 @@ static void all_in_debt(void)
 
 /* A turn of a VF that has stopped sooner than it was to is longer. A server's periods may begin
  * late by that, three times in the stated wait. */
-static void wait_for_a_long_turn(void)
+TEST(wait_for_a_long_turn, "the stated wait allows for long turns")
 {
 	struct hand d;
 	struct vgpu_bound bound = {0};
@@ -342,7 +342,7 @@ static void wait_for_a_long_turn(void)
 
 /* A VF that wakes with another, and is due with it, waits until that one is done: each job costs
  * one switch. */
-static void equal_deadlines(void)
+TEST(equal_deadlines, "equal deadlines do not preempt")
 {
 	vgpu_nsec t;
 	uint32_t i;
@@ -364,7 +364,7 @@ static void equal_deadlines(void)
 
 /* A server that sleeps and wakes again and again pays for the switches that it forces out of its
  * own budget. */
-static void many_wakes(void)
+TEST(many_wakes, "a server pays for its wakes")
 {
 	vgpu_nsec t, k;
 
@@ -412,7 +412,7 @@ static uint32_t reclaimed_set(uint64_t seed, bool *admitted)
 	return late;
 }
 
-static void reclaiming(void)
+TEST(reclaiming, "reclaimed time makes no job late")
 {
 	uint32_t sets = 0, late = 0;
 	uint64_t seed;
@@ -427,7 +427,7 @@ static void reclaiming(void)
 }
 
 /* No turn is longer than a quantum and the shortest slice, however small the quantum. */
-static void small_quanta(void)
+TEST(small_quanta, "small quanta")
 {
 	static struct vhost_dispatch log[20000];
 	static const int64_t weights[] = {1, 1, 3};
@@ -474,7 +474,7 @@ static uint32_t turns_before_visit(const struct vgpu_policy_ops *p, void *state,
 
 /* A VF that seems to have no work is visited after `revisit` rounds, and then after twice as many
  * each time, up to a second; after `revisit` again once it had work; never, if that is 0. */
-static void lost_doorbells(void)
+TEST(lost_doorbells, "lost doorbells")
 {
 	static const uint32_t expected[] = {8, 16, 32, 64, 64, 64};
 	const struct vgpu_policy_ops *p = vgpu_builtin_policy("best-effort");
@@ -509,7 +509,7 @@ static bool has(const struct vgpu_param *table, const char *name)
 }
 
 /* slice=auto: turns of all VFs take no longer than rotation_ms, where that is feasible. */
-static void rotations(void)
+TEST(rotations, "slices follow the rotation")
 {
 	static struct vhost_dispatch log[20000];
 	const vgpu_nsec rotation = 16 * VGPU_MSEC, step = VGPU_MSEC / 8;
@@ -539,7 +539,7 @@ static void rotations(void)
 }
 
 /* A VF's debt to its class is not owed to another class that it moves to. */
-static void classes(void)
+TEST(classes, "classes owe each other nothing")
 {
 	static const int64_t first[] = {4, 4, 5, 5}, then[] = {5, 6, 5, 5};
 	uint64_t before[4];
@@ -573,7 +573,7 @@ static void classes(void)
 }
 
 /* A VF that wakes with another, and is due with it, does not preempt it. */
-static void equal_wakes(void)
+TEST(equal_wakes, "equals do not preempt")
 {
 	static const char *const names[] = {"fair", "prio", "qos"};
 	uint32_t p, i;
@@ -594,7 +594,7 @@ static void equal_wakes(void)
 }
 
 /* Storms of tiny jobs, each of which costs a switch, delay no VF for longer than promised. */
-static void storms(void)
+TEST(storms, "storms delay no VF beyond its bound")
 {
 	static const char *const names[] = {"fair", "prio"};
 	uint32_t p, i;
@@ -616,7 +616,7 @@ static void storms(void)
 
 /* A server gets one budget in each period and no more, whether it slept for long or always stops
  * late. */
-static void one_budget(void)
+TEST(one_budget, "one budget in a period")
 {
 	const vgpu_nsec budget = 4 * VGPU_MSEC, period = 20 * VGPU_MSEC;
 	vgpu_nsec k;
@@ -647,7 +647,7 @@ static void one_budget(void)
 }
 
 /* After random insertions and removals, heap_first() is the smallest. */
-static void heaps(void)
+TEST(heaps, "heaps")
 {
 	uint64_t keys[64] = {0}, rng = 1;
 	uint32_t i, vf, best;
@@ -674,7 +674,7 @@ static void heaps(void)
 }
 
 /* Distances in virtual time are exact, whether or not their division fits into 64 bits. */
-static void distances(void)
+TEST(distances, "distances")
 {
 	struct vtime t = {.base = 7, .weights = 10};
 
@@ -754,7 +754,7 @@ static void ran(uint32_t vf, vgpu_nsec ms, bool stays, vgpu_nsec now)
 
 /* fair: a VF that keeps time, and then always works, may be ahead by a slice with favour=frames. It
  * loses that when an operator takes it away, not when it next sleeps. */
-static void favour_taken_away(void)
+TEST(favour_taken_away, "favour that is taken away")
 {
 	vgpu_nsec t;
 	uint32_t i;
@@ -791,7 +791,7 @@ static void favour_taken_away(void)
  * of 1 ms and a sixteenth. The second, alone, would be charged a ninth of what it runs; of the rest
  * it is given 0.5 / (0.5 + 1.06).
  */
-static void reclaimed_in_pieces(void)
+TEST(reclaimed_in_pieces, "what is reclaimed in pieces")
 {
 	static const vgpu_nsec budgets[] = {5, 2, 2}, periods[] = {8, 47, 58};
 	struct vgpu_pick pick = {.vf = VGPU_NO_VF};
@@ -856,7 +856,7 @@ static uint32_t piece_of_reclaimed(uint64_t seed)
 	return longer;
 }
 
-static void pieces_of_reclaimed(void)
+TEST(pieces_of_reclaimed, "pieces of reclaimed time")
 {
 	uint32_t found = 0;
 	uint64_t seed;
@@ -868,7 +868,7 @@ static void pieces_of_reclaimed(void)
 
 /* prio: the running VF is not prolonged once a VF of a class before its own has come, or another
  * starves. */
-static void not_prolonged(void)
+TEST(not_prolonged, "grants that are not prolonged")
 {
 	take("prio", 2);
 	set_vf(0, "class", 5);
@@ -897,7 +897,7 @@ static void not_prolonged(void)
 
 /* Lags are carried over a change of policy, and of weight: a VF that was owed more than another is
  * still owed more, by as much; but there is a bound on what is carried. */
-static void lags(void)
+TEST(lags, "lags are carried over")
 {
 	static const char *const names[] = {"fair", "prio", "qos"};
 	static const int64_t owed[] = {5 * (int64_t)VGPU_MSEC, -3 * (int64_t)VGPU_MSEC,
@@ -927,7 +927,7 @@ static void lags(void)
 
 /* qos: a change of policy brings neither a new budget nor a fuller bucket, and does not make the
  * stated budget smaller. */
-static void debts_of_guarantees(void)
+TEST(debts_of_guarantees, "debts of guarantees are carried over")
 {
 	static const int64_t owed[] = {-6 * (int64_t)VGPU_MSEC, -20 * (int64_t)VGPU_MSEC};
 	struct vgpu_bound bound;
@@ -957,7 +957,7 @@ static void debts_of_guarantees(void)
 
 /* A guarantee is one, which pins its VF to the GPU's memory, though a stop was so late that nothing
  * of its budget can be stated any more. */
-static void late_beyond_a_budget(void)
+TEST(late_beyond_a_budget, "late beyond a budget")
 {
 	static const char *const names[] = {"qos", "deadline"};
 	const struct vgpu_usage usage = {
@@ -999,7 +999,7 @@ static void late_beyond_a_budget(void)
 
 /* A VF that runs alone has its work done after 20 ms, and stops 25 ms late. It owes what another
  * VF, which wakes 10 ms before that, has missed meanwhile, and no more. */
-static void late_after_alone(void)
+TEST(late_after_alone, "late after it ran alone")
 {
 	static const char *const names[] = {"equal", "wdrr"};
 	struct vgpu_usage usage = {
@@ -1034,7 +1034,7 @@ static void late_after_alone(void)
 
 /* deadline: the time for which a change waits pays off nothing; from then on, also while the VF
  * sleeps, its bandwidth does. */
-static void budget_in_a_change(void)
+TEST(budget_in_a_change, "deadline: a change that waits pays off nothing")
 {
 	static const struct {
 		vgpu_nsec slept; /* since the change */
@@ -1060,7 +1060,7 @@ static void budget_in_a_change(void)
 }
 
 /* qos: while a change of policy waits, the bucket of the policy that comes is not filled. */
-static void bucket_in_a_change(void)
+TEST(bucket_in_a_change, "a bucket in a change of policy")
 {
 	struct vgpu_pick pick = {.vf = VGPU_NO_VF};
 
@@ -1079,7 +1079,7 @@ static void bucket_in_a_change(void)
 
 /* qos: a bucket in debt holds back a guarantee of 6 ms for 28 ms; another guarantee, which is due
  * much later, runs no longer than that. */
-static void let_go(void)
+TEST(let_go, "guarantees that are let go")
 {
 	struct vgpu_pick pick = {.vf = VGPU_NO_VF};
 
@@ -1105,7 +1105,7 @@ static void let_go(void)
  * at that of another server that wakes at the end, nor to a new budget. Alone for 45 ms it is
  * charged for about 5.4 ms; its bandwidth comes to 4.5 ms.
  */
-static void reclaimed_before(void)
+TEST(reclaimed_before, "what was reclaimed before a wake, or a change")
 {
 	struct vgpu_usage usage = {
 		.vf = 0,
@@ -1143,7 +1143,7 @@ static void reclaimed_before(void)
 
 /* qos: what the guarantees leave is shared by weight, beside them: 20 % of the time each for VFs 0
  * and 1, and of the rest three sixths, one and two. */
-static void excess(void)
+TEST(excess, "guarantees leave the rest to weights")
 {
 	static const int64_t weights[] = {300, 100, 200}, guaranteed[] = {200000, 200000, 0};
 	double run_ns[3], all = 0, rest;
@@ -1171,7 +1171,7 @@ static void excess(void)
 
 /* qos: a guarantee by frames is the time of a frame in each frame's period; one above the limit is
  * refused. */
-static void frames(void)
+TEST(frames, "guarantees by frames")
 {
 	struct vgpu_bound bound;
 
@@ -1192,7 +1192,7 @@ static void frames(void)
 /* deadline: a budget that cannot be kept is refused. Switches of 0.1 ms, 0.5 ms for a VF that has
  * just begun and 0.5 ms for a VF that stops late come on top of budgets: 4.6 in 5 ms, and 5 and 5
  * in 11 ms, are too much; half of that is not. */
-static void refusals(void)
+TEST(refusals, "budgets that cannot be kept are refused")
 {
 	take("deadline", 2);
 	set("cap_pct", 100);
@@ -1227,7 +1227,7 @@ static void refusals(void)
 }
 
 /* Shares are of the VFs that are online. */
-static void members(void)
+TEST(members, "shares of those that are there")
 {
 	uint64_t numerator, denominator;
 
@@ -1239,42 +1239,4 @@ static void members(void)
 	free(state);
 }
 
-static const struct test tests[] = {
-	{"no VF hoards a budget", hoarded_budgets},
-	{"equal deadlines do not preempt", equal_deadlines},
-	{"who is late and sleeps pays", late_and_asleep},
-	{"who was alone and sleeps owes nothing", alone_and_asleep},
-	{"who was late pays while another is alone", late_beside_one_alone},
-	{"turns that all owe pass at once", all_in_debt},
-	{"the stated wait allows for long turns", wait_for_a_long_turn},
-	{"a server pays for its wakes", many_wakes},
-	{"equals do not preempt", equal_wakes},
-	{"grants that are not prolonged", not_prolonged},
-	{"favour that is taken away", favour_taken_away},
-	{"what is reclaimed in pieces", reclaimed_in_pieces},
-	{"pieces of reclaimed time", pieces_of_reclaimed},
-	{"lags are carried over", lags},
-	{"debts of guarantees are carried over", debts_of_guarantees},
-	{"late beyond a budget", late_beyond_a_budget},
-	{"late after it ran alone", late_after_alone},
-	{"deadline: a change that waits pays off nothing", budget_in_a_change},
-	{"a bucket in a change of policy", bucket_in_a_change},
-	{"guarantees that are let go", let_go},
-	{"what was reclaimed before a wake, or a change", reclaimed_before},
-	{"guarantees by frames", frames},
-	{"storms delay no VF beyond its bound", storms},
-	{"one budget in a period", one_budget},
-	{"budgets that cannot be kept are refused", refusals},
-	{"shares of those that are there", members},
-	{"heaps", heaps},
-	{"distances", distances},
-	{"reclaimed time makes no job late", reclaiming},
-	{"small quanta", small_quanta},
-	{"lost doorbells", lost_doorbells},
-	{"guarantees leave the rest to weights", excess},
-	{"slices follow the rotation", rotations},
-	{"classes owe each other nothing", classes},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("promises of policies", tests)
+SUITE_MAIN("promises of policies")

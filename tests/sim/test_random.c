@@ -213,17 +213,17 @@ static void all(int level, bool meddling, unsigned seeds, vgpu_nsec length)
 	}
 }
 
-static void calm(void)
+TEST(calm, "random tenants, no faults")
 {
 	all(CALM, false, 60, 2 * VGPU_SEC);
 }
 
-static void with_faults(void)
+TEST(with_faults, "random tenants, hangs, resets, windows, failing commands")
 {
 	all(FAULTS, false, 150, 10 * VGPU_SEC);
 }
 
-static void with_faults_and_operators(void)
+TEST(with_faults_and_operators, "the same, with policies and parameters changed while it runs")
 {
 	changes = moves = visits = 0;
 	all(FAULTS, true, 150, 10 * VGPU_SEC);
@@ -278,7 +278,7 @@ static void restart_after(uint64_t k, const struct vgpu_policy_ops *policy, uint
 	vhost_finish(&h);
 }
 
-static void restarts(void)
+TEST(restarts, "a restart after each step")
 {
 	const char *only = getenv("VHOST_SEED");
 	uint64_t seed = only ? strtoull(only, NULL, 0) : 7, k;
@@ -289,12 +289,4 @@ static void restarts(void)
 			restart_after(k, vgpu_builtin_policies[p], seed);
 }
 
-static const struct test tests[] = {
-	{"random tenants, no faults", calm},
-	{"random tenants, hangs, resets, windows, failing commands", with_faults},
-	{"the same, with policies and parameters changed while it runs", with_faults_and_operators},
-	{"a restart after each step", restarts},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("core and policies under random load", tests)
+SUITE_MAIN("core and policies under random load")

@@ -149,7 +149,7 @@ static struct replay *replay(const struct recording *r)
 }
 
 /* From the first event on, and when the first image was overwritten. */
-static void same(void)
+TEST(same, "a governor's recording is replayed, with the same outcome")
 {
 	static const char *const names[] = {"fair", "wdrr", "equal", "prio", "deadline"};
 	const struct vgpu_policy_ops *policy;
@@ -214,7 +214,7 @@ static void differs(const struct recording *r, uint64_t *word, uint64_t value, u
 	CU_ASSERT_FALSE(replay(r)->differs);
 }
 
-static void changed(void)
+TEST(changed, "a replay notices what was changed")
 {
 	struct recording r;
 	uint64_t *words = NULL, at = 0;
@@ -250,7 +250,7 @@ static void changed(void)
 }
 
 /* Entries that refer to what the file lacks are refused. */
-static void damaged(void)
+TEST(damaged, "entries of a governor that are damaged are refused")
 {
 	struct record_entry was;
 	struct vgpu_error err;
@@ -285,7 +285,7 @@ static void damaged(void)
 }
 
 /* The memory may have looked at its clock before the other was told when something has ended. */
-static void clocks_of_their_own(void)
+TEST(clocks_of_their_own, "each reducer has a clock of its own")
 {
 	static const struct vgpu_memory_config of = {.n_vfs = VFS,
 						     .total = 8 << 20,
@@ -318,12 +318,4 @@ static void clocks_of_their_own(void)
 	recording_free(&r);
 }
 
-static const struct test tests[] = {
-	{"a governor's recording is replayed, with the same outcome", same},
-	{"a replay notices what was changed", changed},
-	{"entries of a governor that are damaged are refused", damaged},
-	{"each reducer has a clock of its own", clocks_of_their_own},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("recording", tests)
+SUITE_MAIN("recording")

@@ -57,7 +57,7 @@ static void resets_itself(uint32_t vf, enum vgpu_event_type way)
 }
 
 /* A guest that resets its VF in back-off stays in back-off: its driver comes up when that ends. */
-static void backoff_stays(void)
+TEST(backoff_stays, "a guest's reset does not end a back-off")
 {
 	vgpu_nsec until;
 	uint32_t i;
@@ -82,7 +82,7 @@ static void backoff_stays(void)
 }
 
 /* The same in the scrub before a back-off, and before a quarantine. */
-static void sentence_survives_scrub(void)
+TEST(sentence_survives_scrub, "nor what comes after a scrub")
 {
 	uint32_t i;
 
@@ -120,7 +120,7 @@ static void gpu_is_reset_for(uint32_t vf)
 
 /* A reset of the whole GPU for another VF's fault ends neither back-off nor the way to quarantine,
  * and does not cancel the sentence for a hang whose own reset it overtakes. */
-static void gpu_reset_forgives_nobody(void)
+TEST(gpu_reset_forgives_nobody, "a reset of the GPU ends no sentence")
 {
 	vgpu_core_defaults(&config, PUPPET_VFS);
 	config.gpu_reset = true;
@@ -161,7 +161,7 @@ static void gpu_reset_forgives_nobody(void)
 
 /* A guest gets three resets a minute. Requests during a reset are served by it. Each VF has its own
  * limit. */
-static void resets_are_limited(void)
+TEST(resets_are_limited, "a guest's resets are limited")
 {
 	uint32_t i;
 
@@ -204,7 +204,7 @@ static void resets_are_limited(void)
 
 /* A VF that is to be loaded next is reset by its guest: it does not begin on memory that is not
  * clear. */
-static void reset_on_its_way(void)
+TEST(reset_on_its_way, "a VF that is reset on its way does not come")
 {
 	begin_with(1);
 	tell(VGPU_EV_BUSY, 0, 0);
@@ -225,7 +225,7 @@ static void reset_on_its_way(void)
 
 /* An event that names a VF that is not configured is refused with that reason; only if it is an
  * answer of the device, it is counted as stale. */
-static void nobody(void)
+TEST(nobody, "events that name no VF")
 {
 	static const enum vgpu_event_type requests[] = {VGPU_EV_BUSY,	   VGPU_EV_EMPTY,
 							VGPU_EV_REQUEST,   VGPU_EV_RELEASE,
@@ -263,14 +263,4 @@ static void nobody(void)
 	end();
 }
 
-static const struct test tests[] = {
-	{"a guest's reset does not end a back-off", backoff_stays},
-	{"nor what comes after a scrub", sentence_survives_scrub},
-	{"a reset of the GPU ends no sentence", gpu_reset_forgives_nobody},
-	{"a guest's resets are limited", resets_are_limited},
-	{"a VF that is reset on its way does not come", reset_on_its_way},
-	{"events that name no VF", nobody},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("sentences", tests)
+SUITE_MAIN("sentences")

@@ -58,7 +58,7 @@ static bool is_proportional(const struct vgpu_policy_ops *p)
 }
 
 /* One VF is late every time; over a minute each VF gets its share all the same. */
-static void late_vf(void)
+TEST(late_vf, "shares beside a VF that is always late")
 {
 	unsigned p, i;
 
@@ -77,7 +77,7 @@ static void late_vf(void)
 
 /* Seven VFs take exclusive windows of almost a second back to back. The eighth has its share of ten
  * minutes, whatever the policy; its budget, where it has one. */
-static void beside_windows(void)
+TEST(beside_windows, "shares beside exclusive windows")
 {
 	static const struct {
 		const char *policy, *name;
@@ -130,7 +130,7 @@ static void beside_windows(void)
 }
 
 /* Without charges, the late VF gains: the charge prevents that. */
-static void late_vf_uncharged(void)
+TEST(late_vf_uncharged, "without charging it would win")
 {
 	machine(4, 1, VGPU_NO_VF);
 	h.vfs[3].late = (struct vhost_range){0, 20 * VGPU_MSEC};
@@ -140,7 +140,7 @@ static void late_vf_uncharged(void)
 	done();
 }
 
-static void weights(void)
+TEST(weights, "weights and slots")
 {
 	static const int64_t fair[4][VGPU_MAX_PARAMS] = {{800}, {400}, {100}, {100}};
 	static const int64_t slots[4][VGPU_MAX_PARAMS] = {{8}, {4}, {1}, {1}};
@@ -178,7 +178,7 @@ static double worst_lag_over_bound(void)
 }
 
 /* Random weights, lateness and rare huge overruns, all backlogged: lag stays within the bound. */
-static void lag_within_bound(void)
+TEST(lag_within_bound, "lag stays within the stated bound")
 {
 	static int64_t rows[64][VGPU_MAX_PARAMS];
 	double worst;
@@ -222,7 +222,7 @@ static void lag_within_bound(void)
 }
 
 /* A VF with work runs within the wait that the policy states. */
-static void waits_within_bound(void)
+TEST(waits_within_bound, "waits stay within the stated bound")
 {
 	struct vgpu_vf_view v;
 	unsigned p, seed, i;
@@ -272,7 +272,7 @@ static size_t starts_of_a(enum vhost_work other, struct vhost_dispatch *log, siz
 }
 
 /* Non-interference: the turns of VF 0 do not depend on what VF 1 does. */
-static void strict_hides_others(void)
+TEST(strict_hides_others, "strict: others cannot be told apart")
 {
 	static struct vhost_dispatch log[3][20000];
 	static const enum vhost_work others[] = {VHOST_ALWAYS, VHOST_BURSTS, VHOST_NEVER};
@@ -298,7 +298,7 @@ static void strict_hides_others(void)
 }
 
 /* Strict boundaries: the k-th turn is at k rounds from the first, without drift. */
-static void strict_does_not_drift(void)
+TEST(strict_does_not_drift, "strict: boundaries do not drift")
 {
 	static struct vhost_dispatch log[200000];
 	const vgpu_nsec round = 4 * (2 * VGPU_MSEC + 250000);
@@ -347,7 +347,7 @@ static double idle_share(const char *mode, double *others)
 }
 
 /* The slot of a VF without work: held empty, donated, or left out. */
-static void strict_idle_modes(void)
+TEST(strict_idle_modes, "strict: idle modes")
 {
 	double donated;
 
@@ -361,7 +361,7 @@ static void strict_idle_modes(void)
 
 /* Sleeping just before the account, waking in storms, and tiny jobs bring no more than the share.
  */
-static void tricks_gain_nothing(void)
+TEST(tricks_gain_nothing, "tricks gain nothing")
 {
 	static const struct {
 		struct vhost_range burst, think;
@@ -395,7 +395,7 @@ static void tricks_gain_nothing(void)
 }
 
 /* A VF with a shorter latency slice is served sooner; it does not get more. */
-static void latency_slice(void)
+TEST(latency_slice, "fair: a latency slice buys latency, not share")
 {
 	static int64_t rows[4][VGPU_MAX_PARAMS] = {{100}, {100}, {100}, {100}};
 	const struct vgpu_policy_ops *fair = vgpu_builtin_policy("fair");
@@ -424,7 +424,7 @@ static void latency_slice(void)
 }
 
 /* A VF does not lose its debt by sleeping. */
-static void debt_survives_sleep(void)
+TEST(debt_survives_sleep, "debt survives sleep")
 {
 	unsigned p;
 
@@ -444,7 +444,7 @@ static void debt_survives_sleep(void)
 }
 
 /* A VF that hangs delays the others each time by at most grace and reset. */
-static void hangs_delay_boundedly(void)
+TEST(hangs_delay_boundedly, "hangs delay others boundedly")
 {
 	struct vgpu_vf_view v, culprit;
 	unsigned p, i;
@@ -470,7 +470,7 @@ static void hangs_delay_boundedly(void)
 }
 
 /* The same seed makes the same decisions, another seed makes others. */
-static void determinism(void)
+TEST(determinism, "determinism")
 {
 	uint64_t hash[3];
 	unsigned p, k;
@@ -493,7 +493,7 @@ static void determinism(void)
 }
 
 /* All weights times ten, VFs in another order, one more that never has work: the same shares. */
-static void metamorphic(void)
+TEST(metamorphic, "metamorphic: scale, order, bystanders")
 {
 	static const int64_t base[4][VGPU_MAX_PARAMS] = {{100}, {300}, {200}, {50}};
 	int64_t rows[5][VGPU_MAX_PARAMS];
@@ -521,7 +521,7 @@ static void metamorphic(void)
 }
 
 /* A change of policy in mid-run loses no VF, and keeps each VF's service. */
-static void change_of_policy(void)
+TEST(change_of_policy, "change of policy")
 {
 	struct vgpu_core_view view;
 	vgpu_nsec before[4];
@@ -602,7 +602,7 @@ static uint64_t with_refusal(const struct asked *a, bool ask, int64_t *offered)
 	return hash;
 }
 
-static void refusals(void)
+TEST(refusals, "what is refused changes nothing")
 {
 	int64_t offered = 0;
 	unsigned i;
@@ -641,7 +641,7 @@ static vgpu_nsec late_turn(const struct vgpu_policy_ops *policy, void *state, vg
 }
 
 /* A VF that is removed in debt, and admitted again, is still in debt. */
-static void debt_survives_removal(void)
+TEST(debt_survives_removal, "debt survives removal")
 {
 	struct vgpu_facts facts = {.max_vfs = 4,
 				   .switch_ns = 100 * VGPU_USEC,
@@ -690,7 +690,7 @@ static void debt_survives_removal(void)
 }
 
 /* Changing its weight to and fro brings a VF no more than the weights themselves do. */
-static void toggling(void)
+TEST(toggling, "toggling weights gains nothing")
 {
 	static const char *const names[] = {"fair", "qos", "wdrr"};
 	int64_t values[VGPU_MAX_PARAMS];
@@ -733,7 +733,7 @@ static void toggling(void)
 
 /* The rest of a turn that ended early is either served in the same slot or owed, not both: beside a
  * VF that stops early or late, never as predicted, shares are those of the slots. */
-static void strict_settles_once(void)
+TEST(strict_settles_once, "strict: a turn is settled once")
 {
 	static const int64_t rows[3][VGPU_MAX_PARAMS] = {{6}, {1}, {1}};
 	const struct vgpu_policy_ops *strict = vgpu_builtin_policy("strict");
@@ -771,7 +771,7 @@ static uint64_t switches_in(vgpu_nsec time)
 
 /* A VF without competitors is not switched with itself. When another wakes, the first soon makes
  * room; what it had before does not count, and the two are equal from then on. */
-static void alone(void)
+TEST(alone, "a VF without competitors is not switched with itself")
 {
 	static const char *const names[] = {"equal", "wdrr", "best-effort", "strict"};
 	struct vgpu_core_view view;
@@ -814,7 +814,7 @@ static void alone(void)
 }
 
 /* However often the policy changes, not always the same VFs run first. */
-static void changes_favour_nobody(void)
+TEST(changes_favour_nobody, "changes of policy favour no VF")
 {
 	static const char *const names[] = {"equal", "wdrr", "strict", "best-effort"};
 	unsigned mix, k, i;
@@ -843,7 +843,7 @@ static void changes_favour_nobody(void)
 
 /* Parameters that change in step with the round, so that they would cut the second VF's turn each
  * time, and the first one's never. */
-static void changes_in_step(void)
+TEST(changes_in_step, "changes in step with the round favour no VF")
 {
 	static const char *const names[] = {"equal", "strict", "wdrr", "fair"};
 	static const char *const lengths[] = {"slice_us", "slice_us", "quantum_us", "slice_us"};
@@ -873,7 +873,7 @@ static void changes_in_step(void)
 }
 
 /* A turn that has begun is had as it was when its round began, and so are the shares. */
-static void slots_of_a_round(void)
+TEST(slots_of_a_round, "strict: slots of a round")
 {
 	static const int64_t rows[2][VGPU_MAX_PARAMS] = {{4}, {1}};
 	struct vgpu_event event = {.type = VGPU_EV_SET_VF, .vf = 0, .params = rows[1]};
@@ -900,7 +900,7 @@ static void slots_of_a_round(void)
 
 /* The same with changes of policy: they wait for the end of a turn, and who is next in the old
  * round begins the new one. */
-static void policies_in_step(void)
+TEST(policies_in_step, "changes of policy in step with the round favour no VF")
 {
 	static const char *const names[] = {"equal", "strict", "wdrr", "fair"};
 	static const char *const lengths[] = {"slice_us", "slice_us", "quantum_us", "slice_us"};
@@ -931,7 +931,7 @@ static void policies_in_step(void)
 
 /* A policy that replaces itself knows what each VF is owed by its place in the round, so that no
  * turn is longer or shorter for it. */
-static void replaces_itself(void)
+TEST(replaces_itself, "a policy that replaces itself changes no turn")
 {
 	static const char *const names[] = {"equal", "strict"};
 	static struct vhost_dispatch log[4000];
@@ -964,7 +964,7 @@ static void replaces_itself(void)
 }
 
 /* Whoever runs, the turns that follow are to be longer after VF 0's and shorter after VF 1's. */
-static void changes_between_turns(void)
+TEST(changes_between_turns, "changes between turns favour no VF")
 {
 	static const char *const names[] = {"equal", "strict"};
 	int64_t params[VGPU_MAX_PARAMS];
@@ -993,7 +993,7 @@ static void changes_between_turns(void)
 }
 
 /* With timers that fire late, shares and waits are kept, also for VFs that sleep and wake. */
-static void late_timers(void)
+TEST(late_timers, "late timers")
 {
 	static const char *const names[] = {"strict", "equal", "wdrr"};
 	struct vgpu_vf_view v;
@@ -1064,7 +1064,7 @@ static void give(int64_t *row, int64_t budget_us, int64_t period_us)
 /* Jobs of a budget less the time that stopping takes, one in a period, beside a VF that wakes all
  * the time, one that always has work, and the background: each job is in time, and a VF gets k
  * budgets in k periods. */
-static void budgets_are_kept(void)
+TEST(budgets_are_kept, "deadline: budgets are kept")
 {
 	static struct vhost_item items[400];
 	int64_t rows[4][VGPU_MAX_PARAMS];
@@ -1102,7 +1102,7 @@ static void budgets_are_kept(void)
 }
 
 /* A lone VF in the background is not switched with itself. */
-static void lone_goes_on(void)
+TEST(lone_goes_on, "deadline: a lone VF goes on")
 {
 	int64_t rows[2][VGPU_MAX_PARAMS];
 
@@ -1115,7 +1115,7 @@ static void lone_goes_on(void)
 }
 
 /* Toggling between two budgets every few ms brings no more than the larger of them. */
-static void toggling_budgets(void)
+TEST(toggling_budgets, "deadline: toggling budgets gains nothing")
 {
 	int64_t rows[3][VGPU_MAX_PARAMS];
 	struct vgpu_event event = {.type = VGPU_EV_SET_VF, .vf = 0, .params = rows[0]};
@@ -1139,39 +1139,4 @@ static void toggling_budgets(void)
 	done();
 }
 
-static const struct test tests[] = {
-	{"shares beside a VF that is always late", late_vf},
-	{"shares beside exclusive windows", beside_windows},
-	{"without charging it would win", late_vf_uncharged},
-	{"weights and slots", weights},
-	{"lag stays within the stated bound", lag_within_bound},
-	{"waits stay within the stated bound", waits_within_bound},
-	{"strict: others cannot be told apart", strict_hides_others},
-	{"strict: boundaries do not drift", strict_does_not_drift},
-	{"strict: idle modes", strict_idle_modes},
-	{"strict: a turn is settled once", strict_settles_once},
-	{"a VF without competitors is not switched with itself", alone},
-	{"changes of policy favour no VF", changes_favour_nobody},
-	{"changes in step with the round favour no VF", changes_in_step},
-	{"changes of policy in step with the round favour no VF", policies_in_step},
-	{"a policy that replaces itself changes no turn", replaces_itself},
-	{"strict: slots of a round", slots_of_a_round},
-	{"changes between turns favour no VF", changes_between_turns},
-	{"late timers", late_timers},
-	{"tricks gain nothing", tricks_gain_nothing},
-	{"fair: a latency slice buys latency, not share", latency_slice},
-	{"debt survives sleep", debt_survives_sleep},
-	{"hangs delay others boundedly", hangs_delay_boundedly},
-	{"determinism", determinism},
-	{"metamorphic: scale, order, bystanders", metamorphic},
-	{"what is refused changes nothing", refusals},
-	{"debt survives removal", debt_survives_removal},
-	{"toggling weights gains nothing", toggling},
-	{"deadline: budgets are kept", budgets_are_kept},
-	{"deadline: a lone VF goes on", lone_goes_on},
-	{"deadline: toggling budgets gains nothing", toggling_budgets},
-	{"change of policy", change_of_policy},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("promises of the policies", tests)
+SUITE_MAIN("promises of the policies")

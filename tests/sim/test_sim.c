@@ -24,7 +24,7 @@ static const char *file(const char *text)
 }
 
 /* Errors name the line. */
-static void mistakes(void)
+TEST(mistakes, "scenarios: mistakes")
 {
 	static const struct {
 		const char *text, *says;
@@ -76,7 +76,7 @@ static char *written(const struct scenario *s)
 }
 
 /* What is written reads the same. */
-static void round_trip(void)
+TEST(round_trip, "scenarios: written and read")
 {
 	static const char text[] =
 		"vfs 5\ngpus 2 least-loaded\nseed 7\nuntil 2500us\nwork_from 1ms\n"
@@ -111,7 +111,7 @@ static void round_trip(void)
 }
 
 /* VFs are placed by the rule; the error names the VF that does not fit. */
-static void placement(void)
+TEST(placement, "placement")
 {
 	struct vgpu_error err;
 	struct scenario s;
@@ -171,7 +171,7 @@ static double error_of(const struct vgpu_policy_ops *policy, bool early)
 	return 100 * worst;
 }
 
-static void late_vf(void)
+TEST(late_vf, "a late VF, under our rules and others'")
 {
 	static const char *const ours[] = {"strict", "fair", "qos", "equal", "wdrr"};
 	double error;
@@ -192,7 +192,7 @@ static void late_vf(void)
 }
 
 /* An averaging factor F: with an overshoot of o in each turn, a VF is ahead by F * o, no more. */
-static void averaging(void)
+TEST(averaging, "nv-arr: the averaging factor's closed form")
 {
 	static const int64_t factors[] = {1, 8, 33};
 	const struct vgpu_policy_ops *arr = peer_or_policy("nv-arr");
@@ -234,7 +234,7 @@ static void averaging(void)
 }
 
 /* The heap behind all O(log n) decisions, against a scan of all VFs. */
-static void heap_against_scan(void)
+TEST(heap_against_scan, "the heap, against a scan")
 {
 	enum { N = 97 };
 	uint64_t keys[N], rng = 1, key;
@@ -278,7 +278,7 @@ static void forgiving_account(void *state, const struct vgpu_usage *usage)
 	honest->account(state, &lie);
 }
 
-static void the_prover_finds(void)
+TEST(the_prover_finds, "the prover finds a policy that forgives")
 {
 	struct vgpu_policy_ops broken;
 	struct proof p;
@@ -295,7 +295,7 @@ static void the_prover_finds(void)
 }
 
 /* For a VF that the policy does not admit, the reason is kept. */
-static void refusals(void)
+TEST(refusals, "scenarios: refusals")
 {
 	static const char text[] = "vfs 2\npolicy deadline\n"
 				   "vf * budget_us=9000 period_us=10000\nvf 1 budget_us=1000\n";
@@ -316,7 +316,7 @@ static void refusals(void)
 }
 
 /* A timer that is late by 100 us makes each slice of VFs that stop at once longer by that. */
-static void late_timers(void)
+TEST(late_timers, "late timers")
 {
 	struct vgpu_vf_view v;
 	struct vhost h;
@@ -337,17 +337,4 @@ static void late_timers(void)
 	vhost_finish(&h);
 }
 
-static const struct test tests[] = {
-	{"scenarios: mistakes", mistakes},
-	{"scenarios: written and read", round_trip},
-	{"scenarios: refusals", refusals},
-	{"placement", placement},
-	{"late timers", late_timers},
-	{"a late VF, under our rules and others'", late_vf},
-	{"nv-arr: the averaging factor's closed form", averaging},
-	{"the heap, against a scan", heap_against_scan},
-	{"the prover finds a policy that forgives", the_prover_finds},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("simulator", tests)
+SUITE_MAIN("simulator")

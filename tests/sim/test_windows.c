@@ -56,7 +56,7 @@ static void two_work_and_two_ask(void)
 }
 
 /* Between two windows each VF that waits has one turn, and a whole one. */
-static void a_round_between(void)
+TEST(a_round_between, "a round between two windows")
 {
 	uint64_t turns[2];
 	uint32_t i;
@@ -74,7 +74,7 @@ static void a_round_between(void)
 }
 
 /* The turn of a VF without competitors ends, because a window waits for it. */
-static void a_round_of_one(void)
+TEST(a_round_of_one, "a round of one VF")
 {
 	begin_with(1);
 	puppet_ops.promises = VGPU_PROMISE_WORK_CONSERVING;
@@ -89,7 +89,7 @@ static void a_round_of_one(void)
 }
 
 /* A VF that has no more work is not waited for. */
-static void a_round_without_one(void)
+TEST(a_round_without_one, "a round without one that left")
 {
 	two_work_and_two_ask();
 	closes(VGPU_MSEC, VGPU_WINDOW_INIT);
@@ -118,7 +118,7 @@ static void a_round_without_one(void)
 
 /* The policy does not serve VF 1: the window comes a second after the last first turn, whether the
  * engine works or is parked. */
-static void a_round_stalls(void)
+TEST(a_round_stalls, "a round that stalls")
 {
 	vgpu_nsec turn;
 
@@ -143,7 +143,7 @@ static void a_round_stalls(void)
 }
 
 /* Where no VF has work, windows follow each other at once. */
-static void nobody_waits(void)
+TEST(nobody_waits, "at once where nobody waits")
 {
 	uint32_t i;
 
@@ -192,7 +192,7 @@ static void paid_before_the_next(uint64_t promises, vgpu_nsec part)
 	end();
 }
 
-static void debts(void)
+TEST(debts, "each is paid for before the next")
 {
 	paid_before_the_next(VGPU_PROMISE_NO_STARVATION, 1);
 	paid_before_the_next(VGPU_PROMISE_PROPORTIONAL, 1);
@@ -201,7 +201,7 @@ static void debts(void)
 }
 
 /* A VF with a millionth of the GPU has a thousandth of the time for windows. */
-static void least_share(void)
+TEST(least_share, "a small share")
 {
 	vgpu_nsec begins;
 
@@ -219,7 +219,7 @@ static void least_share(void)
 }
 
 /* Where shares depend on whose drivers are up, they count from then on. */
-static void other_members(void)
+TEST(other_members, "other members")
 {
 	vgpu_nsec owes;
 	uint32_t i;
@@ -241,7 +241,7 @@ static void other_members(void)
 }
 
 /* A VF with work pays by charges alone. */
-static void work_pays_by_charges(void)
+TEST(work_pays_by_charges, "work pays by charges")
 {
 	vgpu_nsec owes;
 
@@ -265,7 +265,7 @@ static void work_pays_by_charges(void)
 }
 
 /* Under a policy that a charge costs nothing, only the time pays, with work or without. */
-static void time_pays(void)
+TEST(time_pays, "the time pays where charges cost nothing")
 {
 	vgpu_nsec owes;
 
@@ -285,7 +285,7 @@ static void time_pays(void)
 }
 
 /* A wait in progress counts for the longest wait, and so does one that ended without a turn. */
-static void waits_in_progress(void)
+TEST(waits_in_progress, "waits in progress")
 {
 	begin_with(2);
 	puppet.only = 0;
@@ -302,19 +302,4 @@ static void waits_in_progress(void)
 	end();
 }
 
-static const struct test tests[] = {
-	{"a round between two windows", a_round_between},
-	{"a round of one VF", a_round_of_one},
-	{"a round without one that left", a_round_without_one},
-	{"a round that stalls", a_round_stalls},
-	{"at once where nobody waits", nobody_waits},
-	{"each is paid for before the next", debts},
-	{"a small share", least_share},
-	{"other members", other_members},
-	{"work pays by charges", work_pays_by_charges},
-	{"the time pays where charges cost nothing", time_pays},
-	{"waits in progress", waits_in_progress},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("exclusive windows", tests)
+SUITE_MAIN("exclusive windows")

@@ -55,7 +55,7 @@ static const char *vf(uint32_t n)
 	return address;
 }
 
-static void discover(void)
+TEST(discover, "discovery")
 {
 	struct pci_info all[8];
 	int n = pci_list_gpus(all, 8);
@@ -73,7 +73,7 @@ static void discover(void)
 }
 
 /* Errors say what is wrong, and nothing changes. */
-static void mistakes(void)
+TEST(mistakes, "mistakes are named")
 {
 	static const struct {
 		const char *name, *says;
@@ -104,7 +104,7 @@ static void mistakes(void)
 }
 
 /* Each VF has vfio-pci from the beginning: Linux' log would name any other driver. */
-static void virtual_functions(void)
+TEST(virtual_functions, "1, 4 and 31 VFs, and one in use")
 {
 	static const uint32_t numbers[] = {1, 4, 31};
 	struct vfio_device *pf, *d;
@@ -174,7 +174,7 @@ static void look_at_pf(struct vfio_device *pf)
 	CU_ASSERT_EQUAL(vfio_read(pf, VFIO_REGION_BAR5, 0x40000, &id, sizeof(id)), -EINVAL);
 }
 
-static void pf_by_sysfs(void)
+TEST(pf_by_sysfs, "a PF by sysfs")
 {
 	struct vfio_device *pf, *second;
 	int fds[2] = {-1, -1};
@@ -231,7 +231,7 @@ static void refuse_tokens(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "the one given is wrong"));
 }
 
-static void pf_by_vfio(void)
+TEST(pf_by_vfio, "a PF by VFIO, and its token")
 {
 	struct vfio_device *pf, *d;
 
@@ -264,7 +264,7 @@ static void pf_by_vfio(void)
 }
 
 /* A VF's regions, registers behind closed gates, memory for its DMA, reset, and its one owner. */
-static void vf_by_vfio(void)
+TEST(vf_by_vfio, "a VF by VFIO")
 {
 	struct vfio_device *pf, *d, *second;
 	struct vfio_region r;
@@ -292,14 +292,4 @@ static void vf_by_vfio(void)
 	vfio_device_close(pf);
 }
 
-static const struct test tests[] = {
-	{"discovery", discover},
-	{"mistakes are named", mistakes},
-	{"1, 4 and 31 VFs, and one in use", virtual_functions},
-	{"a PF by sysfs", pf_by_sysfs},
-	{"a VF by VFIO", vf_by_vfio},
-	{"a PF by VFIO, and its token", pf_by_vfio},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("the kernel's PCI and VFIO", tests)
+SUITE_MAIN("the kernel's PCI and VFIO")

@@ -81,7 +81,7 @@ static uint32_t launch(struct ptx *p, struct ptx_launch l, const void *params, s
 }
 
 /* Each packet that computes gives the right result, to the bit, through its pieces. */
-static void packets(void)
+TEST(packets, "packets give the right result, to the bit")
 {
 #define NAME(number, name) #name,
 	static const char *const names[KERNELS] = {KERNEL_LIST(NAME)};
@@ -127,7 +127,7 @@ static void packets(void)
 
 /* Each block of any grid runs once, with all its threads, however often the launch is stopped; and
  * again when the grid is another piece. */
-static void each_once(void)
+TEST(each_once, "each block runs once")
 {
 	struct ptx *p = read_gated(shapes_ptx, "visit");
 	static uint32_t visits[4096];
@@ -189,7 +189,7 @@ static uint32_t count_runs(struct ptx *p, struct gate_param *gate)
 
 /* A block trusts what another one has read, for a while if that was "open", and until the
  * gate opens if it was "shut". */
-static void relayed(void)
+TEST(relayed, "blocks tell each other whether the gate is shut")
 {
 	struct ptx *p = read_gated(shapes_ptx, "visit");
 	struct gate_param gate = {.marks = (uintptr_t)marks,
@@ -224,7 +224,7 @@ static void relayed(void)
 }
 
 /* Without marks the gate is inactive: all blocks run at each launch. */
-static void no_gate(void)
+TEST(no_gate, "without marks the gate is inactive")
 {
 	struct ptx *p = read_gated(shapes_ptx, "visit");
 	uint32_t visits[8] = {0}, i;
@@ -243,7 +243,7 @@ static void no_gate(void)
 }
 
 /* The gate's parameter comes before the others, and keeps their layout. */
-static void parameters(void)
+TEST(parameters, "the gate keeps the layout of parameters")
 {
 	static const struct {
 		const char *entry;
@@ -276,7 +276,7 @@ static void parameters(void)
 
 /* The gate does not change the result of a GPU kernel with barriers, shared memory and threads that
  * leave early. */
-static void barriers(void)
+TEST(barriers, "the gate keeps barriers and shared memory right")
 {
 	struct ptx *plain = ptx_read(shapes_ptx, "exchange");
 	struct ptx *gated = read_gated(shapes_ptx, "exchange");
@@ -300,14 +300,4 @@ static void barriers(void)
 	ptx_free(gated);
 }
 
-static const struct test tests[] = {
-	{"packets give the right result, to the bit", packets},
-	{"each block runs once", each_once},
-	{"blocks tell each other whether the gate is shut", relayed},
-	{"without marks the gate is inactive", no_gate},
-	{"the gate keeps the layout of parameters", parameters},
-	{"the gate keeps barriers and shared memory right", barriers},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("ptx", tests)
+SUITE_MAIN("ptx")

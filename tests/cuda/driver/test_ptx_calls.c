@@ -211,7 +211,7 @@ static const struct {
 	CALLS(ROW)};
 
 /* Each thread has numbers of its own, so that they take different ways. */
-static void computes(void)
+TEST(computes, "calls give the right results")
 {
 	struct two in[THREADS], sent[THREADS];
 	uint64_t out[THREADS], wanted;
@@ -238,7 +238,7 @@ static void computes(void)
 }
 
 /* Threads meet in a function, too. */
-static void meetings(void)
+TEST(meetings, "threads meet in functions")
 {
 	struct two in[THREADS];
 	uint64_t out[THREADS];
@@ -254,7 +254,7 @@ static void meetings(void)
 }
 
 /* A body takes registers and memory only while it runs, and a thread has as many as it needs. */
-static void room(void)
+TEST(room, "bodies share room")
 {
 	static const char all[] = HEAD
 		".func one() { .reg .b32 %r<1000>; .local .b8 a[1000]; ret; }\n"
@@ -274,7 +274,7 @@ static void room(void)
 	ptx_free(p);
 }
 
-static void refused(void)
+TEST(refused, "what the machine does not call")
 {
 #define FORTY(x) TEN(x) TEN(x) TEN(x) TEN(x)
 #define TEN(x) x x x x x x x x x x
@@ -323,7 +323,7 @@ static void refused(void)
 #ifdef HAVE_CLANG
 /* What clang makes of the functions of calls.h, without and with optimisation, computes the same.
  */
-static void compiled(void)
+TEST(compiled, "what a compiler writes computes the same")
 {
 	const char *const texts[] = {calls_0_ptx, calls_2_ptx};
 	uint64_t out[4 * THREADS + 1];
@@ -348,15 +348,4 @@ static void compiled(void)
 }
 #endif
 
-static const struct test tests[] = {
-	{"calls give the right results", computes},
-#ifdef HAVE_CLANG
-	{"what a compiler writes computes the same", compiled},
-#endif
-	{"threads meet in functions", meetings},
-	{"bodies share room", room},
-	{"what the machine does not call", refused},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("ptx_calls", tests)
+SUITE_MAIN("ptx_calls")

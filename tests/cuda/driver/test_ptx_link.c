@@ -80,8 +80,19 @@ static uint64_t bytes_of_arrays(const void *binary)
 	return n;
 }
 
+TEST(context, "a context")
+{
+	CUcontext c;
+	CUstream s;
+
+	CU_ASSERT_EQUAL_FATAL(cuInit(0), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL_FATAL(cuDevicePrimaryCtxRetain(&c, 0), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL_FATAL(cuCtxSetCurrent(c), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL_FATAL(cuStreamCreate(&s, 0), CUDA_SUCCESS);
+}
+
 /* Images of both kinds, in any order. */
-static void images(void)
+TEST(images, "images become one binary")
 {
 	const char *const all[] = {function, entry, variable};
 	void *out;
@@ -117,7 +128,7 @@ static CUresult linked(const char *a, const char *b)
 	return e;
 }
 
-static void refused(void)
+TEST(refused, "what does not fit is refused, with a message")
 {
 	CUlink link;
 	CUmodule module;
@@ -158,22 +169,4 @@ static void refused(void)
 	free(binary);
 }
 
-static void context(void)
-{
-	CUcontext c;
-	CUstream s;
-
-	CU_ASSERT_EQUAL_FATAL(cuInit(0), CUDA_SUCCESS);
-	CU_ASSERT_EQUAL_FATAL(cuDevicePrimaryCtxRetain(&c, 0), CUDA_SUCCESS);
-	CU_ASSERT_EQUAL_FATAL(cuCtxSetCurrent(c), CUDA_SUCCESS);
-	CU_ASSERT_EQUAL_FATAL(cuStreamCreate(&s, 0), CUDA_SUCCESS);
-}
-
-static const struct test tests[] = {
-	{"a context", context},
-	{"images become one binary", images},
-	{"what does not fit is refused, with a message", refused},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("ptx_link", tests)
+SUITE_MAIN("ptx_link")

@@ -336,7 +336,7 @@ static uint64_t number(void)
 	}
 }
 
-static void computes(void)
+TEST(computes, "instructions compute what the CPU does")
 {
 	struct three in[THREADS];
 	uint64_t out[THREADS], wanted;
@@ -363,7 +363,7 @@ static void computes(void)
 }
 
 /* Approximations have a bound of relative error: the ISA's, 2^-22 to 2^-23, doubled. */
-static void approximates(void)
+TEST(approximates, "approximations stay in their bounds")
 {
 	static const struct {
 		const char *body;
@@ -390,7 +390,7 @@ static void approximates(void)
 }
 
 /* Each lane's value goes where the ISA says; the last warp may be short. */
-static void shuffles(void)
+TEST(shuffles, "lanes exchange values")
 {
 	struct three in[THREADS];
 	uint64_t out[THREADS];
@@ -427,7 +427,7 @@ static void shuffles(void)
 	}
 }
 
-static void votes(void)
+TEST(votes, "warps vote")
 {
 	struct three in[THREADS];
 	uint64_t out[THREADS];
@@ -460,7 +460,7 @@ static void votes(void)
 
 /* Atomic changes of one word by all threads, whose sum, bits, least and most do not
  * depend on the order; and old values, each of which one thread sees. */
-static void atoms(void)
+TEST(atoms, "atomic changes lose nothing")
 {
 	static uint64_t word;
 	struct three in[THREADS];
@@ -503,7 +503,7 @@ static void atoms(void)
 
 /* Threads meet at barriers, whatever each did before, and count. */
 /* Two arrays of each thread do not overlap, are aligned, and make room for later ones. */
-static void stacks(void)
+TEST(stacks, "threads have stacks")
 {
 	struct three in[THREADS];
 	uint64_t out[THREADS];
@@ -526,7 +526,7 @@ static void stacks(void)
 		CU_ASSERT_EQUAL(out[k], in[k].a | in[k].b << 8);
 }
 
-static void barriers(void)
+TEST(barriers, "threads meet at barriers")
 {
 	struct three in[THREADS];
 	uint64_t out[THREADS];
@@ -554,15 +554,4 @@ static void barriers(void)
 		CU_ASSERT_EQUAL(out[k], k % 32);
 }
 
-static const struct test tests[] = {
-	{"instructions compute what the CPU does", computes},
-	{"approximations stay in their bounds", approximates},
-	{"lanes exchange values", shuffles},
-	{"warps vote", votes},
-	{"atomic changes lose nothing", atoms},
-	{"threads have stacks", stacks},
-	{"threads meet at barriers", barriers},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("ptx_ops", tests)
+SUITE_MAIN("ptx_ops")

@@ -719,7 +719,7 @@ static void by_name(const struct ptx_form *form, const struct model_op *op)
 	}
 }
 
-static void table(void)
+TEST(table, "what the table has is right or refused")
 {
 	struct ptx_form form;
 	uint32_t i;
@@ -730,9 +730,4 @@ static void table(void)
 	CU_ASSERT(n_checked > 8000 && n_refused > 1000);
 }
 
-static const struct test tests[] = {
-	{"what the table has is right or refused", table},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("ptx_table", tests)
+SUITE_MAIN("ptx_table")

@@ -21,7 +21,7 @@ static bool reads(const char *text)
 }
 
 /* Declarations that no compiler writes are refused. Without that, another's memory is written. */
-static void declarations(void)
+TEST(declarations, "declarations that no compiler writes are refused")
 {
 	static const char *const bad[] = {
 		HEAD ".global .align 0 .pred a;",
@@ -64,7 +64,7 @@ static uint64_t written(const char *text)
 }
 
 /* A name's definition may be anywhere in the text. */
-static void externs(void)
+TEST(externs, "a name's definition may be anywhere")
 {
 	static const char declared[] = HEAD ".extern .global .align 4 .u32 x;\n" WRITES_X("global");
 	static const char defined[] = HEAD ".visible .global .align 4 .u32 x = 5;\n";
@@ -104,7 +104,7 @@ static void externs(void)
 }
 
 /* Dynamic shared memory is declared like a name that is defined elsewhere, and is not. */
-static void dynamic_memory(void)
+TEST(dynamic_memory, "dynamic shared memory needs no definition")
 {
 #define STORES(entry, value)                                                                       \
 	HEAD ".extern .shared .align 4 .b8 s[];\n.visible .entry " entry "(.param .u64 out) {\n"   \
@@ -135,7 +135,7 @@ static const char *name_in(const char *text, const char *(*asks)(const struct pt
 #define MISSING(text, name) CU_ASSERT_STRING_EQUAL(name_in(text, ptx_missing), name)
 #define TWICE(text, name) CU_ASSERT_STRING_EQUAL(name_in(text, ptx_twice), name)
 
-static void missing_names(void)
+TEST(missing_names, "names that nothing defines")
 {
 #define USES(name) ".visible .entry f() { ld.global.u32 %r, [" name "]; ret; }\n"
 	MISSING(HEAD ".extern .global .u32 x;" USES("y"), "");
@@ -155,7 +155,7 @@ static void missing_names(void)
 		"");
 }
 
-static void double_names(void)
+TEST(double_names, "names that are defined twice")
 {
 #define X(linkage, value) HEAD linkage " .global .u32 x = " value ";\n"
 	TWICE(X(".visible", "1") X(".visible", "2"), "x");
@@ -171,13 +171,4 @@ static void double_names(void)
 	CU_ASSERT_EQUAL(written(X(".weak", "1") X(".weak", "2") WRITES_X("global")), 1);
 }
 
-static const struct test tests[] = {
-	{"declarations that no compiler writes are refused", declarations},
-	{"a name's definition may be anywhere", externs},
-	{"dynamic shared memory needs no definition", dynamic_memory},
-	{"names that nothing defines", missing_names},
-	{"names that are defined twice", double_names},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("ptx_text", tests)
+SUITE_MAIN("ptx_text")

@@ -71,7 +71,7 @@ static void fill(struct two *in)
 }
 
 /* The last step of a reduction, as programs wrote it: without a barrier, in volatile memory. */
-static void in_step(void)
+TEST(in_step, "a warp is in step in volatile shared memory")
 {
 #define STEP(by)                                                                                   \
 	"ld.volatile.shared.u32 %a, [%c]; ld.volatile.shared.u32 %b, [%c+" by "];"                 \
@@ -94,7 +94,7 @@ static void in_step(void)
 }
 
 /* Threads that went different ways are together again behind them. */
-static void together_again(void)
+TEST(together_again, "threads that went different ways are together again")
 {
 	struct two in[THREADS];
 	uint32_t out[THREADS], k, warp[3] = {0}, odd[3] = {0};
@@ -124,7 +124,7 @@ static void together_again(void)
 
 /* A lock that threads of one warp want, each in its turn: a thread that waits for another one of
  * its warp does not wait for ever. */
-static void locked(void)
+TEST(locked, "a thread that waits for its warp does not wait for ever")
 {
 	struct two in[THREADS];
 	uint32_t out[THREADS], k;
@@ -140,7 +140,7 @@ static void locked(void)
 	CU_ASSERT_EQUAL(out[k], THREADS);
 }
 
-static void lanes(void)
+TEST(lanes, "lanes find out about each other")
 {
 	struct two in[THREADS];
 	uint32_t out[THREADS], k, j, same, sum, least, bits;
@@ -205,7 +205,7 @@ static void lanes(void)
 }
 
 /* The first two warps meet at one barrier, the last one comes to it and goes on to another. */
-static void barriers(void)
+TEST(barriers, "barriers have names and counts")
 {
 	struct two in[THREADS];
 	uint32_t out[THREADS], k;
@@ -227,7 +227,7 @@ static void barriers(void)
 
 /* Blocks that run together find two words for all of them, of which the second one is 0 at first;
  * others find none. */
-static void workspaces(void)
+TEST(workspaces, "blocks that run together can wait for each other")
 {
 	static const char text[] =
 		HEAD ".visible .entry f(.param .u64 out)\n{\n.reg .b32 %a, %b, %n;\n"
@@ -255,7 +255,7 @@ static void workspaces(void)
 }
 
 /* Where control goes: by index, by pointers, and not there. */
-static void control(void)
+TEST(control, "control goes where it should")
 {
 	static const char functions[] = HEAD
 		".func (.param .b32 r) twice(.param .b32 a) { .reg .b32 %x; ld.param.b32 %x, [a];"
@@ -306,7 +306,7 @@ static void control(void)
 }
 
 /* What a program gets that divides by 0, copies, asks for the time, or waits. */
-static void others(void)
+TEST(others, "divisions by 0, copies, clocks and spaces")
 {
 	struct two in[THREADS];
 	uint32_t out[THREADS], k;
@@ -343,7 +343,7 @@ static void others(void)
 }
 
 /* Texts as tools write them. */
-static void texts(void)
+TEST(texts, "texts as tools write them")
 {
 	static char many[200000];
 	struct two in[THREADS];
@@ -378,7 +378,7 @@ static void texts(void)
 }
 
 /* What the ISA does not have is refused when it is read, as what is there and not executed. */
-static void refused(void)
+TEST(refused, "what the ISA does not have is refused, with its line")
 {
 	static const char *const bad[] = {
 		"frobnicate.u32 %a, %b;",
@@ -470,7 +470,7 @@ static const char names[] =
 	"vsub4 wgmma wmma xor";
 
 /* None of them is unknown, whether it is executed or not. */
-static void named(void)
+TEST(named, "each instruction of the ISA is known")
 {
 	char text[4000], body[40], all[sizeof(names)], *name, *rest = all;
 	struct ptx *p;
@@ -489,7 +489,7 @@ static void named(void)
 
 /* All of a text is checked, also what no entry calls; what another text may have is none's fault.
  */
-static void checked(void)
+TEST(checked, "all bodies of a text are checked")
 {
 	static const struct {
 		const char *text;
@@ -518,7 +518,7 @@ static void checked(void)
 }
 
 /* A trap, and a failed assertion, end the program that runs the machine. */
-static void traps(void)
+TEST(traps, "a trap ends the program")
 {
 	static const char *const ends[] = {
 		"setp.eq.u32 %p1, %t, 40; @%p1 trap;",
@@ -549,21 +549,4 @@ static void traps(void)
 	}
 }
 
-static const struct test tests[] = {
-	{"a warp is in step in volatile shared memory", in_step},
-	{"threads that went different ways are together again", together_again},
-	{"a thread that waits for its warp does not wait for ever", locked},
-	{"lanes find out about each other", lanes},
-	{"barriers have names and counts", barriers},
-	{"blocks that run together can wait for each other", workspaces},
-	{"control goes where it should", control},
-	{"divisions by 0, copies, clocks and spaces", others},
-	{"texts as tools write them", texts},
-	{"what the ISA does not have is refused, with its line", refused},
-	{"each instruction of the ISA is known", named},
-	{"all bodies of a text are checked", checked},
-	{"a trap ends the program", traps},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("ptx_threads", tests)
+SUITE_MAIN("ptx_threads")

@@ -52,7 +52,7 @@ static bool takes(const char *text, const char *arch)
 }
 
 /* For architectures from the oldest that current compilers know, with a gate and without. */
-static void texts(void)
+TEST(texts, "ptxas accepts our texts, with a gate and without")
 {
 	static const char *const archs[] = {"sm_75", "sm_80", "sm_90"};
 	static const char *const all[] = {kernels_ptx, meet_ptx, own_ptx, saxpy_ptx, shapes_ptx};
@@ -95,7 +95,7 @@ static uint64_t memory(void)
 
 /* What the worker counts for ptxas's own binaries: their arrays, and little more. big.ptx has one
  * of 40 MiB; own.ptx has none. */
-static void needs(void)
+TEST(needs, "the worker reads what ptxas's binaries need")
 {
 	static const char *const archs[] = {"sm_75", "sm_80", "sm_90", "sm_100"};
 	size_t i;
@@ -143,7 +143,7 @@ static uint8_t *unpacked_for(int major, enum image_kind kind, size_t *size)
 }
 
 /* As nvcc compresses its members, and, where this fatbinary knows a mode, in each of them. */
-static void fat_binaries(void)
+TEST(fat_binaries, "fatbinary's compressed members are unpacked")
 {
 	static const char *const modes[] = {NULL, "--compress-mode=size", "--compress-mode=speed"};
 	static uint8_t whole[1 << 20];
@@ -168,23 +168,14 @@ static void fat_binaries(void)
 }
 
 /* ptxas does reject invalid text. */
-static void refuses(void)
+TEST(refuses, "ptxas rejects invalid text")
 {
 	CU_ASSERT(!takes(".version 6.0\n.target sm_70\n.address_size 64\nnonsense", "sm_80"));
 }
 
-static const struct test tests[] = {
-	{"ptxas accepts our texts, with a gate and without", texts},
-	{"the worker reads what ptxas's binaries need", needs},
-	{"fatbinary's compressed members are unpacked", fat_binaries},
-	{"ptxas rejects invalid text", refuses},
-	{NULL, NULL},
-};
-
 int main(int argc, char **argv)
 {
 	static char places[][32] = {"/usr/bin/ptxas", "/usr/local/cuda/bin/ptxas"};
-	const struct test *const tables[] = {tests, NULL};
 	size_t i;
 	int fd, to, fat, r;
 
@@ -205,7 +196,7 @@ int main(int argc, char **argv)
 	close(fd);
 	close(to);
 	close(fat);
-	r = suite_main("ptxas", tables, argc, argv);
+	r = suite_main("ptxas", NULL, argc, argv);
 	unlink(text_path);
 	unlink(binary_path);
 	unlink(fat_path);

@@ -69,10 +69,8 @@ static bool reaches(_Atomic uint32_t *word, uint32_t value)
 }
 
 /* Runs the tests, which have *TALK, of SIZE bytes, in common with their programs. */
-static int processes_main(const char *name, const struct test *tests, void *talk, size_t size,
-			  int argc, char **argv)
+static int processes_main(const char *name, void *talk, size_t size, int argc, char **argv)
 {
-	const struct test *const tables[] = {tests, NULL};
 	void *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (shared == MAP_FAILED)
@@ -80,7 +78,7 @@ static int processes_main(const char *name, const struct test *tests, void *talk
 	memcpy(talk, &shared, sizeof(shared));
 	setenv("VGPU_CUDA_VF", "shared:played", 1);
 	setenv("LD_LIBRARY_PATH", DRIVER, 1); /* for the worker */
-	return suite_main(name, tables, argc, argv);
+	return suite_main(name, NULL, argc, argv);
 }
 
 #endif

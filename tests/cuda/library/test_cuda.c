@@ -30,27 +30,10 @@
 #include "vgpu/clock.h"
 #include "softgpu/registers.h"
 
-static void before_init(void)
-{
-	CUcontext c;
-	int n;
-
-	CU_ASSERT_EQUAL(cuDeviceGetCount(&n), CUDA_ERROR_NOT_INITIALIZED);
-	CU_ASSERT_EQUAL(cuCtxSynchronize(), CUDA_ERROR_NOT_INITIALIZED);
-	CU_ASSERT_EQUAL(cuDevicePrimaryCtxRetain(&c, 0), CUDA_ERROR_NOT_INITIALIZED);
-	CU_ASSERT_EQUAL(cuInit(1), CUDA_ERROR_INVALID_VALUE);
-	unsetenv("VGPU_CUDA_VF");
-	CU_ASSERT_EQUAL(cuInit(0), CUDA_ERROR_NO_DEVICE);
-	setenv("VGPU_CUDA_VF", "/direct", 1);
-	setenv("LD_LIBRARY_PATH", DRIVER, 1); /* for the worker */
-	CU_ASSERT_EQUAL_FATAL(cuInit(0), CUDA_SUCCESS);
-	CU_ASSERT_EQUAL(cuInit(0), CUDA_SUCCESS);
-}
-
 /* In a program that has something else where the window would have to be, which has its own
  * process.
  */
-static void not_unified(void)
+TEST(not_unified, "a program whose addresses are taken has no mapped memory")
 {
 	const struct sample_check *const tables[] = {mapped_checks, pinned_checks,
 						     registered_checks};
@@ -73,35 +56,6 @@ static void not_unified(void)
 	CU_ASSERT(waitpid(pid, &status, 0) == pid && status == 0);
 }
 
-/* Memory that 32 bits cannot tell, which no VF here has. */
-static void short_sizes(void)
-{
-	CU_ASSERT_EQUAL(memory_in_32_bits(0), 0);
-	CU_ASSERT_EQUAL(memory_in_32_bits(UINT32_MAX - 1), UINT32_MAX - 1);
-	CU_ASSERT_EQUAL(memory_in_32_bits(UINT32_MAX), UINT32_MAX);
-	CU_ASSERT_EQUAL(memory_in_32_bits(UINT64_C(1) << 32), UINT32_MAX);
-	CU_ASSERT_EQUAL(memory_in_32_bits(UINT64_MAX), UINT32_MAX);
-}
-
-/* Of a GPU whose first 14 attributes are all different: those are the properties, in their order.
- */
-static void properties(void)
-{
-	const struct softgpu_about own = link_about;
-	struct cuda_properties p;
-	int all[14], i;
-
-	for (i = 0; i < 14; i++)
-		link_about.attributes[1 + i] = 1000 + i;
-	CU_ASSERT_EQUAL(cuDeviceGetProperties(&p, 0), CUDA_SUCCESS);
-	memcpy(all, &p, sizeof(all));
-	for (i = 0; i < 14; i++)
-		CU_ASSERT_EQUAL(all[i], 1000 + i);
-	link_about = own;
-	CU_ASSERT_EQUAL(cuDeviceGetProperties(NULL, 0), CUDA_ERROR_INVALID_VALUE);
-	CU_ASSERT_EQUAL(cuDeviceGetProperties(&p, 1), CUDA_ERROR_INVALID_DEVICE);
-}
-
 static volatile uint8_t *used_to_the_end;
 
 /* After the library's destructor. */
@@ -112,7 +66,7 @@ __attribute__((destructor(101))) static void use(void)
 }
 
 /* Threads of a program may still use pinned memory when it ends. */
-static void until_the_end(void)
+TEST(until_the_end, "pinned memory is there until the program ends")
 {
 	int status = -1;
 	CUcontext c;
@@ -185,7 +139,7 @@ static void end_late(void)
 
 /* What the program has registered it may use until it ends, and so may nobody else: also if it
  * unregisters it very late, or has unmapped a part. */
-static void own_at_the_end(void)
+TEST(own_at_the_end, "registered memory is the program's when it ends")
 {
 	enum { AS_IT_IS, LATE, PARTLY, ALL };
 	int status, how;
@@ -211,14 +165,60 @@ static void own_at_the_end(void)
 	}
 }
 
-static void sample(void)
+TEST(before_init, "nothing works before cuInit, and cuInit needs a VF")
+{
+	CUcontext c;
+	int n;
+
+	CU_ASSERT_EQUAL(cuDeviceGetCount(&n), CUDA_ERROR_NOT_INITIALIZED);
+	CU_ASSERT_EQUAL(cuCtxSynchronize(), CUDA_ERROR_NOT_INITIALIZED);
+	CU_ASSERT_EQUAL(cuDevicePrimaryCtxRetain(&c, 0), CUDA_ERROR_NOT_INITIALIZED);
+	CU_ASSERT_EQUAL(cuInit(1), CUDA_ERROR_INVALID_VALUE);
+	unsetenv("VGPU_CUDA_VF");
+	CU_ASSERT_EQUAL(cuInit(0), CUDA_ERROR_NO_DEVICE);
+	setenv("VGPU_CUDA_VF", "/direct", 1);
+	setenv("LD_LIBRARY_PATH", DRIVER, 1); /* for the worker */
+	CU_ASSERT_EQUAL_FATAL(cuInit(0), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuInit(0), CUDA_SUCCESS);
+}
+
+/* Memory that 32 bits cannot tell, which no VF here has. */
+TEST(short_sizes, "sizes of 32 bits tell the most that they can")
+{
+	CU_ASSERT_EQUAL(memory_in_32_bits(0), 0);
+	CU_ASSERT_EQUAL(memory_in_32_bits(UINT32_MAX - 1), UINT32_MAX - 1);
+	CU_ASSERT_EQUAL(memory_in_32_bits(UINT32_MAX), UINT32_MAX);
+	CU_ASSERT_EQUAL(memory_in_32_bits(UINT64_C(1) << 32), UINT32_MAX);
+	CU_ASSERT_EQUAL(memory_in_32_bits(UINT64_MAX), UINT32_MAX);
+}
+
+/* Of a GPU whose first 14 attributes are all different: those are the properties, in their order.
+ */
+TEST(properties, "the device's properties are its first attributes")
+{
+	const struct softgpu_about own = link_about;
+	struct cuda_properties p;
+	int all[14], i;
+
+	for (i = 0; i < 14; i++)
+		link_about.attributes[1 + i] = 1000 + i;
+	CU_ASSERT_EQUAL(cuDeviceGetProperties(&p, 0), CUDA_SUCCESS);
+	memcpy(all, &p, sizeof(all));
+	for (i = 0; i < 14; i++)
+		CU_ASSERT_EQUAL(all[i], 1000 + i);
+	link_about = own;
+	CU_ASSERT_EQUAL(cuDeviceGetProperties(NULL, 0), CUDA_ERROR_INVALID_VALUE);
+	CU_ASSERT_EQUAL(cuDeviceGetProperties(&p, 1), CUDA_ERROR_INVALID_DEVICE);
+}
+
+TEST(sample, "the sample's checks pass")
 {
 	CU_ASSERT_EQUAL(sample_run(), 0);
 	CU_ASSERT_EQUAL(sample_run(), 0); /* nothing is left of the first time */
 }
 
 /* The device's addresses are kept free from cuInit() on, before anybody asks for them. */
-static void kept_free(void)
+TEST(kept_free, "the device's addresses are kept free")
 {
 	const uint64_t at[] = {link_about.memory_at, link_arena.at};
 	size_t i;
@@ -232,7 +232,7 @@ static void kept_free(void)
 }
 
 /* The window has the worker's addresses, where a sanitizer does not choose others. */
-static void unified(void)
+TEST(unified, "GPU kernels reach the window at its addresses")
 {
 #ifndef __SANITIZE_THREAD__
 	CU_ASSERT(link_window_is_unified());
@@ -240,7 +240,7 @@ static void unified(void)
 }
 
 /* Memory and events are shown to other processes of the VF, which this one cannot have. */
-static void alone(void)
+TEST(alone, "memory is not shown where there is nobody")
 {
 	struct cuda_ipc_memory shown = {{0}};
 	struct cuda_ipc_event event = {{0}};
@@ -269,7 +269,7 @@ static void alone(void)
 }
 
 /* What is mapped stays mapped while the VF's memory is swapped, at both of its addresses. */
-static void swapped(void)
+TEST(swapped, "what is mapped stays so while memory is swapped")
 {
 	const struct cuda_allocation what = {.type = 1, .location = {1, 0}};
 	const struct cuda_access both = {{1, 0}, 3};
@@ -344,7 +344,7 @@ static uint8_t *relocatable(const char *text, size_t *n)
 
 /* Two of them that need each other are linked, as they are or in a fat binary; one without the
  * other is refused by the linker, and one that lacks nothing is linked alone. */
-static void relocatables(void)
+TEST(relocatables, "what nvcc has made to be linked is linked")
 {
 	char log[300] = "";
 	int options[] = {5, 6};
@@ -384,7 +384,7 @@ static void relocatables(void)
 
 /* To ask for a function takes none of the VF's memory for modules, 64 MiB: that is left for others.
  * To launch it does, 39 MiB. */
-static void asking(void)
+TEST(asking, "to ask for a function takes no memory, and to launch it does")
 {
 	static const char deep[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
 				   ".visible .entry deep()\n"
@@ -426,7 +426,7 @@ static bool has_room(uint32_t mib)
 
 /* Small modules share pages, of 2 MiB, and one that stays may be in any of those that they had:
  * they count the most that they had at a time, until there is none. */
-static void small_modules(void)
+TEST(small_modules, "small modules count the most that they had at a time")
 {
 	static const char small[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
 				    ".visible .entry nothing()\n{\n\tret;\n}\n";
@@ -450,7 +450,7 @@ static void small_modules(void)
 }
 
 /* PTX and binaries from a fat binary, as they are and compressed; and damaged ones. */
-static void fat_binaries(void)
+TEST(fat_binaries, "what nvcc has compressed is loaded")
 {
 	static const char text[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
 				   ".visible .entry add_one(.param .u64 at)\n{\n"
@@ -511,7 +511,7 @@ static bool read_record(struct record *out)
 }
 
 /* Others find out what memory this program has, and nothing of a child that has no VF. */
-static void record(void)
+TEST(record, "others may know what memory the program has")
 {
 	struct record r = {0};
 	size_t left, all;
@@ -564,7 +564,7 @@ static void put_refused(void)
 
 /* The error of a launch that the host refuses comes once, from a call that waits: none that loads
  * or asks, and none that only waits for room, fails for it. */
-static void refused(void)
+TEST(refused, "what the host refuses is the error of a call that waits")
 {
 	CUdeviceptr x;
 	CUevent event;
@@ -597,7 +597,7 @@ static void refused(void)
 }
 
 /* Calls that do not wait may leave the doorbell to the library, which rings it by itself. */
-static void rung(void)
+TEST(rung, "a doorbell is rung for each call")
 {
 	vgpu_nsec until;
 	CUdeviceptr x;
@@ -668,7 +668,7 @@ static uint64_t packets(CUdeviceptr x, uint64_t bytes, vgpu_nsec takes, int quic
 }
 
 /* A copy's steps follow from the quickest step of the copy before: 75 us is not too long. */
-static void steps(void)
+TEST(steps, "steps of a copy suit the CPU")
 {
 	const vgpu_nsec slow = 76 * VGPU_USEC, fast = 74 * VGPU_USEC;
 	const struct {
@@ -715,7 +715,7 @@ static void *go_on(void *returned)
 
 /* With short steps, copies of 4 MiB wait as little as with long ones; and each byte is copied, and
  * no other. */
-static void short_steps(void)
+TEST(short_steps, "short steps copy the same, and wait no longer")
 {
 	uint8_t *to = came_back;
 	uint64_t n, at, i;
@@ -803,7 +803,7 @@ static bool is_all(const uint8_t *p, uint8_t value)
 
 /* What there is no memory for changes nothing, and can be tried again: what a context leaves is
  * nobody's, and is there still. */
-static void without_memory(void)
+TEST(without_memory, "registered memory stays what it is without memory to move to")
 {
 	uint8_t *p = aligned_alloc(4096, 8192);
 	const uint64_t stage = link_stage_size();
@@ -839,7 +839,7 @@ static void without_memory(void)
 
 /* Nobody calls fork() or exit() from a signal's handler in the middle of that: they would wait for
  * ever. */
-static void no_signals(void)
+TEST(no_signals, "registered memory moves without a signal")
 {
 	struct sigaction old, new = {.sa_handler = count};
 	uint8_t *p = aligned_alloc(4096, 8192);
@@ -867,7 +867,7 @@ static void no_signals(void)
 }
 
 /* Without descriptors, nothing tells which pages are still the window's. */
-static void without_descriptors(void)
+TEST(without_descriptors, "registered memory stays what it is without descriptors")
 {
 	uint8_t *p = aligned_alloc(4096, 8192);
 	struct rlimit old, none;
@@ -893,7 +893,7 @@ static void without_descriptors(void)
 }
 
 /* A child that there is no memory for has none there, rather than its parent's. */
-static void child_without_memory(void)
+TEST(child_without_memory, "registered memory that a child has no memory for is not there")
 {
 	uint8_t *p = aligned_alloc(4096, 8192);
 	int status = -1;
@@ -918,7 +918,7 @@ static void child_without_memory(void)
 }
 
 /* The program keeps what is in its memory, also if that cannot be mapped, or only copied back. */
-static void not_moved(void)
+TEST(not_moved, "registered memory keeps its contents where mappings cannot be moved")
 {
 	uint8_t *p = aligned_alloc(4096, 8192);
 	CUdeviceptr at;
@@ -943,7 +943,7 @@ static void not_moved(void)
 }
 
 /* A worker that dies takes its program's contexts with it: each call says so, and none waits. */
-static void loss(void)
+TEST(loss, "the loss of the worker is the program's error")
 {
 	CUdeviceptr x;
 	CUcontext c;
@@ -986,34 +986,4 @@ __attribute__((destructor(101))) static void at_the_end(void)
 	_exit(1);
 }
 
-static const struct test tests[] = {
-	{"a program whose addresses are taken has no mapped memory", not_unified},
-	{"pinned memory is there until the program ends", until_the_end},
-	{"registered memory is the program's when it ends", own_at_the_end},
-	{"nothing works before cuInit, and cuInit needs a VF", before_init},
-	{"sizes of 32 bits tell the most that they can", short_sizes},
-	{"the device's properties are its first attributes", properties},
-	{"the device's addresses are kept free", kept_free},
-	{"GPU kernels reach the window at its addresses", unified},
-	{"the sample's checks pass", sample},
-	{"memory is not shown where there is nobody", alone},
-	{"what is mapped stays so while memory is swapped", swapped},
-	{"what nvcc has compressed is loaded", fat_binaries},
-	{"what nvcc has made to be linked is linked", relocatables},
-	{"others may know what memory the program has", record},
-	{"a doorbell is rung for each call", rung},
-	{"what the host refuses is the error of a call that waits", refused},
-	{"steps of a copy suit the CPU", steps},
-	{"short steps copy the same, and wait no longer", short_steps},
-	{"small modules count the most that they had at a time", small_modules},
-	{"to ask for a function takes no memory, and to launch it does", asking},
-	{"registered memory stays what it is without memory to move to", without_memory},
-	{"registered memory keeps its contents where mappings cannot be moved", not_moved},
-	{"registered memory moves without a signal", no_signals},
-	{"registered memory stays what it is without descriptors", without_descriptors},
-	{"registered memory that a child has no memory for is not there", child_without_memory},
-	{"the loss of the worker is the program's error", loss},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("cuda", tests)
+SUITE_MAIN("cuda")

@@ -444,7 +444,7 @@ static void play(void)
 	played_vf_start();
 }
 
-static void turns(void)
+TEST(turns, "programs take turns by events alone")
 {
 	pid_t pid[2];
 	uint32_t i;
@@ -462,7 +462,7 @@ static void turns(void)
 	}
 }
 
-static void waits_for_the_dead(void)
+TEST(waits_for_the_dead, "nobody waits for the event of a killed program")
 {
 	pid_t victim, other;
 	uint32_t way;
@@ -481,7 +481,7 @@ static void waits_for_the_dead(void)
 	}
 }
 
-static void step_by_step(void)
+TEST(step_by_step, "an event is shown, opened, recorded by both, and ends")
 {
 	pid_t owner, user;
 
@@ -496,7 +496,7 @@ static void step_by_step(void)
 	played_vf_end();
 }
 
-static void all_events(void)
+TEST(all_events, "a VF has so many events, and those of who is gone are free")
 {
 	pid_t one, victim;
 
@@ -516,7 +516,7 @@ static void all_events(void)
 	played_vf_end();
 }
 
-static void damaged(void)
+TEST(damaged, "a damaged event stops nobody for ever")
 {
 	pid_t one, victim, other;
 
@@ -536,7 +536,7 @@ static void damaged(void)
 	played_vf_end();
 }
 
-static void older_host(void)
+TEST(older_host, "an older softgpu has no events for other processes")
 {
 	play();
 	played_vf_features(SOFTGPU_HAS_MODULES | SOFTGPU_HAS_SLOTS | SOFTGPU_HAS_ARENA);
@@ -544,17 +544,7 @@ static void older_host(void)
 	played_vf_end();
 }
 
-static const struct test tests[] = {
-	{"programs take turns by events alone", turns},
-	{"nobody waits for the event of a killed program", waits_for_the_dead},
-	{"an event is shown, opened, recorded by both, and ends", step_by_step},
-	{"a VF has so many events, and those of who is gone are free", all_events},
-	{"a damaged event stops nobody for ever", damaged},
-	{"an older softgpu has no events for other processes", older_host},
-	{NULL, NULL},
-};
-
 int main(int argc, char **argv)
 {
-	return processes_main("cuda_events", tests, &talk, sizeof(*talk), argc, argv);
+	return processes_main("cuda_events", &talk, sizeof(*talk), argc, argv);
 }

@@ -61,7 +61,7 @@ static int descriptors(void)
 	return n;
 }
 
-static void finds(void)
+TEST(finds, "the VF that is named, or the first one")
 {
 	static const struct {
 		const char *wanted, *found;
@@ -114,7 +114,7 @@ static void finds(void)
 }
 
 /* A VF is opened as it is, and by one at a time. */
-static void opens(void)
+TEST(opens, "a VF is opened as it is, by one at a time")
 {
 	struct vfio_device *one, *two;
 	uint32_t value = 7, seen = 0;
@@ -143,7 +143,7 @@ static void opens(void)
 }
 
 /* Several may share a VF, beside none who wants it alone; its locks are each one's. */
-static void shares(void)
+TEST(shares, "several share a VF")
 {
 	struct vfio_device *one, *two, *alone;
 	uint32_t value = 7, seen = 0;
@@ -176,7 +176,7 @@ static void shares(void)
 }
 
 /* A mark is there while a descriptor of it is, and no other descriptor shows it. */
-static void marks(void)
+TEST(marks, "marks last as long as their descriptors")
 {
 	struct vfio_device *one, *two, *alone;
 	int fd, more, copy;
@@ -222,7 +222,7 @@ static void marks(void)
 }
 
 /* Each reason says what to do. */
-static void refuses(void)
+TEST(refuses, "what is wrong is said, with the cure")
 {
 	static const struct {
 		const char *file, *text; /* what is different */
@@ -272,7 +272,7 @@ static void refuses(void)
 }
 
 /* Whichever call of the kernel fails, there is an error or an open VF, and nothing is left open. */
-static void any_call_fails(void)
+TEST(any_call_fails, "any call fails")
 {
 	int before = descriptors(), opened = 0, denied = 0;
 	struct vfio_device *d;
@@ -296,7 +296,7 @@ static void any_call_fails(void)
 }
 
 /* CUDA_VISIBLE_DEVICES, as NVIDIA's Programming Guide has it, where VF 0 is the only device. */
-static void visible(void)
+TEST(visible, "the devices that a program wants to see")
 {
 	char uuid[FIND_UUID_TEXT], of_uuid[60];
 	const struct {
@@ -347,7 +347,7 @@ static void visible(void)
 }
 
 /* Where a VF is, by its name; and what may be the text of such a place. */
-static void places(void)
+TEST(places, "places on the PCI bus")
 {
 	static const struct {
 		const char *text;
@@ -385,16 +385,4 @@ static void places(void)
 	}
 }
 
-static const struct test tests[] = {
-	{"the VF that is named, or the first one", finds},
-	{"a VF is opened as it is, by one at a time", opens},
-	{"several share a VF", shares},
-	{"the devices that a program wants to see", visible},
-	{"places on the PCI bus", places},
-	{"marks last as long as their descriptors", marks},
-	{"what is wrong is said, with the cure", refuses},
-	{"any call fails", any_call_fails},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("cuda_find", tests)
+SUITE_MAIN("cuda_find")

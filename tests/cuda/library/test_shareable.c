@@ -655,7 +655,7 @@ static void end_keeper(pid_t pid)
 	played_vf_end();
 }
 
-static void step_by_step(void)
+TEST(step_by_step, "memory is shown, opened, used by both, and ends")
 {
 	pid_t owner, user, keeper;
 	uint32_t i;
@@ -675,7 +675,7 @@ static void step_by_step(void)
 }
 
 /* The exporter has ended, in either way, while its descriptor is on its way. */
-static void outlives(void)
+TEST(outlives, "a descriptor keeps memory whose program has ended")
 {
 	pid_t keeper, exporter;
 	uint32_t i;
@@ -696,7 +696,7 @@ static void outlives(void)
 	}
 }
 
-static void lost_on_its_way(void)
+TEST(lost_on_its_way, "a descriptor that nobody receives keeps nothing")
 {
 	pid_t keeper, exporter;
 
@@ -710,7 +710,7 @@ static void lost_on_its_way(void)
 }
 
 /* Nobody has the slot of a program that has ended with its memory mapped, and yet that is free. */
-static void just_ends(void)
+TEST(just_ends, "a program ends with memory mapped that it has shown")
 {
 	pid_t keeper, exporter;
 
@@ -726,7 +726,7 @@ static void just_ends(void)
 	played_vf_end();
 }
 
-static void users_are_killed(void)
+TEST(users_are_killed, "users are killed one after the other")
 {
 	pid_t keeper, exporter, user;
 
@@ -745,7 +745,7 @@ static void users_are_killed(void)
 }
 
 /* A child of fork() has the descriptor, and no VF. */
-static void held_by_a_child(void)
+TEST(held_by_a_child, "a child keeps memory by its descriptor")
 {
 	pid_t keeper, exporter;
 
@@ -760,7 +760,7 @@ static void held_by_a_child(void)
 	close_way();
 }
 
-static void forged(void)
+TEST(forged, "forged descriptors show nothing")
 {
 	pid_t keeper;
 
@@ -774,7 +774,7 @@ static void forged(void)
 
 /* The last program of the VF has ended, or was killed: so its memory is no more, and a descriptor
  * that is left shows nothing. */
-static void brought_up_anew(void)
+TEST(brought_up_anew, "a descriptor is of no use when the VF was brought up anew")
 {
 	pid_t exporter;
 	uint32_t i;
@@ -795,7 +795,7 @@ static void brought_up_anew(void)
 	}
 }
 
-static void killed_at_any_instant(void)
+TEST(killed_at_any_instant, "programs are killed at any instant")
 {
 	pid_t keeper, pids[2];
 	struct timespec t = {0, 0};
@@ -825,7 +825,7 @@ static void killed_at_any_instant(void)
 	end_keeper(keeper);
 }
 
-static void damaged(void)
+TEST(damaged, "what programs know of common memory is damaged")
 {
 	pid_t victim, other;
 
@@ -842,7 +842,7 @@ static void damaged(void)
 	played_vf_end();
 }
 
-static void older_library(void)
+TEST(older_library, "an older library knows no common memory")
 {
 	_Atomic uint32_t *n;
 	uint64_t bytes;
@@ -858,22 +858,7 @@ static void older_library(void)
 	end_keeper(keeper);
 }
 
-static const struct test tests[] = {
-	{"memory is shown, opened, used by both, and ends", step_by_step},
-	{"a descriptor keeps memory whose program has ended", outlives},
-	{"a descriptor that nobody receives keeps nothing", lost_on_its_way},
-	{"a program ends with memory mapped that it has shown", just_ends},
-	{"users are killed one after the other", users_are_killed},
-	{"a child keeps memory by its descriptor", held_by_a_child},
-	{"forged descriptors show nothing", forged},
-	{"a descriptor is of no use when the VF was brought up anew", brought_up_anew},
-	{"programs are killed at any instant", killed_at_any_instant},
-	{"what programs know of common memory is damaged", damaged},
-	{"an older library knows no common memory", older_library},
-	{NULL, NULL},
-};
-
 int main(int argc, char **argv)
 {
-	return processes_main("cuda_shareable", tests, &talk, sizeof(*talk), argc, argv);
+	return processes_main("cuda_shareable", &talk, sizeof(*talk), argc, argv);
 }

@@ -606,7 +606,7 @@ static void play(void)
 	played_vf_start();
 }
 
-static void at_the_same_time(void)
+TEST(at_the_same_time, "three programs compute at the same time")
 {
 	pid_t pid[3];
 	uint32_t i, seen;
@@ -631,7 +631,7 @@ static void at_the_same_time(void)
 	played_vf_end();
 }
 
-static void killed(void)
+TEST(killed, "programs that are killed cost the other nothing")
 {
 	uint32_t i, seen;
 	pid_t other, victim;
@@ -657,7 +657,7 @@ static void killed(void)
 	played_vf_end();
 }
 
-static void one_quota(void)
+TEST(one_quota, "all programs have the memory together")
 {
 	pid_t holder;
 
@@ -675,7 +675,7 @@ static void one_quota(void)
 	played_vf_end();
 }
 
-static void shown(void)
+TEST(shown, "memory is shown to other programs")
 {
 	pid_t owner, late;
 
@@ -692,7 +692,7 @@ static void shown(void)
 	played_vf_end();
 }
 
-static void nothing_is_left(void)
+TEST(nothing_is_left, "a killed program leaves nothing")
 {
 	pid_t other, keeper, victim;
 
@@ -720,7 +720,7 @@ static void nothing_is_left(void)
 	played_vf_end();
 }
 
-static void all_slots(void)
+TEST(all_slots, "one program for each slot")
 {
 	pid_t pid[SLOTS];
 	uint32_t i;
@@ -763,7 +763,7 @@ static int link_one(uint32_t number)
 	return 0;
 }
 
-static void older_host(void)
+TEST(older_host, "an older softgpu lets one program have the VF")
 {
 	pid_t first;
 
@@ -797,7 +797,7 @@ static int begin_on_old_host(uint32_t number)
 	return e;
 }
 
-static void much_older_host(void)
+TEST(much_older_host, "a softgpu that is too old is named")
 {
 	play();
 	played_vf_features(SOFTGPU_HAD_MODULES | SOFTGPU_HAS_SLOTS);
@@ -807,7 +807,7 @@ static void much_older_host(void)
 
 /* A VF whose process is being replaced reads as ones: programs that begin wait for it, and one that
  * works begins anew; one that never comes back is gone. */
-static void away(void)
+TEST(away, "a VF that is away comes back, or is gone")
 {
 	const struct timespec pause = {0, 300000000};
 	vgpu_nsec began;
@@ -828,7 +828,7 @@ static void away(void)
 	played_vf_end();
 }
 
-static void hostile(void)
+TEST(hostile, "what a program writes to its slot stops that slot only")
 {
 	pid_t other, victim;
 	uint32_t i, seen;
@@ -855,7 +855,7 @@ static void hostile(void)
 }
 
 /* Of a program that was killed: what it left is not believed, and what it left running ends. */
-static void liars(void)
+TEST(liars, "what a killed program leaves is not believed")
 {
 	static program *const lies[] = {lies_about_answer, lies_about_owner, spins};
 	pid_t other, victim;
@@ -879,30 +879,14 @@ static void liars(void)
 }
 
 /* Programs together get no more for their modules than one alone. */
-static void one_allowance(void)
+TEST(one_allowance, "modules of all programs have one allowance")
 {
 	play();
 	CU_ASSERT_EQUAL(end_of(start(take_twice, 0)), 1);
 	played_vf_end();
 }
 
-static const struct test tests[] = {
-	{"three programs compute at the same time", at_the_same_time},
-	{"programs that are killed cost the other nothing", killed},
-	{"all programs have the memory together", one_quota},
-	{"memory is shown to other programs", shown},
-	{"a killed program leaves nothing", nothing_is_left},
-	{"one program for each slot", all_slots},
-	{"an older softgpu lets one program have the VF", older_host},
-	{"a softgpu that is too old is named", much_older_host},
-	{"a VF that is away comes back, or is gone", away},
-	{"what a program writes to its slot stops that slot only", hostile},
-	{"what a killed program leaves is not believed", liars},
-	{"modules of all programs have one allowance", one_allowance},
-	{NULL, NULL},
-};
-
 int main(int argc, char **argv)
 {
-	return processes_main("cuda_slots", tests, &talk, sizeof(*talk), argc, argv);
+	return processes_main("cuda_slots", &talk, sizeof(*talk), argc, argv);
 }

@@ -37,7 +37,7 @@ static void *library;
 static CUresult (*get_first)(const char *, void **, int, uint64_t);
 static CUresult (*get)(const char *, void **, int, uint64_t, int *);
 
-static void all(void)
+TEST(all, "each entry is a symbol")
 {
 	size_t i;
 
@@ -60,7 +60,7 @@ static const char *ending(const char *symbol, const char *signature)
 	return NULL;
 }
 
-static void per_thread(void)
+TEST(per_thread, "there are symbols for a default stream of each thread")
 {
 	const char *end;
 	char name[80];
@@ -141,7 +141,7 @@ static bool whole_table(int version)
 }
 
 /* All versions at which an answer changes, and those beside them. */
-static void versions(void)
+TEST(versions, "each version is answered by the newest signature that it knows")
 {
 	static const int others[] = {INT_MIN, -1, 0, 2000, CUDA_SHOWN, CUDA_SHOWN + 1, INT_MAX};
 	size_t i, k;
@@ -177,7 +177,7 @@ static bool is_unknown(const char *name)
 	return true;
 }
 
-static void unknown_names(void)
+TEST(unknown_names, "names that are none are not found")
 {
 	static const char *const texts[] = {"",	      " ",	 "cu",
 					    "cuinit", "cuInit ", "cuNoSuchCall",
@@ -246,7 +246,7 @@ static bool has_short_addresses(const char *symbol)
 }
 
 /* A call of which a later version is carried is carried in each earlier one, too. */
-static void earlier_versions(void)
+TEST(earlier_versions, "of what is carried, each earlier version is there")
 {
 	char before[96];
 	size_t i, n;
@@ -267,7 +267,7 @@ static void earlier_versions(void)
 	}
 }
 
-static void wrong_arguments(void)
+TEST(wrong_arguments, "wrong arguments are refused")
 {
 	static const uint64_t flags[] = {3, 4, UINT64_C(1) << 32, UINT64_MAX};
 	void *entry = NULL;
@@ -314,7 +314,7 @@ static int lines_of_three(const char *level)
 }
 
 /* NVIDIA's runtime looks up more than a hundred names before it does what the log should say. */
-static void log_of_lookups(void)
+TEST(log_of_lookups, "names that are looked up in vain fill no log")
 {
 	CU_ASSERT_EQUAL(lines_of_three("0"), 0);
 	CU_ASSERT_EQUAL(lines_of_three("1"), 2); /* the first name, and how to see all */
@@ -323,20 +323,8 @@ static void log_of_lookups(void)
 	CU_ASSERT_EQUAL(lines_of_three("3"), 0);
 }
 
-static const struct test tests[] = {
-	{"names that are looked up in vain fill no log", log_of_lookups},
-	{"each entry is a symbol", all},
-	{"there are symbols for a default stream of each thread", per_thread},
-	{"each version is answered by the newest signature that it knows", versions},
-	{"of what is carried, each earlier version is there", earlier_versions},
-	{"names that are none are not found", unknown_names},
-	{"wrong arguments are refused", wrong_arguments},
-	{NULL, NULL},
-};
-
 int main(int argc, char **argv)
 {
-	const struct test *const tables[] = {tests, NULL};
 
 	library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
@@ -345,5 +333,5 @@ int main(int argc, char **argv)
 	}
 	*(void **)&get_first = dlsym(library, "cuGetProcAddress");
 	*(void **)&get = dlsym(library, "cuGetProcAddress_v2");
-	return suite_main("cuda_symbols", tables, argc, argv);
+	return suite_main("cuda_symbols", NULL, argc, argv);
 }

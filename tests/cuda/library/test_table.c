@@ -66,7 +66,7 @@ static const char *find_other(const char *symbol)
 }
 
 /* Each row's name has a signature as of that version, with as many arguments. */
-static void signatures(void)
+TEST(signatures, "each row is one of NVIDIA's signatures")
 {
 	const char *at;
 	size_t i;
@@ -85,7 +85,7 @@ static void signatures(void)
 
 /* A program that asks for a version gets the newest signature up to it. So the library has no
  * signature that a newer one of NVIDIA's, of a version that it shows, should hide. */
-static void versions(void)
+TEST(versions, "no newer signature is missing")
 {
 	char start[128];
 	const char *at;
@@ -126,7 +126,7 @@ static int code_of(const char *name)
 	return -1;
 }
 
-static void error_codes(void)
+TEST(error_codes, "each error has NVIDIA's number")
 {
 	static const struct {
 		int code;
@@ -169,23 +169,15 @@ static char *read_header(const char *name)
 	return text;
 }
 
-static const struct test tests[] = {
-	{"each row is one of NVIDIA's signatures", signatures},
-	{"no newer signature is missing", versions},
-	{"each error has NVIDIA's number", error_codes},
-	{NULL, NULL},
-};
-
 int main(int argc, char **argv)
 {
-	const struct test *const tables[] = {tests, NULL};
 	int r = 77;
 
 	header = read_header("cudaTypedefs.h");
 	profiler = read_header("cudaProfilerTypedefs.h");
 	errors = read_header("cuda.h");
 	if (header && profiler && errors)
-		r = suite_main("cuda_table", tables, argc, argv);
+		r = suite_main("cuda_table", NULL, argc, argv);
 	else
 		puts("skipped: NVIDIA's CUDA toolkit is not installed");
 	free(header);

@@ -130,7 +130,7 @@ static int successor(uint32_t number)
 	return 0;
 }
 
-static void killed(void)
+TEST(killed, "mappings of a program that is killed go, and others stay")
 {
 	pid_t other, dead;
 
@@ -176,7 +176,7 @@ static int grower(uint32_t number)
 	return 0;
 }
 
-static void beside_others(void)
+TEST(beside_others, "pools grow and shrink beside each other")
 {
 	pid_t pids[3];
 	uint32_t i;
@@ -231,7 +231,7 @@ static int five(uint32_t number)
 	return 0;
 }
 
-static void no_room(void)
+TEST(no_room, "a host without room maps nothing by halves")
 {
 	char most[12];
 
@@ -267,7 +267,7 @@ static int without(uint32_t number)
 	return 0;
 }
 
-static void older_host(void)
+TEST(older_host, "an older softgpu has no arena")
 {
 	played_vf_start();
 	played_vf_features(SOFTGPU_HAS_MODULES | SOFTGPU_HAS_SLOTS);
@@ -275,15 +275,7 @@ static void older_host(void)
 	played_vf_end();
 }
 
-static const struct test tests[] = {
-	{"mappings of a program that is killed go, and others stay", killed},
-	{"pools grow and shrink beside each other", beside_others},
-	{"a host without room maps nothing by halves", no_room},
-	{"an older softgpu has no arena", older_host},
-	{NULL, NULL},
-};
-
 int main(int argc, char **argv)
 {
-	return processes_main("cuda_virtual", tests, &talk, sizeof(*talk), argc, argv);
+	return processes_main("cuda_virtual", &talk, sizeof(*talk), argc, argv);
 }

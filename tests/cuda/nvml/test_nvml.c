@@ -311,7 +311,7 @@ static void expect_used(uint64_t bytes)
 	CU_ASSERT_EQUAL(seen, bytes);
 }
 
-static void counts(void)
+TEST(counts, "init and shutdown are counted")
 {
 	uint32_t n = 7;
 
@@ -331,7 +331,7 @@ static void counts(void)
 	remove_machine();
 }
 
-static void without_vf(void)
+TEST(without_vf, "without a VF there is no device")
 {
 	struct nvml_memory m;
 	nvmlDevice_t d;
@@ -392,7 +392,7 @@ static void after_each(int r)
 }
 
 /* Whichever call of the kernel fails, init says so and leaves nothing open. */
-static void any_call_fails(void)
+TEST(any_call_fails, "any call fails")
 {
 	const struct each_call each = {&calls, &fail_at, before_each, init_and_shutdown,
 				       after_each};
@@ -401,7 +401,7 @@ static void any_call_fails(void)
 	CU_ASSERT(denied > 0);
 }
 
-static void identity(void)
+TEST(identity, "the device is the VF")
 {
 	struct nvml_pci p;
 	char text[96], want[48] = "GPU-", longer[96];
@@ -441,7 +441,7 @@ static void identity(void)
 	end();
 }
 
-static void places(void)
+TEST(places, "the device is found by its place")
 {
 	static const struct {
 		const char *text;
@@ -484,7 +484,7 @@ static void places(void)
 
 /* NULL, handles of nonsense, and buffers without room are errors of each call, and change nothing.
  */
-static void bad_arguments(void)
+TEST(bad_arguments, "bad arguments are errors")
 {
 	char text[96] = "before";
 	struct nvml_memory_v2 m2 = {.version = NVML_MEMORY_V2};
@@ -585,7 +585,7 @@ static void bad_arguments(void)
 	end();
 }
 
-static void versions(void)
+TEST(versions, "the versions are the library's")
 {
 	char text[80];
 	int version = 0;
@@ -604,7 +604,7 @@ static void versions(void)
 	end();
 }
 
-static void memory(void)
+TEST(memory, "memory is what programs have")
 {
 	struct nvml_memory_v2 m2 = {.version = NVML_MEMORY_V2, .reserved = 1};
 	pid_t a, b;
@@ -637,7 +637,7 @@ static void memory(void)
 	end();
 }
 
-static void processes(void)
+TEST(processes, "processes are those that have the VF")
 {
 	struct nvml_process_v1 old[3];
 	struct nvml_process p[3];
@@ -699,7 +699,7 @@ static nvmlReturn_t list_by(const void *table, uint32_t number, uint32_t *n,
 	return ((const list *)table)[number](device, n, out);
 }
 
-static void smi(void)
+TEST(smi, "nvidia-smi finds its functions by their numbers")
 {
 	static const uint8_t id[16] = "\xc4\xfe\x3e\x6c\xc9\x8f\x6c\x4e"
 				      "\xa3\x27\xee\x69\x6e\x12\xf7\xc4";
@@ -762,7 +762,7 @@ static void *wait_long(void *set)
 	return NULL;
 }
 
-static void events(void)
+TEST(events, "no event comes")
 {
 	pthread_t waiter;
 	uint32_t n;
@@ -803,7 +803,7 @@ static void events(void)
 }
 
 /* A program that another user has started tells nothing; the kernel tells that it has the VF. */
-static void others(void)
+TEST(others, "another user's program is known by its lock")
 {
 	struct nvml_process p[2] = {{0}};
 	uint32_t n = 2;
@@ -874,7 +874,7 @@ static void expect_sharing(const struct sharing *s)
 	end();
 }
 
-static void shared(void)
+TEST(shared, "programs that share the VF are all seen")
 {
 	size_t i;
 
@@ -883,7 +883,7 @@ static void shared(void)
 }
 
 /* Nobody hides in a crowd, and the list has an end. */
-static void crowds(void)
+TEST(crowds, "a crowd hides nobody")
 {
 	static struct nvml_process p[CROWD];
 	uint32_t n = CROWD;
@@ -915,7 +915,7 @@ static void crowds(void)
 }
 
 /* Looking takes no lock and writes no register: a program can take the VF at any time. */
-static void disturbs_nothing(void)
+TEST(disturbs_nothing, "looking disturbs nothing")
 {
 	uint8_t before[PAGE];
 	struct nvml_utilization u;
@@ -933,7 +933,7 @@ static void disturbs_nothing(void)
 }
 
 /* With a socket, and with a softgpu that does not tell, only programs know. */
-static void told_by_programs(void)
+TEST(told_by_programs, "what the VF does not tell, programs do")
 {
 	static const uint8_t nothing[sizeof(struct softgpu_about)];
 	struct nvml_utilization u;
@@ -978,7 +978,7 @@ static const struct {
 	{"/nowhere/vf0.sock", UINT64_MAX, 16 * MIB, NVML_COMPUTEMODE_EXCLUSIVE_PROCESS},
 };
 
-static void compute_mode(void)
+TEST(compute_mode, "the compute mode says whether programs share the VF")
 {
 	size_t i;
 	int mode;
@@ -998,7 +998,7 @@ static void compute_mode(void)
 }
 
 /* A function is in a VM; who has a socket need not be in one. */
-static void virtualization_mode(void)
+TEST(virtualization_mode, "the virtualization mode is that of a VM")
 {
 	static const struct {
 		const char *name;
@@ -1025,7 +1025,7 @@ static void virtualization_mode(void)
 	}
 }
 
-static void other_modes(void)
+TEST(other_modes, "other modes are off")
 {
 	uint32_t current = 9, pending = 9;
 	int mode = 9;
@@ -1042,7 +1042,7 @@ static void other_modes(void)
 	end();
 }
 
-static void lost(void)
+TEST(lost, "a VF that has gone is lost")
 {
 	static uint8_t ones[PAGE];
 	struct nvml_utilization u;
@@ -1073,7 +1073,7 @@ static uint32_t measured(uint32_t unlike)
 	return u.gpu;
 }
 
-static void utilization(void)
+TEST(utilization, "utilization is that of the time in between")
 {
 	struct nvml_utilization u;
 	vgpu_nsec since[4], until; /* before and after the looks */
@@ -1139,7 +1139,7 @@ static void ask(void)
 	CU_ASSERT_EQUAL(t, 9);
 }
 
-static void absent(void)
+TEST(absent, "calls that are not carried say so")
 {
 	char text[512];
 
@@ -1183,7 +1183,7 @@ static void *come_and_go(void *arg)
 	return arg;
 }
 
-static void threads(void)
+TEST(threads, "threads come and go")
 {
 	pthread_t t[THREADS];
 	uint32_t i, n;
@@ -1201,31 +1201,4 @@ static void threads(void)
 	remove_machine();
 }
 
-static const struct test tests[] = {
-	{"init and shutdown are counted", counts},
-	{"without a VF there is no device", without_vf},
-	{"any call fails", any_call_fails},
-	{"the device is the VF", identity},
-	{"the device is found by its place", places},
-	{"bad arguments are errors", bad_arguments},
-	{"the versions are the library's", versions},
-	{"memory is what programs have", memory},
-	{"processes are those that have the VF", processes},
-	{"nvidia-smi finds its functions by their numbers", smi},
-	{"no event comes", events},
-	{"another user's program is known by its lock", others},
-	{"programs that share the VF are all seen", shared},
-	{"a crowd hides nobody", crowds},
-	{"looking disturbs nothing", disturbs_nothing},
-	{"what the VF does not tell, programs do", told_by_programs},
-	{"the compute mode says whether programs share the VF", compute_mode},
-	{"the virtualization mode is that of a VM", virtualization_mode},
-	{"other modes are off", other_modes},
-	{"a VF that has gone is lost", lost},
-	{"utilization is that of the time in between", utilization},
-	{"calls that are not carried say so", absent},
-	{"threads come and go", threads},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("nvml", tests)
+SUITE_MAIN("nvml")

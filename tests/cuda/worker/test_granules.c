@@ -362,20 +362,20 @@ static uint32_t fail_each(int (*operation)(struct device *d), bool away, CUresul
 	return ended;
 }
 
-static void comes(void)
+TEST(comes, "memory comes as a whole or not at all, whatever call fails")
 {
 	CU_ASSERT_EQUAL(fail_each(cuda_enter, true, CUDA_ERROR_OUT_OF_MEMORY, false), 0);
 	CU_ASSERT_EQUAL(fail_each(cuda_enter, true, CUDA_ERROR_OUT_OF_MEMORY, true), 0);
 	CU_ASSERT(fail_each(cuda_enter, true, CUDA_ERROR_UNKNOWN, true) > 0);
 }
 
-static void goes(void)
+TEST(goes, "memory goes as a whole, or the worker ends, whatever call fails")
 {
 	CU_ASSERT(fail_each(swap_out, false, CUDA_ERROR_UNKNOWN, false) > 0);
 	CU_ASSERT(fail_each(swap_out, false, CUDA_ERROR_UNKNOWN, true) > 0);
 }
 
-static void maps(void)
+TEST(maps, "a mapping is made as a whole or not at all, whatever call fails")
 {
 	CU_ASSERT_EQUAL(fail_each(map_three, false, CUDA_ERROR_OUT_OF_MEMORY, false), 0);
 	CU_ASSERT(fail_each(map_three, false, CUDA_ERROR_UNKNOWN, true) > 0);
@@ -400,7 +400,7 @@ static int do_anything(struct device *d)
 
 /* What a worker is asked for in any order, while its driver now and then lacks memory for a call.
  */
-static void anything(void)
+TEST(anything, "the counts are right after any sequence")
 {
 	struct device *d = begin();
 	uint32_t i, done = 0;
@@ -424,7 +424,7 @@ static void anything(void)
 
 /* Whoever had the memory before: nothing of it is seen, and nothing of the VF afterwards, also in
  * the part of the last granule that is not the VF's, which its GPU kernels reach. */
-static void clear(void)
+TEST(clear, "memory is clear when it comes and when it goes")
 {
 	struct device *d = begin();
 
@@ -439,13 +439,4 @@ static void clear(void)
 	end(d);
 }
 
-static const struct test tests[] = {
-	{"memory is clear when it comes and when it goes", clear},
-	{"memory comes as a whole or not at all, whatever call fails", comes},
-	{"memory goes as a whole, or the worker ends, whatever call fails", goes},
-	{"a mapping is made as a whole or not at all, whatever call fails", maps},
-	{"the counts are right after any sequence", anything},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("granules", tests)
+SUITE_MAIN("granules")

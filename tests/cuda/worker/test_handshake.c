@@ -137,7 +137,7 @@ static const char *const names[] = {
 };
 
 /* Without any one of its entries a driver is of no use to a worker. */
-static void one_is_missing(void)
+TEST(one_is_missing, "a driver that lacks one entry is refused by its name")
 {
 	static const char *const ways[] = {"", "=500", "=1"};
 	char lacking[96], name[96];
@@ -172,7 +172,7 @@ static void with_version(int version)
 }
 
 /* All versions that there have been, those that there may be, and what is none. */
-static void versions(void)
+TEST(versions, "each version of the driver is too old, or works")
 {
 	static const int edges[] = {0, 1, CUDA_WANTED - 1, CUDA_WANTED + 1, 99990, INT_MAX};
 	int major, minor;
@@ -185,7 +185,7 @@ static void versions(void)
 		with_version(edges[i]);
 }
 
-static void no_version(void)
+TEST(no_version, "a driver that does not tell its version is refused")
 {
 	static const int errors[] = {CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_INITIALIZED,
 				     CUDA_ERROR_UNKNOWN};
@@ -202,17 +202,9 @@ static void no_version(void)
 	unsetenv("SOFT_CUDA_VERSION");
 }
 
-static const struct test tests[] = {
-	{"a driver that lacks one entry is refused by its name", one_is_missing},
-	{"each version of the driver is too old, or works", versions},
-	{"a driver that does not tell its version is refused", no_version},
-	{NULL, NULL},
-};
-
 int main(int argc, char **argv)
 {
-	const struct test *const tables[] = {tests, NULL};
 
 	setenv("LD_LIBRARY_PATH", DRIVER, 1); /* for the workers */
-	return suite_main("handshake", tables, argc, argv);
+	return suite_main("handshake", NULL, argc, argv);
 }

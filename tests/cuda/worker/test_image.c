@@ -75,7 +75,7 @@ static uint64_t needs(const struct cubin *c)
 	return r == 0 ? n.memory : UINT64_MAX;
 }
 
-static void memory(void)
+TEST(memory, "the memory that a binary needs is never less than what it takes")
 {
 	static const struct {
 		const char *name;
@@ -128,7 +128,7 @@ static void refuse(struct cubin *c)
 }
 
 /* A symbol of a name, and whether it means that GPU kernels launch others. */
-static void nested(void)
+TEST(nested, "GPU kernels that launch others are known by what they call")
 {
 	static const struct {
 		const char *name;
@@ -173,7 +173,7 @@ static void nested(void)
 	}
 }
 
-static void malformed(void)
+TEST(malformed, "binaries with wrong tables are refused")
 {
 	struct vgpu_error err;
 	struct image_needs n;
@@ -280,7 +280,7 @@ static uint8_t *unpacked_for(const struct fat *f, int major, int minor)
 	return out;
 }
 
-static void fat(void)
+TEST(fat, "of a fat binary, a GPU's binary is unpacked, or the best PTX for it")
 {
 	static const struct {
 		int major, minor;
@@ -314,7 +314,7 @@ static void fat(void)
 
 /* Changes bits of a fat binary: what is found lies inside it, and is unpacked to no more than its
  * header says. */
-static void hostile_fat(void)
+TEST(hostile_fat, "a changed fat binary is never read outside of it")
 {
 	static const int gpus[][2] = {{7, 0}, {8, 0}, {8, 6}, {8, 9}, {9, 0}};
 	struct vgpu_error err = {""};
@@ -346,7 +346,7 @@ static void hostile_fat(void)
 }
 
 /* A header that lies about how large its member is; and members that are larger than allowed. */
-static void lies(void)
+TEST(lies, "a member is what its header says, or is refused")
 {
 	static const uint64_t packings[] = {FAT_LZ4, FAT_ZSTD};
 	static const uint64_t sizes[] = {0, 1, TEXT_SIZE - 1, TEXT_SIZE + 1, UINT64_C(1) << 40};
@@ -385,7 +385,7 @@ static void lies(void)
 
 /* What the library of Zstandard unpacks, but no compiler writes: it is refused, and the same text
  * in one frame is not. */
-static void frames(void)
+TEST(frames, "a compressed member is one frame of the format of today")
 {
 #define FRAME "\x28\xb5\x2f\xfd\x20"
 #define SKIPPED "\x50\x2a\x4d\x18\0\0\0"
@@ -443,7 +443,7 @@ static bool has_one(const void *image, uint64_t bytes, uint32_t i, const char *w
 	return is;
 }
 
-static void several(void)
+TEST(several, "several images in one are found, and only whole ones")
 {
 	static const char one[] = ".version 7.0", two[] = "\177ELF, not PTX";
 	struct {
@@ -479,7 +479,7 @@ static void several(void)
 	CU_ASSERT_EQUAL(image_count((uint8_t *)&s, whole), 0);
 }
 
-static void kinds(void)
+TEST(kinds, "images are known by their beginning")
 {
 	static const char ptx[] = "// made by hand\n.version 7.0\n.target sm_70\n\0\0\0";
 
@@ -491,17 +491,4 @@ static void kinds(void)
 	CU_ASSERT_EQUAL(image_kind((const uint8_t *)"", 0), IMAGE_UNKNOWN);
 }
 
-static const struct test tests[] = {
-	{"the memory that a binary needs is never less than what it takes", memory},
-	{"GPU kernels that launch others are known by what they call", nested},
-	{"binaries with wrong tables are refused", malformed},
-	{"of a fat binary, a GPU's binary is unpacked, or the best PTX for it", fat},
-	{"a changed fat binary is never read outside of it", hostile_fat},
-	{"a member is what its header says, or is refused", lies},
-	{"a compressed member is one frame of the format of today", frames},
-	{"several images in one are found, and only whole ones", several},
-	{"images are known by their beginning", kinds},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("image", tests)
+SUITE_MAIN("image")

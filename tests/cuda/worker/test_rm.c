@@ -288,7 +288,7 @@ static void end(void)
 
 /* the tests */
 
-static void channels(void)
+TEST(channels, "all channels stop in one call, and 65 are refused")
 {
 	uint32_t files = open_files();
 
@@ -323,7 +323,7 @@ static void channels(void)
 }
 
 /* One client has a device for each GPU that the process sees. */
-static void gpus(void)
+TEST(gpus, "channels are stopped on the GPU that they are on")
 {
 	begin();
 	make(CLIENT, 0x20, 0x80);
@@ -352,7 +352,7 @@ static void gpus(void)
 }
 
 /* A stop that fails half way leaves everything running, and RM's status is in the log. */
-static void refusals(void)
+TEST(refusals, "a refused stop leaves everything running")
 {
 	int saved = dup(STDERR_FILENO), log = open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	char text[512] = "";
@@ -381,7 +381,7 @@ static uint64_t timeslice_of(uint32_t group)
 }
 
 /* A soft stop gives all groups the shortest time slice, and its end gives each its own. */
-static void soft(void)
+TEST(soft, "a soft stop sets all groups' time slices, and sets them back")
 {
 	begin();
 	CU_ASSERT(!rm_offers(WORKER_STOP_SOFT | WORKER_STOP_GROUPS)); /* one at a time */
@@ -417,7 +417,7 @@ static void soft(void)
 }
 
 /* A soft stop that fails half way leaves all groups with their own time slices. */
-static void soft_refused(void)
+TEST(soft_refused, "a refused soft stop leaves all time slices as they were")
 {
 	begin();
 	make(0x10, 0x101, GROUP);
@@ -457,7 +457,7 @@ static void *set_timeslice(void *arg)
 }
 
 /* A time slice that libcuda sets during a soft stop is set after it, and is kept. */
-static void soft_race(void)
+TEST(soft_race, "a time slice that libcuda sets waits for the end of a soft stop")
 {
 	pthread_t thread;
 	uint32_t k;
@@ -502,7 +502,7 @@ static bool groups_stop(uint32_t bytes)
 	return stops;
 }
 
-static void versions(void)
+TEST(versions, "the driver's version decides a structure's size")
 {
 #define KERNEL_MODULE "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  "
 	begin();
@@ -548,7 +548,7 @@ static void *churn(void *arg)
 	return NULL;
 }
 
-static void races(void)
+TEST(races, "what libcuda starts during a stop waits for its end")
 {
 	uint32_t i, k, stops = 0, before, still_runs = 0, not_back = 0, refused = 0;
 	pthread_t threads[THREADS];
@@ -603,7 +603,7 @@ static void *schedule_now(void *arg)
 }
 
 /* Whichever number the command to schedule has, it waits for the end of the stop. */
-static void numbers(void)
+TEST(numbers, "each number of the command to schedule waits")
 {
 	pthread_t thread;
 	uint32_t i, k;
@@ -635,7 +635,7 @@ static void *schedule_slowly(void *arg)
 }
 
 /* A call to schedule that does not return in time: the stop fails, and says that it is busy. */
-static void busy(void)
+TEST(busy, "a stop does not wait forever")
 {
 	pthread_t thread;
 
@@ -654,18 +654,4 @@ static void busy(void)
 	end();
 }
 
-static const struct test tests[] = {
-	{"all channels stop in one call, and 65 are refused", channels},
-	{"channels are stopped on the GPU that they are on", gpus},
-	{"a refused stop leaves everything running", refusals},
-	{"a soft stop sets all groups' time slices, and sets them back", soft},
-	{"a refused soft stop leaves all time slices as they were", soft_refused},
-	{"a time slice that libcuda sets waits for the end of a soft stop", soft_race},
-	{"the driver's version decides a structure's size", versions},
-	{"what libcuda starts during a stop waits for its end", races},
-	{"each number of the command to schedule waits", numbers},
-	{"a stop does not wait forever", busy},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("rm", tests)
+SUITE_MAIN("rm")

@@ -49,7 +49,7 @@ static uint64_t edge(const struct packet_limits *l)
 	return bases[draw(6)] + draw(129) - 64;
 }
 
-static void ranges(void)
+TEST(ranges, "packets reach only their own partition")
 {
 	static const uint32_t copies[] = {SOFTGPU_COPY, SOFTGPU_UPLOAD, SOFTGPU_DOWNLOAD};
 	const struct packet_limits l = {.window = 1 << 20, .size = 5 << 20, .modules = true};
@@ -76,7 +76,7 @@ static void ranges(void)
 
 /* Each opcode, with arguments near limits: packet_check accepts only packets whose arguments it has
  * checked. */
-static void opcodes(void)
+TEST(opcodes, "each opcode has its arguments checked")
 {
 	const struct packet_limits with = {.window = 1 << 20, .size = 5 << 20, .modules = true},
 				   without = {.window = 1 << 20, .size = 5 << 20};
@@ -151,7 +151,7 @@ static void opcodes(void)
 	CU_ASSERT(slots > 1000);
 }
 
-static void rings(void)
+TEST(rings, "rings and fences lie inside the window")
 {
 	const struct packet_limits l = {.window = 1 << 20, .size = 5 << 20, .modules = true};
 
@@ -191,7 +191,7 @@ static char *gated(const char *text, int wanted)
 	return out;
 }
 
-static void own_kernels(void)
+TEST(own_kernels, "gates in our own GPU kernels")
 {
 	char *out = gated(kernels_ptx, 0);
 	uint32_t entries = count(kernels_ptx, ".entry");
@@ -208,7 +208,7 @@ static void own_kernels(void)
 }
 
 #define HEAD "//\n.version 7.0\n.target sm_70\n.address_size 64\n"
-static void gates(void)
+TEST(gates, "gates in all shapes of PTX")
 {
 	static const struct {
 		const char *text;
@@ -266,7 +266,7 @@ static void gates(void)
 }
 
 /* An image of a few bytes for each entry does not become a text that fills the host's memory. */
-static void many_entries(void)
+TEST(many_entries, "PTX with too many entries for the gate is refused")
 {
 	static const char one[] = ".entry a{}";
 	size_t n = strlen(HEAD), i;
@@ -286,7 +286,7 @@ static void many_entries(void)
 }
 
 /* Whatever a guest sends is either refused or rewritten. */
-static void rubbish(void)
+TEST(rubbish, "malformed PTX is refused or rewritten")
 {
 	size_t n = strlen(kernels_ptx), at, i;
 	struct vgpu_error err;
@@ -308,7 +308,7 @@ static void rubbish(void)
 
 /* the loader of libcuda */
 
-static void refusals(void)
+TEST(refusals, "the loader refuses unsuitable libraries")
 {
 	static const struct {
 		const char *library, *says;
@@ -336,7 +336,7 @@ static void refusals(void)
 
 /* A path that is not a mount of control groups, and an nvidia-smi that is missing or fails: each
  * gives an error, and the memory does not count as limited. */
-static void limits(void)
+TEST(limits, "a memory limit that cannot be set is an error")
 {
 	char dir[] = "/tmp/vgpud-limits.XXXXXX", command[256], group[512] = "", expected[768];
 	char *path = strdup(getenv("PATH") ? getenv("PATH") : "");
@@ -409,7 +409,7 @@ static void list_gpu(const char *root, const char *address, const char *uuid, co
 	CU_ASSERT_EQUAL(system(command), 0);
 }
 
-static void uuids(void)
+TEST(uuids, "GPUs are found in the order of their addresses")
 {
 	char root[] = "/tmp/vgpud-gpus.XXXXXX", command[64], uuid[64] = "", path[64], expected[64];
 	int fd;
@@ -608,7 +608,7 @@ static int in_narrow_confinement(void)
 	return wrong;
 }
 
-static void narrow_confinement(void)
+TEST(narrow_confinement, "a VF's process gives up files and threads, too")
 {
 	int status = -1;
 	pid_t pid = fork();
@@ -621,7 +621,7 @@ static void narrow_confinement(void)
 	CU_ASSERT_EQUAL(WEXITSTATUS(status), 0);
 }
 
-static void confinement(void)
+TEST(confinement, "a worker gives up all rights that it does not need")
 {
 	char device[] = "/tmp/vgpud-device.XXXXXX";
 	int status = -1, fd = mkostemp(device, O_CLOEXEC);
@@ -664,7 +664,7 @@ static bool offers(bool channels, bool groups)
 }
 
 /* The worker sees handles of groups and channels in libcuda's calls, until they are freed. */
-static void handles(void)
+TEST(handles, "handles of channels are known until they are freed")
 {
 	struct alloc channel = {7, 0x100, 0x101, 0xc86f, 0, 0, 0};
 	struct transfer t = {0x2b, sizeof(channel), (uint64_t)(uintptr_t)&channel};
@@ -703,21 +703,4 @@ static void handles(void)
 	close(fd);
 }
 
-static const struct test tests[] = {
-	{"packets reach only their own partition", ranges},
-	{"each opcode has its arguments checked", opcodes},
-	{"rings and fences lie inside the window", rings},
-	{"gates in our own GPU kernels", own_kernels},
-	{"gates in all shapes of PTX", gates},
-	{"PTX with too many entries for the gate is refused", many_entries},
-	{"malformed PTX is refused or rewritten", rubbish},
-	{"the loader refuses unsuitable libraries", refusals},
-	{"a memory limit that cannot be set is an error", limits},
-	{"GPUs are found in the order of their addresses", uuids},
-	{"a worker gives up all rights that it does not need", confinement},
-	{"a VF's process gives up files and threads, too", narrow_confinement},
-	{"handles of channels are known until they are freed", handles},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("worker", tests)
+SUITE_MAIN("worker")

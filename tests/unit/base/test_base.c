@@ -22,7 +22,7 @@
 
 #define MIB UINT64_C(1048576)
 
-static void partition_equal(void)
+TEST(partition_equal, "partition: equal parts by default")
 {
 	struct vgpu_partition_request r = {.total = 512 * MIB,
 					   .granule = 16 * MIB,
@@ -40,7 +40,7 @@ static void partition_equal(void)
 	CU_ASSERT_EQUAL(p.free, 32 * MIB);
 }
 
-static void partition_refusals(void)
+TEST(partition_refusals, "partition: impossible requests are refused")
 {
 	struct vgpu_partition_request r = {.total = 64 * MIB,
 					   .granule = 16 * MIB,
@@ -64,7 +64,7 @@ static void partition_refusals(void)
 
 /* With host memory, VFs have more memory together than the GPU has. Each VF that is not pinned has
  * a place in host memory, its home. */
-static void partition_swapped(void)
+TEST(partition_swapped, "partition: host memory, homes and pinned VFs")
 {
 	struct vgpu_partition_request r = {.total = 512 * MIB,
 					   .granule = 16 * MIB,
@@ -153,7 +153,7 @@ static bool is_partition(const struct vgpu_partition_request *r, const struct vg
 }
 
 /* Random requests: each is refused or gives a correct plan. */
-static void partition_properties(void)
+TEST(partition_properties, "partition: 20 000 random requests give correct plans")
 {
 	struct vgpu_partition_request r;
 	struct vgpu_partition p;
@@ -181,7 +181,7 @@ static void partition_properties(void)
 	CU_ASSERT(planned[VGPU_PLACE_BEST_FIT] > 1000 && planned[VGPU_PLACE_PROFILE] > 500);
 }
 
-static void errors(void)
+TEST(errors, "error texts and their prefixes")
 {
 	struct vgpu_error err;
 
@@ -191,7 +191,7 @@ static void errors(void)
 	CU_ASSERT_EQUAL(vgpu_error_set(NULL, -EIO, "x"), -EIO);
 }
 
-static void histogram_is_monotone(void)
+TEST(histogram_is_monotone, "histogram: buckets are monotone and narrow")
 {
 	vgpu_nsec t;
 	uint32_t b, last = 0;
@@ -206,7 +206,7 @@ static void histogram_is_monotone(void)
 	CU_ASSERT_EQUAL(histogram_bucket(UINT64_MAX), HISTOGRAM_BUCKETS - 1);
 }
 
-static void histogram_quantiles(void)
+TEST(histogram_quantiles, "histogram: quantiles")
 {
 	static struct histogram h;
 	vgpu_nsec t;
@@ -231,7 +231,7 @@ static void *produce(void *arg)
 	return NULL;
 }
 
-static void queue_keeps_order(void)
+TEST(queue_keeps_order, "queue: keeps its order between two threads")
 {
 	struct spsc q = {0};
 	pthread_t thread;
@@ -269,7 +269,7 @@ static void *write_trail(void *arg)
 }
 
 /* A reader gets the record that it asks for, whole, or learns that it was overwritten. */
-static void trail_reads_whole_records(void)
+TEST(trail_reads_whole_records, "trail: a reader gets whole records")
 {
 	struct vgpu_record got;
 	uint64_t next = 0, n = 0, missed = 0, begin;
@@ -305,7 +305,7 @@ static void put32(uint8_t *config, uint32_t at, uint32_t value)
 	memcpy(config + at, &value, 4);
 }
 
-static void capability_walk(void)
+TEST(capability_walk, "capabilities: a chain with two vendor capabilities")
 {
 	static uint8_t config[4096];
 	uint16_t at = 0;
@@ -322,7 +322,7 @@ static void capability_walk(void)
 
 /* Loops, pointers to the end of the space, random bytes: the walk ends and stays inside the
  * space. */
-static void capability_walk_hostile(void)
+TEST(capability_walk_hostile, "capabilities: the walk through a hostile chain ends")
 {
 	static uint8_t config[4096];
 	uint16_t at;
@@ -345,7 +345,7 @@ static void capability_walk_hostile(void)
 }
 
 /* The tables agree with the published numbers. */
-static void layouts(void)
+TEST(layouts, "layouts: agree with the published numbers")
 {
 	const struct gpuiov_layout *n = gpuiov_layout_by_name("navi");
 	const struct gpuiov_layout *t = gpuiov_layout_by_name("tonga");
@@ -368,7 +368,7 @@ static void layouts(void)
 	CU_ASSERT_EQUAL(t->at[GPUIOV_INTR_ENABLE].space, GPUIOV_NOWHERE);
 }
 
-static void numbers(void)
+TEST(numbers, "numbers: signed")
 {
 	static const char *const none[] = {"", "-", "x", "1x", "1 ", "0x", "0x10", "1.0", NULL};
 	int64_t value = 7;
@@ -386,7 +386,7 @@ static void numbers(void)
 	CU_ASSERT(vgpu_parse_between("9", -5, 9, &value) == 0 && value == 9);
 }
 
-static void numbers_without_a_sign(void)
+TEST(numbers_without_a_sign, "numbers: unsigned")
 {
 	static const char *const none[] = {"", "-1", "+1", " 1", "0x", "0xg", "1x", "x1", NULL};
 	uint64_t value = 7;
@@ -403,7 +403,7 @@ static void numbers_without_a_sign(void)
 	CU_ASSERT(vgpu_parse_unsigned("0xfF", 255, &value) == 0 && value == 255);
 }
 
-static void numbers_with_a_fraction(void)
+TEST(numbers_with_a_fraction, "numbers: fractions")
 {
 	double value = 7;
 
@@ -414,7 +414,7 @@ static void numbers_with_a_fraction(void)
 	CU_ASSERT(vgpu_parse_real("0.25", 0, 1, &value) == 0 && value == 0.25);
 }
 
-static void numbers_of_bytes(void)
+TEST(numbers_of_bytes, "numbers: sizes and hexadecimal bytes")
 {
 	static const char *const none[] = {"", "M", "-1M", "1k", "1MB", "1 M", "1.5G", NULL};
 	uint64_t value = 7, most = UINT64_C(1) << 40;
@@ -435,7 +435,7 @@ static void numbers_of_bytes(void)
 	CU_ASSERT(vgpu_parse_hex_byte("fAce", &byte) == 0 && byte == 0xfa);
 }
 
-static void histogram_bounds(void)
+TEST(histogram_bounds, "histogram: bounds that are powers of two are exact")
 {
 	static struct histogram h;
 	vgpu_nsec t;
@@ -448,7 +448,7 @@ static void histogram_bounds(void)
 	CU_ASSERT_EQUAL(h.sum, 5000 * 4999 / 2);
 }
 
-static void metrics_formats(void)
+TEST(metrics_formats, "metrics: the format that a client prefers")
 {
 	static const struct {
 		const char *accept;
@@ -480,7 +480,7 @@ static void metrics_formats(void)
 		CU_ASSERT_EQUAL(metrics_choose(clients[i].accept), clients[i].format);
 }
 
-static void metrics_addresses(void)
+TEST(metrics_addresses, "metrics: addresses")
 {
 	static const char *const wrong[] = {"",	       "127.0.0.1",	"127.0.0.1:0",
 					    "host:80", "1.2.3:80",	"127.0.0.1:70000",
@@ -500,7 +500,7 @@ static void metrics_addresses(void)
 }
 
 /* Bytes on both sides stay as they are. */
-static void words_copy_memory(void)
+TEST(words_copy_memory, "words: a copy as by memcpy(), wherever it begins and ends")
 {
 	enum { MOST = 300, MARGIN = 64 };
 	uint8_t from[MOST + 2 * MARGIN], to[MOST + 2 * MARGIN], wanted[MOST + 2 * MARGIN];
@@ -558,7 +558,7 @@ static int read_words(const char *first, const char *second, struct wanted *w)
 }
 
 /* Each kind takes its values to the edge, and nothing beyond; what is wrong changes nothing. */
-static void options_are_read(void)
+TEST(options_are_read, "options: each kind to its edges")
 {
 	static const char *const wrong[] = {
 		"--whole=-1",	"--whole=18446744073709551616",
@@ -585,7 +585,7 @@ static void options_are_read(void)
 	}
 }
 
-static void options_are_listed(void)
+TEST(options_are_listed, "options: the help is wrapped")
 {
 	static const struct vgpu_option listed[] = {
 		{"a", "X", "short", VGPU_OPTION_TEXT, 0, 0, 0, 0, NULL},
@@ -606,30 +606,4 @@ static void options_are_listed(void)
 				     "  --help, --version\n");
 }
 
-static const struct test tests[] = {
-	{"options: each kind to its edges", options_are_read},
-	{"options: the help is wrapped", options_are_listed},
-	{"partition: equal parts by default", partition_equal},
-	{"partition: impossible requests are refused", partition_refusals},
-	{"partition: host memory, homes and pinned VFs", partition_swapped},
-	{"partition: 20 000 random requests give correct plans", partition_properties},
-	{"error texts and their prefixes", errors},
-	{"numbers: signed", numbers},
-	{"numbers: unsigned", numbers_without_a_sign},
-	{"numbers: fractions", numbers_with_a_fraction},
-	{"numbers: sizes and hexadecimal bytes", numbers_of_bytes},
-	{"histogram: buckets are monotone and narrow", histogram_is_monotone},
-	{"histogram: quantiles", histogram_quantiles},
-	{"histogram: bounds that are powers of two are exact", histogram_bounds},
-	{"metrics: the format that a client prefers", metrics_formats},
-	{"metrics: addresses", metrics_addresses},
-	{"queue: keeps its order between two threads", queue_keeps_order},
-	{"trail: a reader gets whole records", trail_reads_whole_records},
-	{"capabilities: a chain with two vendor capabilities", capability_walk},
-	{"capabilities: the walk through a hostile chain ends", capability_walk_hostile},
-	{"layouts: agree with the published numbers", layouts},
-	{"words: a copy as by memcpy(), wherever it begins and ends", words_copy_memory},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("base", tests)
+SUITE_MAIN("base")

@@ -38,7 +38,7 @@ static unsigned n_open(void)
 	return n;
 }
 
-static void closes_and_takes(void)
+TEST(closes_and_takes, "descriptors: closed once, and handed on")
 {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), taken;
 	unsigned before = n_open();
@@ -52,7 +52,7 @@ static void closes_and_takes(void)
 	CU_ASSERT_EQUAL(n_open(), before - 1);
 }
 
-static void eventfds(void)
+TEST(eventfds, "eventfds: signalled and drained")
 {
 	VGPU_AUTO_CLOSE int fd = vgpu_eventfd();
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -67,7 +67,7 @@ static void eventfds(void)
 	CU_ASSERT_EQUAL(poll(&p, 1, 0), 0);
 }
 
-static void listens_and_connects(void)
+TEST(listens_and_connects, "sockets: listen and connect")
 {
 	const char *path = in_dir("socket");
 	struct vgpu_error err;
@@ -98,7 +98,7 @@ static void listens_and_connects(void)
 }
 
 /* A path that is not a socket is never removed. */
-static void leaves_files_alone(void)
+TEST(leaves_files_alone, "sockets: other files are left alone")
 {
 	const char *path = in_dir("file");
 	char longer[VGPU_SOCKET_PATH + 1];
@@ -134,7 +134,7 @@ static ssize_t send_fds(const int *fds, uint32_t n)
 	return vgpu_socket_send(pair[0], &part, 1, fds, n, 0);
 }
 
-static void descriptors_travel(void)
+TEST(descriptors_travel, "messages: descriptors arrive with their message")
 {
 	unsigned before = n_open();
 	struct vgpu_received got;
@@ -188,7 +188,7 @@ static void send_many(uint32_t n)
 }
 
 /* With more descriptors than fit, the message counts as lost, and none of them stays open. */
-static void too_many_descriptors(void)
+TEST(too_many_descriptors, "messages: more descriptors than fit")
 {
 	static const uint32_t numbers[] = {VGPU_MESSAGE_FDS + 1, VGPU_MESSAGE_FDS + 8, 64};
 	struct vgpu_received got;
@@ -208,7 +208,7 @@ static void too_many_descriptors(void)
 
 /* A process at its limit of open files receives only the first descriptors, and no error from
  * Linux. */
-static void no_room_for_descriptors(void)
+TEST(no_room_for_descriptors, "messages: no free numbers for descriptors")
 {
 	struct vgpu_received got;
 	struct rlimit limit, old;
@@ -231,7 +231,7 @@ static void no_room_for_descriptors(void)
 	close_pair();
 }
 
-static void datagrams(void)
+TEST(datagrams, "messages: datagrams are whole or refused")
 {
 	struct vgpu_received got;
 	char data[4];
@@ -247,7 +247,7 @@ static void datagrams(void)
 	close_pair();
 }
 
-static void files(void)
+TEST(files, "files: replaced and read")
 {
 	static char many[100000];
 	const char *path = in_dir("text");
@@ -273,7 +273,7 @@ static void files(void)
 }
 
 /* A failed write leaves the old file as it is, and nothing beside it. */
-static void files_that_are_not_replaced(void)
+TEST(files_that_are_not_replaced, "files: a failed replacement leaves the old file")
 {
 	char path[64], below[80];
 
@@ -292,7 +292,7 @@ static void files_that_are_not_replaced(void)
 
 /* Of what an untrusted peer sends, bytes are read up to the first that a descriptor goes with, on
  * kernels that refuse descriptors and on others: here none was refused. */
-static void untrusted_descriptors(void)
+TEST(untrusted_descriptors, "messages: descriptors of untrusted peers stay unread")
 {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), urgent;
 	const int inline_bytes = 1;
@@ -337,7 +337,7 @@ static bool had_child(void)
 
 /* A connection with unread bytes is closed here; one with an unread descriptor, behind how many
  * bytes it may be, by a process of its own. */
-static void untrusted_ends(void)
+TEST(untrusted_ends, "messages: only unread descriptors take a process to close")
 {
 	static const char bytes[10000];
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), last;
@@ -358,7 +358,7 @@ static void untrusted_ends(void)
 
 /* A process that is being started has a copy of a connection that is closed meanwhile. It is not
  * the last that has it: the process that closes it waits for that. */
-static void untrusted_ends_last(void)
+TEST(untrusted_ends_last, "messages: whoever has a copy for a moment does not close")
 {
 	const struct timespec moment = {.tv_nsec = 100000000};
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -384,7 +384,7 @@ static void untrusted_ends_last(void)
 }
 
 /* A connection for which there can be no process now is closed with the next one. */
-static void untrusted_ends_later(void)
+TEST(untrusted_ends_later, "messages: what cannot be closed now is closed later")
 {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), late;
 	struct iovec byte = {(char *)"c", 1};
@@ -410,33 +410,14 @@ static void untrusted_ends_later(void)
 	close(fd);
 }
 
-static const struct test tests[] = {
-	{"descriptors: closed once, and handed on", closes_and_takes},
-	{"eventfds: signalled and drained", eventfds},
-	{"sockets: listen and connect", listens_and_connects},
-	{"sockets: other files are left alone", leaves_files_alone},
-	{"messages: descriptors arrive with their message", descriptors_travel},
-	{"messages: more descriptors than fit", too_many_descriptors},
-	{"messages: no free numbers for descriptors", no_room_for_descriptors},
-	{"messages: datagrams are whole or refused", datagrams},
-	{"messages: descriptors of untrusted peers stay unread", untrusted_descriptors},
-	{"messages: only unread descriptors take a process to close", untrusted_ends},
-	{"messages: whoever has a copy for a moment does not close", untrusted_ends_last},
-	{"messages: what cannot be closed now is closed later", untrusted_ends_later},
-	{"files: replaced and read", files},
-	{"files: a failed replacement leaves the old file", files_that_are_not_replaced},
-	{NULL, NULL},
-};
-
 int main(int argc, char **argv)
 {
-	const struct test *const tables[] = {tests, NULL};
 	int status;
 
 	if (vgpu_untrusted_main(argc, argv))
 		return 0;
 	if (!mkdtemp(dir))
 		return 1;
-	status = suite_main("io", tables, argc, argv);
+	status = suite_main("io", NULL, argc, argv);
 	return rmdir(dir) < 0 ? 1 : status;
 }

@@ -6,7 +6,7 @@
 #include "suite.h"
 #include "vgpu/names.h"
 
-static void addresses(void)
+TEST(addresses, "PCI addresses: the field's forms have one normal form")
 {
 	static const struct {
 		const char *text, *normal; /* NULL: not an address */
@@ -54,7 +54,7 @@ static void addresses(void)
 		  parts.function == 5);
 }
 
-static void devices(void)
+TEST(devices, "devices: the address in a name gets the normal form")
 {
 	static const char *const cases[][2] = {
 		{"xe:00000000:3B:00.0", "xe:0000:3b:00.0"},
@@ -80,7 +80,7 @@ static void devices(void)
 	CU_ASSERT_EQUAL(vgpu_device_normal("xe:3b:00.0", out, 16), 0);
 }
 
-static void uuids(void)
+TEST(uuids, "UUIDs: any case, with or without dashes")
 {
 	static const char normal[] = "8a1f0b3c-0000-4000-8000-00000000000f";
 	static const char *const good[] = {normal, "8A1F0B3C-0000-4000-8000-00000000000F",
@@ -105,16 +105,8 @@ static void uuids(void)
 	}
 }
 
-static const struct test tests[] = {
-	{"PCI addresses: the field's forms have one normal form", addresses},
-	{"devices: the address in a name gets the normal form", devices},
-	{"UUIDs: any case, with or without dashes", uuids},
-	{NULL, NULL},
-};
-
 int main(int argc, char **argv)
 {
-	const struct test *const tables[] = {tests, NULL};
 
-	return suite_main("names", tables, argc, argv);
+	return suite_main("names", NULL, argc, argv);
 }

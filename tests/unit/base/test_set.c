@@ -68,7 +68,7 @@ static void random_changes(uint32_t n, uint32_t plenty, uint32_t changes)
 	free(memory);
 }
 
-static void as_an_array(void)
+TEST(as_an_array, "behaves like an array of flags")
 {
 	static const uint32_t sizes[] = {1, 2, 63, 64, 65, 127, 128, 129, 4095, 4096, 4097, 16384};
 	unsigned k;
@@ -82,7 +82,7 @@ static void as_an_array(void)
 }
 
 /* set_next() visits all members in the order of their numbers, and wraps around. */
-static void in_order(void)
+TEST(in_order, "visits members in the order of their numbers")
 {
 	void *memory = malloc(set_memory(MOST));
 	uint32_t i, vf = VGPU_NO_VF;
@@ -103,10 +103,4 @@ static void in_order(void)
 	free(memory);
 }
 
-static const struct test tests[] = {
-	{"behaves like an array of flags", as_an_array},
-	{"visits members in the order of their numbers", in_order},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("set of VFs", tests)
+SUITE_MAIN("set of VFs")

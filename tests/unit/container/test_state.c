@@ -14,7 +14,7 @@ static int reads(const char *text)
 	return state_read(&s, text, strlen(text), &err);
 }
 
-static void takes_what_it_needs(void)
+TEST(takes_what_it_needs, "it takes what it needs")
 {
 	CU_ASSERT_EQUAL_FATAL(
 		reads("{\"ociVersion\":\"1.0\",\"id\":\"ab12\",\"pid\":4242,\"root\":\"/x/merged\","
@@ -30,7 +30,7 @@ static void takes_what_it_needs(void)
 }
 
 /* runc's state has no root. */
-static void finds_the_root(void)
+TEST(finds_the_root, "it finds the root")
 {
 	static const struct {
 		const char *config, *root;
@@ -57,7 +57,7 @@ static void finds_the_root(void)
 	state_drop(&s);
 }
 
-static void refuses_the_rest(void)
+TEST(refuses_the_rest, "it refuses the rest")
 {
 	static const struct {
 		const char *text, *says;
@@ -90,11 +90,4 @@ static void refuses_the_rest(void)
 	CU_ASSERT_EQUAL(reads(long_id), -EINVAL);
 }
 
-static const struct test tests[] = {
-	{"it takes what it needs", takes_what_it_needs},
-	{"it finds the root", finds_the_root},
-	{"it refuses the rest", refuses_the_rest},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("state", tests)
+SUITE_MAIN("state")

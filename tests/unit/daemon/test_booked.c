@@ -109,7 +109,7 @@ static void write_answer(const struct sums *s, char *out, size_t size)
 	snprintf(out + n, size - n, "}}\n");
 }
 
-static void amounts_lead_back(void)
+TEST(amounts_lead_back, "amounts lead back to GPUs")
 {
 	uint32_t share[CLAIM_MAX_VFS], mib[CLAIM_MAX_VFS], i, round;
 	int32_t place[CLAIM_MAX_VFS];
@@ -137,7 +137,7 @@ static void amounts_lead_back(void)
 }
 
 /* One more or less of anything, on several GPUs, is another server's. */
-static void other_amounts_are_refused(void)
+TEST(other_amounts_are_refused, "other amounts are refused")
 {
 	host();
 	claims(2);
@@ -163,7 +163,7 @@ static void other_amounts_are_refused(void)
 }
 
 /* The claim's own GPU, pool and profile. */
-static void claim_has_its_say(void)
+TEST(claim_has_its_say, "the claim has its say")
 {
 	struct profile *p = &config.profiles[0];
 
@@ -187,7 +187,7 @@ static void claim_has_its_say(void)
 	CU_ASSERT(on[0] == 5 && on[1] == 2);
 }
 
-static void no_answers(void)
+TEST(no_answers, "no answers")
 {
 	static const char *const texts[] = {
 		"",
@@ -220,12 +220,4 @@ static void no_answers(void)
 			-ESRCH);
 }
 
-static const struct test tests[] = {
-	{"amounts lead back to GPUs", amounts_lead_back},
-	{"other amounts are refused", other_amounts_are_refused},
-	{"the claim has its say", claim_has_its_say},
-	{"no answers", no_answers},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("booked", tests)
+SUITE_MAIN("booked")

@@ -43,7 +43,7 @@ static int read_text(const char *text)
 	return r;
 }
 
-static void complete(void)
+TEST(complete, "a complete file is read")
 {
 	CU_ASSERT_EQUAL(read_text("[daemon]\nsocket = /run/x.sock\n"
 				  "[gpu a]\ndevice = vfio-user:/x\nvfs = 3\npolicy = strict\n"
@@ -71,7 +71,7 @@ static void complete(void)
 #define GPU "[gpu a]\ndevice = vfio-user:/x\n"
 
 /* The message for each mistake names its line and says what would be correct. */
-static void mistakes(void)
+TEST(mistakes, "each mistake is reported with its line")
 {
 	static const struct {
 		const char *text, *says;
@@ -120,7 +120,7 @@ static void mistakes(void)
 }
 
 /* inih reads lines into a buffer: what does not fit is no line of its own. */
-static void long_lines(void)
+TEST(long_lines, "long lines")
 {
 	char text[4096], fill[400];
 	size_t n;
@@ -142,7 +142,7 @@ static void long_lines(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":4: vfs = 99: want 1 to 64"));
 }
 
-static void all_mistakes_at_once(void)
+TEST(all_mistakes_at_once, "all mistakes are reported at once")
 {
 	CU_ASSERT_EQUAL(read_text(GPU "vfs = 0\ngrace_ms = x\ncompletion = 3\n"), -EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":3:"));
@@ -151,7 +151,7 @@ static void all_mistakes_at_once(void)
 }
 
 /* One mistake does not hide another kind, nor make up more of them; and no message has line 0. */
-static void mistakes_of_all_kinds(void)
+TEST(mistakes_of_all_kinds, "mistakes of all kinds are reported at once")
 {
 	CU_ASSERT_EQUAL(read_text("[daemon]\nmetrics = x\n" GPU
 				  "vfs = 99\n[vf a/7]\nmemory_mib = 5\n"
@@ -171,7 +171,7 @@ static void mistakes_of_all_kinds(void)
 
 /* One mistake in a section does not hide another one in it, nor a line that means nothing the next
  * such line. */
-static void mistakes_of_one_section(void)
+TEST(mistakes_of_one_section, "mistakes of one section do not hide each other")
 {
 	CU_ASSERT_EQUAL(read_text(GPU "vfs = 99\nweigth = 3\nnonsense\nmore of it # = 4\n"
 				      "grace_ms = 0\n[vf a/1]\nweigth = 5\n"),
@@ -185,7 +185,7 @@ static void mistakes_of_one_section(void)
 }
 
 /* A comment may stand behind a value; it begins with a space. */
-static void comments(void)
+TEST(comments, "comments behind values")
 {
 	CU_ASSERT_EQUAL(read_text("# first\n[gpu a] # a GPU\ndevice = sysfs:/x\t# its slot\n"
 				  "vfs = 4 # four\npolicy = strict ; of old\nslice_us = 3000 #\n"),
@@ -198,7 +198,7 @@ static void comments(void)
 }
 
 /* What is found wrong once all is read is reported where it stands, also in a drop-in. */
-static void places_in_drop_ins(void)
+TEST(places_in_drop_ins, "a mistake is reported where it stands, also in a drop-in")
 {
 	char folder[300], path[320];
 
@@ -228,7 +228,7 @@ static void places_in_drop_ins(void)
 }
 
 /* What a file of the configuration must not be. */
-static void not_a_file(void)
+TEST(not_a_file, "a directory is no configuration")
 {
 	FILE *errors = fmemopen(said, sizeof(said) - 1, "w");
 	char path[300];
@@ -263,7 +263,7 @@ static int policies(const struct config *read, FILE *errors)
 }
 
 /* Guarantees that add up to more than a GPU has are found before it is opened, for each GPU. */
-static void guarantees_add_up(void)
+TEST(guarantees_add_up, "guarantees beyond the GPU are mistakes")
 {
 	static const char *const halves = "policy = qos\n[vf a/0]\nmin_ppm = 400000\n"
 					  "[vf a/2]\nmin = 40 %\n";
@@ -291,7 +291,7 @@ static int qos_param(const char *name)
 }
 
 /* Parts per million can be given in percent, as claims have them, also in a profile. */
-static void percent_is_read(void)
+TEST(percent_is_read, "percent is read as claims have it")
 {
 	static const char *const wrong[] = {"101", "12.345", "-1", "30 % x", "30 ppm", "1e1"};
 	char text[400];
@@ -332,7 +332,7 @@ static bool admit_picky(void *state, uint32_t vf, const int64_t *params, vgpu_ns
 
 /* Budgets hold among VFs that stop in time, and a GPU that preempts nothing stops one after
  * grace_ms at the latest. */
-static void guarantees_need_stops_in_time(void)
+TEST(guarantees_need_stops_in_time, "guarantees need stops in time")
 {
 	static const struct vgpu_driver_caps gated = {.kind = VGPU_DRIVER_SWITCHED,
 						      .preemption = "submission"},
@@ -369,7 +369,7 @@ static void guarantees_need_stops_in_time(void)
 
 /* A GPU whose firmware schedules is tried with a governor, another with a core. Of one that was not
  * opened nobody knows which it is: refused is what neither of them takes. */
-static void tried_as_its_kind(void)
+TEST(tried_as_its_kind, "a GPU is tried as what it is")
 {
 	static const struct vgpu_driver_caps switched = {.kind = VGPU_DRIVER_SWITCHED},
 					     firmware = {.kind = VGPU_DRIVER_PROGRAMMED,
@@ -415,7 +415,7 @@ static void tried_as_its_kind(void)
 
 /* A trial tells what the policy would promise: a longer world switch lengthens waits, and a
  * firmware promises what its turns and time-outs give. What is refused is refused by name. */
-static void promises_of_a_trial(void)
+TEST(promises_of_a_trial, "a trial tells what a policy would promise")
 {
 	static const struct vgpu_driver_caps switched = {.kind = VGPU_DRIVER_SWITCHED},
 					     firmware = {.kind = VGPU_DRIVER_PROGRAMMED,
@@ -461,7 +461,7 @@ static int host(const struct config *read, FILE *errors)
 }
 
 /* Memory that the GPU does not have: found before a start, and by the vgpud that has the GPU. */
-static void too_much_memory(void)
+TEST(too_much_memory, "memory and VFs that the GPU does not have are mistakes")
 {
 	CU_ASSERT_EQUAL(checked(host, "[gpu a]\ndevice = null:memory_mib=1024\nvfs = 2\n"
 				      "[vf a/1]\nmemory_mib = 900\n"),
@@ -476,7 +476,7 @@ static void too_much_memory(void)
 }
 
 /* Devices and groups that this host does not have. */
-static void not_here(void)
+TEST(not_here, "devices and groups that do not exist are mistakes")
 {
 	CU_ASSERT_EQUAL(checked(host, "[gpu a]\ndevice = null:\n"), 0);
 	CU_ASSERT_EQUAL(checked(host, "[daemon]\ngroup = no-such-group\n"
@@ -491,7 +491,7 @@ static void not_here(void)
 }
 
 /* A dumped configuration reads back to the same. */
-static void dump_round_trip(void)
+TEST(dump_round_trip, "a dumped configuration reads back to the same")
 {
 	static char first[16384], second[16384];
 	FILE *f;
@@ -512,7 +512,7 @@ static void dump_round_trip(void)
 }
 
 /* Guarantees are tried with the room for switches that the configuration wants. */
-static void room_for_switches(void)
+TEST(room_for_switches, "switches have the room that is configured")
 {
 	struct engine_config engine;
 
@@ -524,7 +524,7 @@ static void room_for_switches(void)
 	CU_ASSERT_EQUAL(engine.core.switch_nominal, 2 * VGPU_MSEC);
 }
 
-static void drop_ins(void)
+TEST(drop_ins, "drop-ins are read in the order of their names")
 {
 	char sub[128], path[200];
 	int r;
@@ -552,7 +552,7 @@ static void drop_ins(void)
 }
 
 /* Random bytes, and a valid file with bytes changed: config_read returns, and never crashes. */
-static void rubbish(void)
+TEST(rubbish, "malformed files are refused")
 {
 	static const char good[] =
 		GPU "vfs = 2\npolicy = strict\nslice_us = 2000\n[vf a/1]\nslots = 2\n";
@@ -583,7 +583,7 @@ static int check_args(const char *method, const char *args, struct vgpu_error *e
 	return r;
 }
 
-static void method_arguments(void)
+TEST(method_arguments, "arguments of methods are checked")
 {
 	struct vgpu_error err;
 
@@ -604,7 +604,7 @@ static void method_arguments(void)
 
 /* Every method that changes something requires the right to change; every method has a help
  * text. */
-static void method_table(void)
+TEST(method_table, "each method that changes something says so")
 {
 	static const char *const changing[] = {"vf.set",      "vf.reset",	"policy.set",
 					       "memory.set",  "memory.compact", "hook",
@@ -627,7 +627,7 @@ static void method_table(void)
 /* As many GPUs as there may be, each with parameters of its policy and of all its VFs; and one
  * more.
  */
-static void many_gpus(void)
+TEST(many_gpus, "many GPUs with many parameters")
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -654,31 +654,4 @@ static void many_gpus(void)
 	free(text);
 }
 
-static const struct test tests[] = {
-	{"many GPUs with many parameters", many_gpus},
-	{"a complete file is read", complete},
-	{"each mistake is reported with its line", mistakes},
-	{"long lines", long_lines},
-	{"all mistakes are reported at once", all_mistakes_at_once},
-	{"mistakes of all kinds are reported at once", mistakes_of_all_kinds},
-	{"mistakes of one section do not hide each other", mistakes_of_one_section},
-	{"comments behind values", comments},
-	{"a mistake is reported where it stands, also in a drop-in", places_in_drop_ins},
-	{"a directory is no configuration", not_a_file},
-	{"guarantees beyond the GPU are mistakes", guarantees_add_up},
-	{"percent is read as claims have it", percent_is_read},
-	{"guarantees need stops in time", guarantees_need_stops_in_time},
-	{"a GPU is tried as what it is", tried_as_its_kind},
-	{"a trial tells what a policy would promise", promises_of_a_trial},
-	{"devices and groups that do not exist are mistakes", not_here},
-	{"memory and VFs that the GPU does not have are mistakes", too_much_memory},
-	{"a dumped configuration reads back to the same", dump_round_trip},
-	{"switches have the room that is configured", room_for_switches},
-	{"drop-ins are read in the order of their names", drop_ins},
-	{"malformed files are refused", rubbish},
-	{"arguments of methods are checked", method_arguments},
-	{"each method that changes something says so", method_table},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("configuration", tests)
+SUITE_MAIN("configuration")

@@ -184,7 +184,7 @@ static void stop_and_replay(void)
  * meanwhile, and show each policy with its own parameters. A second change is refused, not kept.
  * Parameters for the outgoing policy are refused; parameters for the incoming one are stored for
  * it. */
-static void while_a_change_waits(void)
+TEST(while_a_change_waits, "requests are answered while a change of policy waits")
 {
 	const struct vgpu_policy_ops *fair = vgpu_builtin_policy("fair");
 	const struct vgpu_policy_ops *strict = vgpu_builtin_policy("strict");
@@ -229,7 +229,7 @@ static void while_a_change_waits(void)
 }
 
 /* A request that is answered -EBUSY for a long time does not delay other requests. */
-static void what_stays_busy(void)
+TEST(what_stays_busy, "a busy request does not delay others")
 {
 	struct vgpu_event away = {.type = VGPU_EV_AWAY, .code = 1};
 
@@ -280,7 +280,7 @@ static void block_in_a_slice(void)
 /* More requests than fit, while the engine thread is blocked for longer than the current slice. It
  * accepts as many as it can answer and answers all of them; the end of the slice waits for at most
  * one of them. */
-static void floods(void)
+TEST(floods, "a flood of requests does not delay a slice's end")
 {
 	static struct engine_request requests[2 * ENGINE_REQUESTS];
 	static struct engine_snapshot looks[2 * ENGINE_REQUESTS];
@@ -392,7 +392,7 @@ static bool policy_refuses(void)
 
 /* A GPU that returns while its policy refuses a VF stays lost, with that reason. As soon as the
  * policy admits the VF, the GPU runs as before, with every change that had been made. */
-static void cannot_be_set_up(void)
+TEST(cannot_be_set_up, "a GPU whose policy refuses its VFs stays lost")
 {
 	struct engine_config config;
 	int64_t params[VGPU_MAX_PARAMS] = {1};
@@ -426,7 +426,7 @@ static void cannot_be_set_up(void)
 
 /* A GPU that is not there at the start is lost from the start; it gets what was set meanwhile when
  * it comes. */
-static void comes_later(void)
+TEST(comes_later, "a GPU that is not there at the start comes later")
 {
 	const struct vgpu_policy_ops *fair = vgpu_builtin_policy("fair");
 	struct vgpu_error err = {""};
@@ -456,7 +456,7 @@ static void comes_later(void)
 }
 
 /* A GPU that is lost during a change of policy is set up with the new policy. */
-static void lost_in_a_change(void)
+TEST(lost_in_a_change, "a GPU lost during a change of policy gets the new policy")
 {
 	const struct vgpu_policy_ops *strict = vgpu_builtin_policy("strict");
 
@@ -482,7 +482,7 @@ static void lost_in_a_change(void)
 
 /* A guarantee for which the GPU has no room is withdrawn and refused. If the policy does not allow
  * the withdrawal, the request is refused all the same, and the guarantee is shown. */
-static void pins(void)
+TEST(pins, "a guarantee without room is refused")
 {
 	struct engine_config config;
 	int64_t params[VGPU_MAX_PARAMS] = {1};
@@ -516,7 +516,7 @@ static bool a_while_later(void)
 }
 
 /* The time of a GPU without work goes on in every view. */
-static void idle_time(void)
+TEST(idle_time, "the time of a GPU without work goes on")
 {
 	vgpu_nsec wall, idle, now;
 
@@ -552,7 +552,7 @@ static void take_turns(vgpu_nsec spin)
 
 /* An engine waits on the CPU for the ends of slices if it is told to, for at most so long each. It
  * answers requests meanwhile, and sleeps while nothing is planned. */
-static void spins_for_ends(void)
+TEST(spins_for_ends, "ends of slices are waited for on the CPU, if told so")
 {
 	vgpu_nsec spin = 200 * VGPU_USEC;
 	uint64_t turns;
@@ -574,17 +574,4 @@ static void spins_for_ends(void)
 	stop_and_replay();
 }
 
-static const struct test tests[] = {
-	{"requests are answered while a change of policy waits", while_a_change_waits},
-	{"a busy request does not delay others", what_stays_busy},
-	{"a flood of requests does not delay a slice's end", floods},
-	{"a GPU whose policy refuses its VFs stays lost", cannot_be_set_up},
-	{"a GPU that is not there at the start comes later", comes_later},
-	{"a GPU lost during a change of policy gets the new policy", lost_in_a_change},
-	{"a guarantee without room is refused", pins},
-	{"the time of a GPU without work goes on", idle_time},
-	{"ends of slices are waited for on the CPU, if told so", spins_for_ends},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("engine", tests)
+SUITE_MAIN("engine")

@@ -113,7 +113,7 @@ static void check_sums(void)
 	CU_ASSERT_EQUAL(sum, shown.core.engine.wall_ns);
 }
 
-static void runs(void)
+TEST(runs, "every VF gets turns")
 {
 	CU_ASSERT_EQUAL_FATAL(start("null:command_us=20", "fair"), 0);
 	CU_ASSERT(await(all_have_run));
@@ -128,7 +128,7 @@ static void runs(void)
 }
 
 /* Each request is answered, and is carried out or refused with a reason. */
-static void changes(void)
+TEST(changes, "requests change a running engine")
 {
 	static int64_t params[VGPU_MAX_PARAMS], vf_params[4][VGPU_MAX_PARAMS];
 
@@ -157,7 +157,7 @@ static void changes(void)
 	engine_stop(engine);
 }
 
-static void one_hangs(void)
+TEST(one_hangs, "a VF that hangs is quarantined")
 {
 	CU_ASSERT_EQUAL_FATAL(start("null:hang=2", "fair"), 0);
 	CU_ASSERT(await(vf2_is_quarantined));
@@ -186,7 +186,7 @@ static bool is_governed(void)
 
 /* A GPU whose firmware schedules is back, and cannot be set up: whoever looks sees what it is to
  * have, until it can. */
-static void governed_not_set_up(void)
+TEST(governed_not_set_up, "a GPU whose counters cannot be read waits to be set up")
 {
 	struct vgpu_programmed_face face = *vgpu_null_firmware_driver.programmed;
 	struct vgpu_driver_ops own = vgpu_null_firmware_driver;
@@ -223,7 +223,7 @@ static bool begins_lost(const char *device)
 
 /* A GPU that cannot be opened keeps nobody else's from being scheduled: it is lost from the start.
  */
-static void refusals(void)
+TEST(refusals, "a GPU that cannot be opened is lost from the start")
 {
 	CU_ASSERT(begins_lost("null:colour=red"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "colour"));
@@ -233,13 +233,4 @@ static void refusals(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "at most 2"));
 }
 
-static const struct test tests[] = {
-	{"every VF gets turns", runs},
-	{"requests change a running engine", changes},
-	{"a VF that hangs is quarantined", one_hangs},
-	{"a GPU whose counters cannot be read waits to be set up", governed_not_set_up},
-	{"a GPU that cannot be opened is lost from the start", refusals},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("the engine thread, on the null driver", tests)
+SUITE_MAIN("the engine thread, on the null driver")

@@ -68,7 +68,7 @@ static ssize_t ask(char *text, size_t size, struct vgpu_received *with)
 }
 
 /* What comes is a connection to the VF, which blocks. */
-static void passes_on(void)
+TEST(passes_on, "it passes connections on")
 {
 	struct vgpu_received with = {0};
 	struct passage *p;
@@ -110,7 +110,7 @@ static int connect_as(uid_t uid)
 	return -WEXITSTATUS(status);
 }
 
-static void has_a_wall(void)
+TEST(has_a_wall, "it has a wall")
 {
 	struct passage *p;
 	struct stat st;
@@ -135,7 +135,7 @@ static void has_a_wall(void)
 }
 
 /* A new vgpud goes on in the same directory, which may be mounted. */
-static void outlives_vgpud(void)
+TEST(outlives_vgpud, "it outlives vgpud")
 {
 	struct vgpu_received with = {0};
 	struct stat before, after;
@@ -158,7 +158,7 @@ static void outlives_vgpud(void)
 }
 
 /* Who has the socket and the directory open has nothing of them after the end. */
-static void ends(void)
+TEST(ends, "it ends with the lease")
 {
 	struct passage *p;
 	char kept[64];
@@ -183,7 +183,7 @@ static void ends(void)
 }
 
 /* Nothing is left of what cannot be made. */
-static void fails(void)
+TEST(fails, "it fails whole")
 {
 	struct passage *p = NULL;
 	char path[300];
@@ -199,13 +199,4 @@ static void fails(void)
 	unmake();
 }
 
-static const struct test tests[] = {
-	{"it passes connections on", passes_on},
-	{"it has a wall", has_a_wall},
-	{"it outlives vgpud", outlives_vgpud},
-	{"it ends with the lease", ends},
-	{"it fails whole", fails},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("passage", tests)
+SUITE_MAIN("passage")

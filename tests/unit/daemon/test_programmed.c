@@ -107,7 +107,7 @@ static bool near(uint32_t vf, vgpu_nsec span, vgpu_nsec part, vgpu_nsec whole, v
 	return is;
 }
 
-static void quanta(void)
+TEST(quanta, "VFs share the engine by their quanta")
 {
 	uint32_t i;
 
@@ -125,7 +125,7 @@ static void quanta(void)
 }
 
 /* A VF gets its new quantum from its next turn on; a turn that has begun keeps its length. */
-static void next_turn(void)
+TEST(next_turn, "a new quantum applies from the next turn on")
 {
 	struct vgpu_program p = schedule(100 * MS, 10 * MS, 10 * MS, 10 * MS);
 
@@ -142,7 +142,7 @@ static void next_turn(void)
 
 /* A VF that stops late uses the engine for that much longer; it is reset when its time-out
  * expires. */
-static void late(void)
+TEST(late, "late stops lengthen a turn up to the time-out")
 {
 	struct vgpu_program p = schedule(8 * MS, 8 * MS, 8 * MS, 8 * MS);
 
@@ -159,7 +159,7 @@ static void late(void)
 }
 
 /* A VF without work is passed over, unless turns are kept. */
-static void idle(void)
+TEST(idle, "VFs without work are passed over, unless turns are kept")
 {
 	struct vgpu_program p = schedule(10 * MS, 10 * MS, 10 * MS, 10 * MS);
 
@@ -183,7 +183,7 @@ static void idle(void)
 }
 
 /* A GPU reports the values that it applied, not values beyond its limits. */
-static void clamped(void)
+TEST(clamped, "settings are clamped, and read back as applied")
 {
 	struct vgpu_program p = schedule(0, 1500000, VGPU_NEVER, 5 * MS), applied;
 
@@ -203,7 +203,7 @@ static void clamped(void)
 }
 
 /* The counters stand still while the VFs run. */
-static void frozen(void)
+TEST(frozen, "counters may stand still while VFs run")
 {
 	open_gpu("null-firmware:freeze_ms=1000");
 	pass(999 * MS);
@@ -213,7 +213,7 @@ static void frozen(void)
 	close_gpu();
 }
 
-static void stop_and_reset(void)
+TEST(stop_and_reset, "VFs are stopped and reset")
 {
 	open_gpu("null-firmware:");
 	program(schedule(10 * MS, 10 * MS, 10 * MS, 10 * MS));
@@ -264,7 +264,7 @@ static void carry_out(struct vgpu_governor *g, struct vgpu_governor_event event)
 
 /* The governor over a driver: a VF that stops late gets no more than the others, until the counters
  * freeze. */
-static void governed(void)
+TEST(governed, "the governor evens out a late stopper, over a driver")
 {
 	const struct vgpu_policy_ops *fair = vgpu_builtin_policy("fair");
 	int64_t params[VGPU_MAX_PARAMS], rows[VFS * VGPU_MAX_PARAMS];
@@ -326,7 +326,7 @@ static struct vgpu_driver_config on(const char *device)
 
 /* The engine refuses what firmware cannot do, and keeps what it had; what it takes becomes quanta.
  */
-static void engine_changes(void)
+TEST(engine_changes, "an engine takes changes, and refuses what firmware cannot do")
 {
 	const struct vgpu_policy_ops *fair = vgpu_builtin_policy("fair");
 	int64_t rows[VFS * VGPU_MAX_PARAMS] = {0}, params[VGPU_MAX_PARAMS];
@@ -382,7 +382,7 @@ static const struct engine_snapshot *epochs(uint64_t n)
 
 /* What VFs were served before the engine began counts for nothing: the first epoch can be used, and
  * the sums close. */
-static void engine_begins(void)
+TEST(engine_begins, "an engine begins with the counters that it finds")
 {
 	const struct engine_snapshot *s;
 	struct vgpu_error err = {""};
@@ -402,18 +402,4 @@ static void engine_begins(void)
 	engine_stop(engine);
 }
 
-static const struct test tests[] = {
-	{"VFs share the engine by their quanta", quanta},
-	{"a new quantum applies from the next turn on", next_turn},
-	{"late stops lengthen a turn up to the time-out", late},
-	{"VFs without work are passed over, unless turns are kept", idle},
-	{"settings are clamped, and read back as applied", clamped},
-	{"counters may stand still while VFs run", frozen},
-	{"VFs are stopped and reset", stop_and_reset},
-	{"the governor evens out a late stopper, over a driver", governed},
-	{"an engine takes changes, and refuses what firmware cannot do", engine_changes},
-	{"an engine begins with the counters that it finds", engine_begins},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("programmed", tests)
+SUITE_MAIN("programmed")

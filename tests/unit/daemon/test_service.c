@@ -69,7 +69,7 @@ static void become_service(const char *names, unsigned n)
 
 /* Two come back by one name, and one of a GPU that is no more. What is not wanted goes, and what is
  * stays for the next restart. */
-static void twice(void)
+TEST(twice, "descriptors that come back twice, or of what is no more")
 {
 	char text[200];
 	bool stays = false, other_goes = false;
@@ -94,9 +94,4 @@ static void twice(void)
 	close(fd);
 }
 
-static const struct test tests[] = {
-	{"descriptors that come back twice, or of what is no more", twice},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("what systemd keeps for vgpud", tests)
+SUITE_MAIN("what systemd keeps for vgpud")

@@ -66,7 +66,7 @@ static const char *value_of(const struct claim_vf *s, const char *name)
 	return "";
 }
 
-static void whole_domain(void)
+TEST(whole_domain, "a whole domain is read")
 {
 	const struct claim_vf *s = claim.vfs;
 
@@ -104,7 +104,7 @@ static void whole_domain(void)
 }
 
 /* With a prefix, without one, and as virDomainGetMetadata returns it. */
-static void three_forms(void)
+TEST(three_forms, "a claim has three forms")
 {
 	CU_ASSERT_EQUAL(parse("<vgpu " NS " version='1'><vf name='a'/></vgpu>"), 0);
 	CU_ASSERT_EQUAL(claim.n_vfs, 1);
@@ -113,7 +113,7 @@ static void three_forms(void)
 	CU_ASSERT(!claim.required);
 }
 
-static void no_claim(void)
+TEST(no_claim, "a domain without a claim is accepted")
 {
 	CU_ASSERT_EQUAL(parse("<domain><name>a</name></domain>"), 0);
 	CU_ASSERT_EQUAL(claim.n_vfs, 0);
@@ -183,7 +183,7 @@ static const struct {
 	 "longer than 31 bytes", false},
 };
 
-static void refusals(void)
+TEST(refusals, "each refusal says line and reason")
 {
 	size_t i;
 
@@ -209,7 +209,7 @@ static void put_many(FILE *f, const char *text, unsigned n)
 
 /* XML that would keep libxml2 busy for long does not reach it. Texts exactly at the limits are
  * still read, and text that only looks like an attribute or a namespace does not count. */
-static void shapes(void)
+TEST(shapes, "XML that libxml2 parses slowly is refused")
 {
 	static const struct {
 		const char *before, *many, *after;
@@ -277,7 +277,7 @@ static void ignore(void *data, const char *format, ...)
 	(void)format;
 }
 
-static void schema_agrees(void)
+TEST(schema_agrees, "the schema and the reader agree")
 {
 	static const char *const good[] = {
 		"<vgpu " NS " version='1'><vf name='a'/></vgpu>",
@@ -310,7 +310,7 @@ static void schema_agrees(void)
 }
 
 /* A domain damaged at random places gives an error or a claim, and never a crash. */
-static void damage(void)
+TEST(damage, "random damage gives an error or a claim")
 {
 	char text[sizeof(full)];
 	uint32_t i, n, good = 0;
@@ -383,7 +383,7 @@ static const char *with_others(int n)
 }
 
 /* A claim's device is a VF that libvirt leaves to vgpud, however the domain has it. */
-static void devices(void)
+TEST(devices, "a claim's device is a VF that libvirt leaves to vgpud")
 {
 	const char *at = "0000:41:01.3";
 
@@ -419,16 +419,4 @@ static void devices(void)
 	CU_ASSERT(has(err.text, "more than 256 devices of the host"));
 }
 
-static const struct test tests[] = {
-	{"a claim's device is a VF that libvirt leaves to vgpud", devices},
-	{"a whole domain is read", whole_domain},
-	{"a claim has three forms", three_forms},
-	{"a domain without a claim is accepted", no_claim},
-	{"each refusal says line and reason", refusals},
-	{"XML that libxml2 parses slowly is refused", shapes},
-	{"the schema and the reader agree", schema_agrees},
-	{"random damage gives an error or a claim", damage},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("claims of domains", tests)
+SUITE_MAIN("claims of domains")

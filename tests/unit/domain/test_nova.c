@@ -133,7 +133,7 @@ static void expect(const char *domain, int result, const char *ours)
 	}
 }
 
-static void flavors(void)
+TEST(flavors, "a flavor amounts to a claim")
 {
 	uint32_t i;
 
@@ -144,7 +144,7 @@ static void flavors(void)
 }
 
 /* Domains as Nova 31 and 34 wrote them: tests/fleet has kept them. */
-static void written(void)
+TEST(written, "so it does in domains that Nova wrote")
 {
 	static const struct {
 		const char *file, *ours;
@@ -237,7 +237,7 @@ static const struct {
 	 "too long"},
 };
 
-static void refusals(void)
+TEST(refusals, "a mistake in a flavor is refused with its line")
 {
 	uint32_t i;
 
@@ -252,7 +252,7 @@ static void refusals(void)
 }
 
 /* A domain whose name cannot be read is refused, also if its flavor is right. */
-static void nameless(void)
+TEST(nameless, "a domain without a readable name is refused")
 {
 	static const char xml[] = INSTANCE("web", "vgpud.office", "", "");
 	const char *name = strstr(xml, "instance-");
@@ -269,7 +269,7 @@ static void nameless(void)
 #define LOOKS "&lt;vgpu xmlns='" CLAIM_URI "' version='1' required='no'&gt;&lt;vf name='a'/&gt;"
 #define PROPERTY                                                                                   \
 	"<nova:property name='vgpud:weight' value='5'/>" SPECS(SPEC("vgpud:weight", "10000"))
-static void tenants(void)
+TEST(tenants, "nothing that a tenant writes is read")
 {
 	CU_ASSERT_EQUAL(parse(INSTANCE(LOOKS, "m1.small", "", PROPERTY), "", ""), 0);
 	CU_ASSERT_EQUAL(claim.n_vfs, 0);
@@ -285,7 +285,7 @@ static void tenants(void)
 }
 
 /* A claim of our own, which an operator adds to a running domain, counts instead of Nova's. */
-static void ours_first(void)
+TEST(ours_first, "a claim of our own counts instead")
 {
 	const char *xml = INSTANCE("web", "any", SPECS(SPEC("vgpud:weight", "5")), "");
 
@@ -297,7 +297,7 @@ static void ours_first(void)
 }
 
 /* Whether libvirt manages a device: if not, vgpud may take it for the claim's. */
-static void devices(void)
+TEST(devices, "devices that libvirt manages are told apart")
 {
 #define DEVICE(managed, function)                                                                  \
 	"<hostdev mode='subsystem' type='pci'" managed "><source><address domain='0x0000' "        \
@@ -315,7 +315,7 @@ static void devices(void)
 
 /* Of Nova's domains vgpud-libvirt reports those that have a claim, and those whose claim cannot be
  * read. */
-static void existence(void)
+TEST(existence, "few of Nova's domains have a claim")
 {
 	static const char end[] = "</metadata></domain>";
 	static const struct {
@@ -344,16 +344,4 @@ static void existence(void)
 	}
 }
 
-static const struct test tests[] = {
-	{"a flavor amounts to a claim", flavors},
-	{"so it does in domains that Nova wrote", written},
-	{"a mistake in a flavor is refused with its line", refusals},
-	{"a domain without a readable name is refused", nameless},
-	{"nothing that a tenant writes is read", tenants},
-	{"a claim of our own counts instead", ours_first},
-	{"few of Nova's domains have a claim", existence},
-	{"devices that libvirt manages are told apart", devices},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("claims that Nova writes", tests)
+SUITE_MAIN("claims that Nova writes")

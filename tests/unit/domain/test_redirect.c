@@ -62,7 +62,7 @@ static int redirect(const char *text, const struct redirect *list, uint32_t n, c
 
 /* Only the addresses change: of one device, of the other, and of both, even if they change places.
  */
-static void exact(void)
+TEST(exact, "exactly the addresses change")
 {
 	static const struct {
 		uint32_t n;
@@ -100,7 +100,7 @@ static void exact(void)
 #define AT3 "domain='0x0000' bus='0x03' slot='0x00' function='0x1'"
 
 /* What cannot be changed exactly is refused with a reason. */
-static void refusals(void)
+TEST(refusals, "what cannot be changed exactly is refused")
 {
 	static const struct {
 		const char *text, *why;
@@ -152,7 +152,7 @@ static void refusals(void)
 
 /* Damage at random places gives an error, or a document of which everything but the values of
  * addresses is as it was. */
-static void damage(void)
+TEST(damage, "random damage gives an error or another address")
 {
 	static const struct redirect list[] = {{"0000:03:00.1", "0001:af:1f.7"},
 					       {"0000:03:10.2", "0000:04:00.0"}};
@@ -200,7 +200,7 @@ static int travel(struct travel *t, const char *text)
 }
 
 /* What a host writes, another one reads; what nobody wrote says nothing. */
-static void there_and_back(void)
+TEST(there_and_back, "what one host writes, another one reads")
 {
 	struct travel t, back;
 	char text[TRAVEL_TEXT_MAX], domain[TRAVEL_TEXT_MAX + 80];
@@ -225,7 +225,7 @@ static void there_and_back(void)
 	CU_ASSERT_EQUAL(t.n_vfs, 0);
 }
 
-static void hostile_travel(void)
+TEST(hostile_travel, "what no host writes is refused")
 {
 	static const char *const cases[] = {
 		TRAVEL(VF("a", "-1")),
@@ -256,13 +256,4 @@ static void hostile_travel(void)
 	}
 }
 
-static const struct test tests[] = {
-	{"exactly the addresses change", exact},
-	{"what cannot be changed exactly is refused", refusals},
-	{"random damage gives an error or another address", damage},
-	{"what one host writes, another one reads", there_and_back},
-	{"what no host writes is refused", hostile_travel},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("domains that come from another host", tests)
+SUITE_MAIN("domains that come from another host")

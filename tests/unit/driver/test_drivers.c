@@ -14,7 +14,7 @@
 static struct vgpu_error err;
 
 /* Each driver has a face of time, and faces have all operations. */
-static void tables(void)
+TEST(tables, "each driver has what its kind requires")
 {
 	const struct vgpu_driver_ops *const *d;
 	unsigned n = 0;
@@ -41,7 +41,7 @@ static void tables(void)
 	CU_ASSERT_EQUAL(n, 7);
 }
 
-static void names(void)
+TEST(names, "a device's name selects its driver")
 {
 	static const struct {
 		const char *device;
@@ -227,7 +227,7 @@ static void run(const char *device, const char *policy, struct vgpu_vf_view *vie
 		free(memory[i]);
 }
 
-static void virtual_time(void)
+TEST(virtual_time, "null: VFs share the engine in virtual time")
 {
 	struct vgpu_vf_view views[VFS], again[VFS];
 	uint32_t i;
@@ -245,7 +245,7 @@ static void virtual_time(void)
 		CU_ASSERT_EQUAL(views[i].ledger.run_ns, again[i].ledger.run_ns);
 }
 
-static void some_are_idle(void)
+TEST(some_are_idle, "null: VFs without work get no time")
 {
 	struct vgpu_vf_view views[VFS];
 
@@ -256,7 +256,7 @@ static void some_are_idle(void)
 
 /* A VF that never stops is reset, returns, and is quarantined in the end; the other VFs share its
  * time. */
-static void one_hangs(void)
+TEST(one_hangs, "null: a VF that hangs is quarantined")
 {
 	struct vgpu_vf_view views[VFS];
 
@@ -268,13 +268,4 @@ static void one_hangs(void)
 	CU_ASSERT_EQUAL(views[0].state, VGPU_VF_ACTIVE);
 }
 
-static const struct test tests[] = {
-	{"each driver has what its kind requires", tables},
-	{"a device's name selects its driver", names},
-	{"null: VFs share the engine in virtual time", virtual_time},
-	{"null: VFs without work get no time", some_are_idle},
-	{"null: a VF that hangs is quarantined", one_hangs},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("drivers", tests)
+SUITE_MAIN("drivers")

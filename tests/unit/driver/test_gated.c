@@ -114,6 +114,7 @@ static int open_driver(void)
 	int r;
 
 	snprintf(door, sizeof(door), "/tmp/vgpud-test-gated.%d", (int)getpid());
+	vfio_store = &store;
 	n_events = 0;
 	now = vgpu_now();
 	r = ops->device->open(&driver, &config, &caps, &found, sink, NULL, &err);
@@ -207,7 +208,7 @@ static void give(uint32_t vf, pid_t pid)
 }
 
 /* Work, the gate, and what IDLE waits for. */
-static void test_gate(void)
+TEST(test_gate, "gate")
 {
 	struct player p;
 
@@ -253,7 +254,7 @@ static void test_gate(void)
 }
 
 /* A worker can read its seat, and cannot change it; it cannot cut any page. */
-static void test_walls(void)
+TEST(test_walls, "walls")
 {
 	struct player p;
 
@@ -269,7 +270,7 @@ static void test_walls(void)
 }
 
 /* Who is let in: the owner and its descendants; 16 of a VF, and no more. */
-static void test_door(void)
+TEST(test_door, "door")
 {
 	struct player p[20];
 	pid_t child;
@@ -346,7 +347,7 @@ static pid_t start_child(int *says)
 	} while (0)
 
 /* A program that does not stop: its reset ends it, and is done when it has ended. */
-static void test_hang(void)
+TEST(test_hang, "hang")
 {
 	pid_t child;
 	int says, status;
@@ -371,7 +372,7 @@ static void test_hang(void)
 }
 
 /* A bell that rings all the time is heard ever less often, and its page is still read. */
-static void test_flood(void)
+TEST(test_flood, "flood")
 {
 	struct pollfd p = {.events = POLLIN};
 	struct player w;
@@ -397,7 +398,7 @@ static void test_flood(void)
 }
 
 /* The next vgpud finds gates, owners and workers as they were. */
-static void test_adoption(void)
+TEST(test_adoption, "adoption")
 {
 	struct player a;
 	uint64_t generation;
@@ -436,20 +437,13 @@ static void test_adoption(void)
 	forget_store();
 }
 
-static void test_names(void)
+TEST(test_names, "names")
 {
 	struct vgpu_error err;
 
 	CU_ASSERT_EQUAL(ops->device->probe("vulkan:llvmpipe", &err), 1);
 	CU_ASSERT_EQUAL(ops->device->probe("vulkan:", &err), -EINVAL);
 	CU_ASSERT_EQUAL(ops->device->probe("null:", &err), 0);
-	vfio_store = &store;
 }
 
-static const struct test tests[] = {
-	{"names", test_names},	     {"gate", test_gate}, {"walls", test_walls},
-	{"door", test_door},	     {"hang", test_hang}, {"flood", test_flood},
-	{"adoption", test_adoption}, {NULL, NULL},
-};
-
-SUITE_MAIN("gated", tests)
+SUITE_MAIN("gated")

@@ -49,7 +49,7 @@ static const char *driver_of(uint32_t vf)
 }
 
 /* The GPU is taken as it is: only VFs without a driver get one. */
-static void adopt(void)
+TEST(adopt, "a GPU is adopted as it is")
 {
 	struct vgpu_program applied;
 	vgpu_nsec active[GIM_VFS] = {1, 1, 1, 1};
@@ -90,7 +90,7 @@ static void adopt(void)
 }
 
 /* GIM stops the GPU's scheduler for each write: only changes are written. */
-static void changes(void)
+TEST(changes, "only changes are written")
 {
 	struct vgpu_program applied;
 
@@ -114,7 +114,7 @@ static void changes(void)
 }
 
 /* A write that had no effect succeeds; what is read back tells. */
-static void unheard(void)
+TEST(unheard, "what is read back counts")
 {
 	vgpu_nsec active[VGPU_GPU_MAX_VFS];
 	struct vgpu_program applied;
@@ -149,7 +149,7 @@ static void unheard(void)
 
 /* Whether turns of VFs without work pass unused is GIM's parameter, and is not vgpud's to choose.
  */
-static void modes(void)
+TEST(modes, "kept turns are GIM's choice")
 {
 	static const struct {
 		const char *text;
@@ -180,7 +180,7 @@ static void modes(void)
 	}
 }
 
-static void stop_and_reset(void)
+TEST(stop_and_reset, "VFs are reset, and cannot be stopped")
 {
 	make_gim_machine();
 	open_gpu();
@@ -281,7 +281,7 @@ static void as_it_was(void)
 }
 
 /* A refusal says what, where and what to do, and leaves the GPU as it was. */
-static void refused(void)
+TEST(refused, "each refusal says what helps, and changes nothing")
 {
 	refuse_each(refusals, sizeof(refusals) / sizeof(refusals[0]), config_of(GIM_VFS),
 		    make_gim_machine, as_it_was, remove_gim_machine);
@@ -318,7 +318,7 @@ static void open_or_as_found(int r)
 	remove_gim_machine();
 }
 
-static void any_call_fails(void)
+TEST(any_call_fails, "any kernel call may fail")
 {
 	CU_ASSERT(fail_each_call(&(struct each_call){&reactive_calls, &reactive_fail_at,
 						     make_gim_machine, open_all,
@@ -341,7 +341,7 @@ static bool has_slices(uint32_t n)
 }
 
 /* Shares become slices, and stay what they are: nothing tells what VFs use. */
-static void engine_runs(void)
+TEST(engine_runs, "an engine sets shares, and corrects nothing")
 {
 	const struct vgpu_policy_ops *fair = vgpu_builtin_policy("fair");
 	struct engine_request request = {.ask = ENGINE_EVENT};
@@ -383,7 +383,7 @@ static void engine_runs(void)
 }
 
 /* What such a GPU cannot promise is refused. */
-static void engine_refuses(void)
+TEST(engine_refuses, "an engine refuses what such a GPU cannot do")
 {
 	make_gim_machine();
 	CU_ASSERT_EQUAL_FATAL(begin_engine(&engine, config_of(GIM_VFS), "deadline", NULL, NULL,
@@ -401,17 +401,4 @@ static void engine_refuses(void)
 	remove_gim_machine();
 }
 
-static const struct test tests[] = {
-	{"a GPU is adopted as it is", adopt},
-	{"only changes are written", changes},
-	{"what is read back counts", unheard},
-	{"kept turns are GIM's choice", modes},
-	{"VFs are reset, and cannot be stopped", stop_and_reset},
-	{"each refusal says what helps, and changes nothing", refused},
-	{"any kernel call may fail", any_call_fails},
-	{"an engine sets shares, and corrects nothing", engine_runs},
-	{"an engine refuses what such a GPU cannot do", engine_refuses},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("AMD GPUs under GIM", tests)
+SUITE_MAIN("AMD GPUs under GIM")

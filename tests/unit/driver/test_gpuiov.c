@@ -239,7 +239,7 @@ static const struct vgpu_event *next_event(void)
 }
 
 /* A reset that ends while the driver reads its state counts as done. */
-static void reset_ends_meanwhile(void)
+TEST(reset_ends_meanwhile, "a reset that ends while the driver reads its state is done")
 {
 	const struct vgpu_event *e;
 
@@ -255,7 +255,7 @@ static void reset_ends_meanwhile(void)
 }
 
 /* A reset that the device does not carry out is reported as failed. */
-static void reset_fails(void)
+TEST(reset_fails, "a refused reset is reported as failed")
 {
 	const struct vgpu_event *e;
 
@@ -269,7 +269,7 @@ static void reset_fails(void)
 
 /* A command to a VF that its guest is resetting fails, and the driver does not blame the VF; also
  * if the reset ends at that instant. */
-static void guest_resets_meanwhile(void)
+TEST(guest_resets_meanwhile, "a guest's reset does not count against its VF")
 {
 	const struct vgpu_order init = {1, VGPU_CMD_INIT, false};
 
@@ -314,7 +314,7 @@ static void is_done(uint32_t i, const struct vgpu_order *o)
 
 /* Each command of a chain is answered, with the instant at which it ended: at once, or after the
  * time that it takes. */
-static void chains(void)
+TEST(chains, "each command of a chain is answered")
 {
 	static const char *const latencies[] = {"flr=20000",
 						"flr=20000,save=4000,init=7000,run=2000"};
@@ -340,7 +340,7 @@ static void chains(void)
 }
 
 /* A chain ends with the VF that its guest resets; that VF is not blamed. */
-static void guest_resets_in_a_chain(void)
+TEST(guest_resets_in_a_chain, "a guest's reset ends a chain")
 {
 	begin(NULL);
 	issue(up, 2, 2);
@@ -360,7 +360,7 @@ static void guest_resets_in_a_chain(void)
 
 /* What a chain has done before a guest's reset ended is reported before that reset, also if the
  * driver sees both in one look. */
-static void answers_before_resets(void)
+TEST(answers_before_resets, "a chain's answers come before a later reset")
 {
 	vgpu_nsec until = vgpu_now() + 10 * VGPU_SEC;
 
@@ -383,7 +383,7 @@ static void answers_before_resets(void)
 }
 
 /* The status page does not answer a command that has not reached the device yet. */
-static void page_is_old(void)
+TEST(page_is_old, "a status page that is older than a command does not answer it")
 {
 	static const struct vgpu_order init = {1, VGPU_CMD_INIT, false},
 				       save = {0, VGPU_CMD_SAVE, false};
@@ -415,7 +415,7 @@ static void page_is_old(void)
 
 /* A device that has just gone answers with all ones, possibly in the middle of a read. The driver
  * reports nothing about VFs that do not exist. */
-static void busy_bits_without_vfs(void)
+TEST(busy_bits_without_vfs, "busy bits of VFs that do not exist are ignored")
 {
 	uint32_t i;
 
@@ -542,7 +542,7 @@ static bool looks_before(vgpu_nsec now, vgpu_nsec after)
 
 /* A look at everything takes several trips to the device. It does not delay a planned command: it
  * waits for the command's answer, but not for ever. */
-static void looks_keep_off(void)
+TEST(looks_keep_off, "a look at everything keeps off planned commands")
 {
 	static const struct vgpu_order init = {1, VGPU_CMD_INIT, false},
 				       save = {0, VGPU_CMD_SAVE, false};
@@ -584,7 +584,7 @@ static vgpu_nsec quantum_in_force(void)
 
 /* A plan takes its time, is clamped, and read back. One that is refused, or never answered, leaves
  * the one before it in force. */
-static void plans(void)
+TEST(plans, "plans are programmed as a whole, or not")
 {
 	vgpu_nsec now = VGPU_SEC;
 
@@ -607,7 +607,7 @@ static void plans(void)
 
 /* vgpud ends after it has written a plan and before it puts it into force, or before the GPU
  * schedules: the next one finds the plan before it, and lets the GPU schedule. */
-static void cut_short(void)
+TEST(cut_short, "a plan that vgpud did not finish leaves the GPU as it is")
 {
 	struct vgpu_driver_config want = {.n_vfs = VFS, .host_node = -1, .device = device_name};
 	struct vgpu_driver_found found;
@@ -650,7 +650,7 @@ static void window_is_lost(const char *fault)
 }
 
 /* Its VF is then reset, and gets no other window before its time. */
-static void windows(void)
+TEST(windows, "windows are bounded, spaced and paid for")
 {
 	const struct vgpu_event *e;
 	uint64_t active[2];
@@ -671,7 +671,7 @@ static void windows(void)
 	end();
 }
 
-static void windows_of_a_broken_vf(void)
+TEST(windows_of_a_broken_vf, "a VF whose reset fails does not stop the others")
 {
 	window_is_lost("refuse-reset,vf=0");
 	CU_ASSERT_EQUAL(heard(0), GPUIOV_FLR);
@@ -679,7 +679,7 @@ static void windows_of_a_broken_vf(void)
 }
 
 /* A guest may ask for three resets a minute. */
-static void resets(void)
+TEST(resets, "a guest may ask for so many resets")
 {
 	uint32_t i;
 
@@ -696,7 +696,7 @@ static void resets(void)
 }
 
 /* VFs that are disabled in a window leave nothing behind. */
-static void disabled(void)
+TEST(disabled, "VFs that are disabled in a window leave nothing behind")
 {
 	struct vgpu_driver_config want = {.n_vfs = VFS, .host_node = -1, .device = device_name};
 	struct vgpu_driver_found found;
@@ -718,23 +718,4 @@ static void disabled(void)
 	end();
 }
 
-static const struct test tests[] = {
-	{"a reset that ends while the driver reads its state is done", reset_ends_meanwhile},
-	{"a refused reset is reported as failed", reset_fails},
-	{"a guest's reset does not count against its VF", guest_resets_meanwhile},
-	{"each command of a chain is answered", chains},
-	{"a guest's reset ends a chain", guest_resets_in_a_chain},
-	{"a chain's answers come before a later reset", answers_before_resets},
-	{"a status page that is older than a command does not answer it", page_is_old},
-	{"busy bits of VFs that do not exist are ignored", busy_bits_without_vfs},
-	{"a look at everything keeps off planned commands", looks_keep_off},
-	{"plans are programmed as a whole, or not", plans},
-	{"a plan that vgpud did not finish leaves the GPU as it is", cut_short},
-	{"windows are bounded, spaced and paid for", windows},
-	{"a VF whose reset fails does not stop the others", windows_of_a_broken_vf},
-	{"a guest may ask for so many resets", resets},
-	{"VFs that are disabled in a window leave nothing behind", disabled},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("the GPU-IOV driver", tests)
+SUITE_MAIN("the GPU-IOV driver")

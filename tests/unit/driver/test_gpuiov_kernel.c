@@ -105,7 +105,7 @@ static void find(uint16_t id, uint16_t *at)
  * Linux anything. Linux does not know of the reset, its answers may take seconds, and the engine
  * thread must stop a VF in time.
  */
-static void gpu_reset(void)
+TEST(gpu_reset, "after a reset of the GPU, the driver asks Linux nothing")
 {
 	struct vgpu_driver_config want = {.device = "sysfs:" PF,
 					  .n_vfs = VFS,
@@ -149,9 +149,4 @@ static void gpu_reset(void)
 	remove_machine();
 }
 
-static const struct test tests[] = {
-	{"after a reset of the GPU, the driver asks Linux nothing", gpu_reset},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("the GPU-IOV driver on a kernel's PF", tests)
+SUITE_MAIN("the GPU-IOV driver on a kernel's PF")

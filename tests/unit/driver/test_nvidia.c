@@ -143,7 +143,7 @@ static void note_sets(uint32_t vf)
 }
 
 /* What the host has lost is put back: the policy first, because it cannot be set later. */
-static void set_up(void)
+TEST(set_up, "what a restart of the host lost is put back")
 {
 	make_gpu();
 	nvidia_before_type = note_sets;
@@ -172,7 +172,7 @@ static void set_up(void)
 }
 
 /* Without a type, VFs stay as they are. */
-static void untyped(void)
+TEST(untyped, "without a type, VFs stay as they are")
 {
 	struct vgpu_driver_config config = config_of("equal", 0);
 
@@ -187,7 +187,7 @@ static void untyped(void)
 }
 
 /* While a vGPU exists the policy stands; then vgpud's is put into force. */
-static void waits(void)
+TEST(waits, "a policy waits until no vGPU exists")
 {
 	const struct vgpu_observation *seen;
 	unsigned i;
@@ -218,7 +218,7 @@ static int declare(const char *policy, vgpu_nsec slice)
 	return ops->declared->declare(gpu, &want, &err);
 }
 
-static void live(void)
+TEST(live, "policies change while no vGPU exists")
 {
 	const struct vgpu_observation *seen;
 
@@ -260,7 +260,7 @@ static void live(void)
 }
 
 /* Libraries before CUDA 13 have the first version of the calls only. */
-static void first_version(void)
+TEST(first_version, "the first version of the library's calls will do")
 {
 	static const char *const second[] = {"nvmlDeviceGetVgpuSchedulerState_v2",
 					     "nvmlDeviceSetVgpuSchedulerState_v2",
@@ -293,7 +293,7 @@ static void first_version(void)
 }
 
 /* Names that the library lacks: some are needed, and of some one of two. */
-static void names_missing(void)
+TEST(names_missing, "names that the library lacks")
 {
 	static const struct {
 		const char *names[2], *missing; /* NULL: it does without */
@@ -340,7 +340,7 @@ static void names_missing(void)
 }
 
 /* Each call of the library fails: all is as it was found, and the sentence says what helps. */
-static void library_fails(void)
+TEST(library_fails, "calls of the library that fail change nothing")
 {
 	static const struct {
 		size_t at;
@@ -391,7 +391,7 @@ static void taken_meanwhile(uint32_t vf)
 }
 
 /* All VFs get their type, or none; and what is somebody else's by then stays. */
-static void types(void)
+TEST(types, "types are given to all VFs or to none")
 {
 	struct vgpu_driver_config config = config_of("strict", 0);
 
@@ -425,7 +425,7 @@ static void types(void)
 }
 
 /* A VM gives its VF back: whoever has the VF by then keeps its vGPU. */
-static void release(void)
+TEST(release, "a release takes nothing from a later owner")
 {
 	make_gpu();
 	open_gpu("equal", 0);
@@ -478,7 +478,7 @@ static const struct vgpu_observation *await(uint32_t running, uint32_t unassigne
 }
 
 /* What a vGPU did is its VF's: both belong to the same VM. */
-static void observed(void)
+TEST(observed, "what vGPUs did is in the books of their VFs")
 {
 	const struct vgpu_observation *seen;
 	unsigned i;
@@ -548,7 +548,7 @@ static void observed(void)
 }
 
 /* Each turn counts once, though the log still has it when it is read again. */
-static void logged(void)
+TEST(logged, "each turn of the log counts once")
 {
 	const struct vgpu_observation *seen;
 
@@ -574,7 +574,7 @@ static void logged(void)
 	remove_gpu();
 }
 
-static void lost(void)
+TEST(lost, "a GPU without its driver is lost")
 {
 	unsigned way, i;
 	int r;
@@ -633,7 +633,7 @@ static void as_it_was(void)
 }
 
 /* A refusal says what, where and what to do, and leaves the GPU as it was. */
-static void refused(void)
+TEST(refused, "each refusal says what helps, and changes nothing")
 {
 	refuse_each(refusals, sizeof(refusals) / sizeof(refusals[0]), config_of("equal", 0),
 		    make_gpu, as_it_was, remove_gpu);
@@ -664,7 +664,7 @@ static void set_up_or_as_found(int r)
 	remove_gpu();
 }
 
-static void any_call_fails(void)
+TEST(any_call_fails, "any kernel call may fail")
 {
 	CU_ASSERT(fail_each_call(&(struct each_call){&reactive_calls, &reactive_fail_at, make_gpu,
 						     open_equal, set_up_or_as_found}) > 40);
@@ -675,7 +675,7 @@ static struct engine *engine;
 
 /* Policies and parameters that NVIDIA's scheduler does not have are refused before the GPU is
  * touched. */
-static void engine_refuses(void)
+TEST(engine_refuses, "an engine refuses what NVIDIA's scheduler has not")
 {
 	static const struct {
 		const char *policy, *param, *value, *why;
@@ -704,7 +704,7 @@ static void engine_refuses(void)
 	remove_gpu();
 }
 
-static void engine_runs(void)
+TEST(engine_runs, "an engine chooses a policy, and observes")
 {
 	const struct vgpu_policy_ops *strict = vgpu_builtin_policy("strict");
 	const struct vgpu_policy_ops *equal = vgpu_builtin_policy("equal");
@@ -774,7 +774,7 @@ static void engine_runs(void)
 }
 
 /* A restart of vgpud beside a VM: the configured policy waits, and that is said. */
-static void engine_waits(void)
+TEST(engine_waits, "an engine's policy waits for VMs that run")
 {
 	uint32_t n;
 
@@ -791,25 +791,4 @@ static void engine_waits(void)
 	remove_gpu();
 }
 
-static const struct test tests[] = {
-	{"what a restart of the host lost is put back", set_up},
-	{"without a type, VFs stay as they are", untyped},
-	{"a policy waits until no vGPU exists", waits},
-	{"policies change while no vGPU exists", live},
-	{"the first version of the library's calls will do", first_version},
-	{"names that the library lacks", names_missing},
-	{"calls of the library that fail change nothing", library_fails},
-	{"types are given to all VFs or to none", types},
-	{"a release takes nothing from a later owner", release},
-	{"what vGPUs did is in the books of their VFs", observed},
-	{"each turn of the log counts once", logged},
-	{"a GPU without its driver is lost", lost},
-	{"each refusal says what helps, and changes nothing", refused},
-	{"any kernel call may fail", any_call_fails},
-	{"an engine refuses what NVIDIA's scheduler has not", engine_refuses},
-	{"an engine chooses a policy, and observes", engine_runs},
-	{"an engine's policy waits for VMs that run", engine_waits},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("NVIDIA GPUs with vGPUs", tests)
+SUITE_MAIN("NVIDIA GPUs with vGPUs")

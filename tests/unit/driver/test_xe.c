@@ -69,7 +69,7 @@ static bool is_bound_to(uint32_t vf, const char *driver)
 
 /* Turns are set before there are VFs, memory before turns; VFs are bound to the driver for them,
  * and never to another. */
-static void set_up(void)
+TEST(set_up, "a GPU is set up in the kernel's order")
 {
 	struct vgpu_driver_config config = config_of(VFS);
 	struct vgpu_program applied;
@@ -113,7 +113,7 @@ static void set_up(void)
 }
 
 /* The next vgpud takes the GPU as it is. */
-static void adopt(void)
+TEST(adopt, "a GPU that has its VFs is adopted as it is")
 {
 	struct vgpu_program applied;
 	uint32_t i;
@@ -142,7 +142,7 @@ static void adopt(void)
 }
 
 /* Each write is a line in the kernel's log: only changes are written. */
-static void changes(void)
+TEST(changes, "only changes are written")
 {
 	struct vgpu_program applied, p = schedule(false, 20, 10, 5);
 
@@ -166,7 +166,7 @@ static void changes(void)
 }
 
 /* 0 would be endless, and too much is clamped in silence. */
-static void clamped(void)
+TEST(clamped, "settings are clamped, never endless, and read back")
 {
 	struct vgpu_program applied, p = schedule(false, 0, 1, 5);
 
@@ -187,7 +187,7 @@ static void clamped(void)
 }
 
 /* The firmware has one priority for all; the PF's can be set alone, and is set wrongly by some. */
-static void turns_kept(void)
+TEST(turns_kept, "kept turns are one setting of all functions")
 {
 	struct vgpu_program applied;
 
@@ -209,7 +209,7 @@ static void turns_kept(void)
 }
 
 /* Linux resets a VF: writes wait, and the engine thread goes on. */
-static void blocked(void)
+TEST(blocked, "a write that waits keeps nobody waiting")
 {
 	struct vgpu_program applied, p = schedule(false, 20, 10, 5);
 	vgpu_nsec active[VFS];
@@ -237,7 +237,7 @@ static void blocked(void)
 }
 
 /* What fails is told; the rest is written. */
-static void errors(void)
+TEST(errors, "what fails is told, the rest is written")
 {
 	static const struct {
 		struct xe_fault fault;
@@ -269,7 +269,7 @@ static void errors(void)
 }
 
 /* A reset of the GPU is under way: the same is tried again, and nothing else meanwhile. */
-static void busy(void)
+TEST(busy, "a GPU that is being reset is programmed when that is over")
 {
 	struct vgpu_program applied;
 
@@ -284,7 +284,7 @@ static void busy(void)
 }
 
 /* A write reaches the first GT only: it is made again for both. */
-static void parts_disagree(void)
+TEST(parts_disagree, "parts that disagree are written again")
 {
 	struct vgpu_program applied;
 
@@ -314,7 +314,7 @@ static void parts_disagree(void)
 }
 
 /* The PF loses its driver: the GPU is lost. */
-static void lost(void)
+TEST(lost, "a GPU without its driver is lost")
 {
 	struct vgpu_program applied;
 	vgpu_nsec active[VFS];
@@ -330,7 +330,7 @@ static void lost(void)
 	remove_xe_machine();
 }
 
-static void usage(void)
+TEST(usage, "usage comes from the kernel's counters")
 {
 	struct vgpu_program applied;
 	vgpu_nsec active[VFS], now = 40 * 24 * 3600 * VGPU_SEC, was;
@@ -388,7 +388,7 @@ static void usage(void)
 	remove_xe_machine();
 }
 
-static void stop_and_reset(void)
+TEST(stop_and_reset, "VFs are stopped and reset")
 {
 	make_xe_machine();
 	open_gpu();
@@ -435,7 +435,7 @@ static bool has_memory(uint64_t a, uint64_t b, uint64_t c)
 	       xe_functions[3].memory == c * XE_MIB;
 }
 
-static void memory(void)
+TEST(memory, "memory changes for all VFs, or for none")
 {
 	make_xe_machine();
 	CU_ASSERT_EQUAL_FATAL(open_sized(6000, 5000, 5000), 0);
@@ -574,14 +574,14 @@ static void as_it_was(void)
 }
 
 /* A refusal says what, where and what to do, and leaves the GPU as it was. */
-static void refused(void)
+TEST(refused, "each refusal says what helps, and changes nothing")
 {
 	refuse_each(refusals, sizeof(refusals) / sizeof(refusals[0]), config_of(VFS), make_and_note,
 		    as_it_was, remove_xe_machine);
 }
 
 /* VFs that somebody uses are not taken away; another number of VFs is made otherwise. */
-static void other_number(void)
+TEST(other_number, "VFs in use are not taken away")
 {
 	struct vgpu_driver_config config = config_of(2);
 	int lock;
@@ -661,7 +661,7 @@ static void set_up_or_as_it_was(int r)
 	CU_ASSERT_STRING_EQUAL(text, "1");
 }
 
-static void any_call_fails(void)
+TEST(any_call_fails, "any kernel call may fail")
 {
 	CU_ASSERT(fail_each_call(&(struct each_call){&xe_calls, &xe_fail_at, make_machine_again,
 						     open_two, set_up_or_as_it_was}) > 100);
@@ -671,7 +671,7 @@ static void any_call_fails(void)
 }
 
 /* Counters of the real kernel. One whose unit has gone reads as an empty file. */
-static void real_counters(void)
+TEST(real_counters, "counters of the real kernel")
 {
 	int fd = vfio_real_kernel.perf_open(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, 0);
 	uint64_t first = 0, second = 0;
@@ -750,7 +750,7 @@ static int admin_fault(void *data, const char *kind, unsigned times)
 }
 
 /* What the made-up kernel offers is held against the same file as Linux's source. */
-static void made_up_kernel(void)
+TEST(made_up_kernel, "the made-up kernel offers what Linux does")
 {
 	struct xe_abi abi = {.read = admin_read, .write = admin_write, .fault = admin_fault};
 
@@ -759,26 +759,4 @@ static void made_up_kernel(void)
 	remove_xe_machine();
 }
 
-static const struct test tests[] = {
-	{"the made-up kernel offers what Linux does", made_up_kernel},
-	{"a GPU is set up in the kernel's order", set_up},
-	{"a GPU that has its VFs is adopted as it is", adopt},
-	{"only changes are written", changes},
-	{"settings are clamped, never endless, and read back", clamped},
-	{"kept turns are one setting of all functions", turns_kept},
-	{"a write that waits keeps nobody waiting", blocked},
-	{"what fails is told, the rest is written", errors},
-	{"a GPU that is being reset is programmed when that is over", busy},
-	{"parts that disagree are written again", parts_disagree},
-	{"a GPU without its driver is lost", lost},
-	{"usage comes from the kernel's counters", usage},
-	{"counters of the real kernel", real_counters},
-	{"VFs are stopped and reset", stop_and_reset},
-	{"memory changes for all VFs, or for none", memory},
-	{"each refusal says what helps, and changes nothing", refused},
-	{"VFs in use are not taken away", other_number},
-	{"any kernel call may fail", any_call_fails},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("Intel GPUs under the driver xe", tests)
+SUITE_MAIN("Intel GPUs under the driver xe")

@@ -25,7 +25,7 @@ static const char *value_in(const char *text, const char *name)
 	return "";
 }
 
-static void in_place(void)
+TEST(in_place, "a changed value stays where the user wrote it")
 {
 	static const struct {
 		const char *before, *change, *has, *param, *value;
@@ -80,14 +80,8 @@ static void in_place(void)
 	}
 }
 
-static const struct test tests[] = {
-	{"a changed value stays where the user wrote it", in_place},
-	{NULL, NULL},
-};
-
 int main(int argc, char **argv)
 {
-	const struct test *const tables[] = {tests, NULL};
 
-	return suite_main("edit", tables, argc, argv);
+	return suite_main("edit", NULL, argc, argv);
 }

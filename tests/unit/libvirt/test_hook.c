@@ -122,7 +122,7 @@ static void *answer(void *text)
 }
 
 /* Without vgpud, a VM starts if it claims no VF or its claim is optional. */
-static void claims(void)
+TEST(claims, "claims are told from what looks like one")
 {
 	static const struct {
 		const char *xml;
@@ -168,7 +168,7 @@ static void claims(void)
 
 /* If it cannot be told which libvirt calls, vgpud is not asked: a VM that requires its VF does not
  * start, and is told what to do; what cannot be refused succeeds. */
-static void which_libvirt(void)
+TEST(which_libvirt, "which libvirt calls must be known")
 {
 	static const struct {
 		const char *operation, *xml;
@@ -198,7 +198,7 @@ static void which_libvirt(void)
 
 /* A claim beyond the length that the hook reads is not overlooked: the start is refused. Operations
  * that cannot be refused succeed. */
-static void too_long(void)
+TEST(too_long, "XML that is too long is refused")
 {
 	size_t max = 1u << 20;
 	char *xml = malloc(max + sizeof(REQUIRED));
@@ -216,7 +216,7 @@ static void too_long(void)
 	end();
 }
 
-static void answers(void)
+TEST(answers, "refusals are told from other answers")
 {
 	static const struct {
 		const char *text;
@@ -259,7 +259,7 @@ static void answers(void)
 
 /* What the hook prints is the domain for libvirt: with the VFs that vgpud gives, for the operations
  * of which libvirt reads it, or nothing. */
-static void prints(void)
+TEST(prints, "what libvirt takes for the domain")
 {
 	static const struct {
 		const char *operation, *answer;
@@ -313,7 +313,7 @@ static void *make_room(void *fd)
 	return answer((void *)"{\"id\":1,\"result\":{}}\n");
 }
 
-static void full_backlog(void)
+TEST(full_backlog, "the hook waits at a full backlog")
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int waiting = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), more;
@@ -335,23 +335,12 @@ static void full_backlog(void)
 	end();
 }
 
-static const struct test tests[] = {
-	{"claims are told from what looks like one", claims},
-	{"which libvirt calls must be known", which_libvirt},
-	{"XML that is too long is refused", too_long},
-	{"refusals are told from other answers", answers},
-	{"what libvirt takes for the domain", prints},
-	{"the hook waits at a full backlog", full_backlog},
-	{NULL, NULL},
-};
-
 int main(int argc, char **argv)
 {
-	const struct test *const tables[] = {tests, NULL};
 
 	if (geteuid() != 0) {
 		puts("skipped: needs root, for whom alone the hook asks vgpud");
 		return 77;
 	}
-	return suite_main("libvirt's hook", tables, argc, argv);
+	return suite_main("libvirt's hook", NULL, argc, argv);
 }

@@ -107,7 +107,7 @@ static bool has(unsigned where, const char *words)
 
 /* The element is written when it changes, and only then; into the running domain, and not into its
  * definition; and goes when there is nothing to take along. */
-static void kept(void)
+TEST(kept, "what a VM would take along is kept in it")
 {
 	begin();
 	CU_ASSERT_EQUAL(update(uuid, NULL), 0);
@@ -136,7 +136,7 @@ static void kept(void)
 }
 
 /* A domain that is being moved is left alone, and what it should have is done later. */
-static void later(void)
+TEST(later, "a domain at work is left for later")
 {
 	logged = 0;
 	at_work = true;
@@ -156,10 +156,4 @@ static void later(void)
 	CU_ASSERT_EQUAL(logged, 0);
 }
 
-static const struct test tests[] = {
-	{"what a VM would take along is kept in it", kept},
-	{"a domain at work is left for later", later},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("metadata of running domains", tests)
+SUITE_MAIN("metadata of running domains")

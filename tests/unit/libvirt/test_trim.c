@@ -36,7 +36,7 @@ static bool fits(void)
 	return strlen(json_object_to_json_string_ext(domains, JSON_C_TO_STRING_PLAIN)) <= MOST;
 }
 
-static void longest(void)
+TEST(longest, "the longest XML is left out")
 {
 	domains = json_object_new_object();
 	add("honest", 'x', 20000);
@@ -55,7 +55,7 @@ static void longest(void)
 }
 
 /* Where one has many, each of his is longer than the others'. */
-static void many(void)
+TEST(many, "many that are long leave out none that is short")
 {
 	char uuid[16];
 	int i;
@@ -71,10 +71,4 @@ static void many(void)
 	json_object_put(domains);
 }
 
-static const struct test tests[] = {
-	{"the longest XML is left out", longest},
-	{"many that are long leave out none that is short", many},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("what is told of domains fits", tests)
+SUITE_MAIN("what is told of domains fits")

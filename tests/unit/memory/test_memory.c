@@ -348,7 +348,7 @@ static uint32_t run(uint32_t capacity, uint32_t operations_to_do)
 	return wrong;
 }
 
-static void million(void)
+TEST(million, "a million operations agree with a model")
 {
 	CU_ASSERT_EQUAL(run(CAPACITY, 800000), 0);
 	/* With tables that are almost always full. */
@@ -362,7 +362,7 @@ static void million(void)
 }
 
 /* A full table refuses, and stays unchanged. */
-static void full(void)
+TEST(full, "a full table refuses and stays unchanged")
 {
 	struct vgpu_memory_extent few[3], before[3];
 	struct vgpu_memory t;
@@ -380,7 +380,7 @@ static void full(void)
 }
 
 /* A generation number tells the present owner of a place from an earlier one. */
-static void generations(void)
+TEST(generations, "generations tell owners apart")
 {
 	struct vgpu_memory_extent few[4];
 	struct vgpu_memory t;
@@ -427,7 +427,7 @@ static const struct vgpu_memory_extent *owned(uint32_t owner)
 }
 
 /* Planned moves lead all the way to the requested place, or the plan names none. */
-static void compaction(void)
+TEST(compaction, "planned moves make room, or there are none")
 {
 	static struct vgpu_memory_extent scratch[CAPACITY];
 	uint32_t round, i, fixed, made = 0, steps, largest = 0;
@@ -471,7 +471,7 @@ static bool all(uint32_t owner, void *data)
 
 /* For an owner that grows, its own memory counts as free. The layout: 2 granules free, 2 of owner
  * 0, 4 of owner 1, 2 free. */
-static void own_place(void)
+TEST(own_place, "an owner's own memory counts as free when it grows")
 {
 	static struct vgpu_memory_extent scratch[CAPACITY];
 	struct vgpu_memory_request want = {.owner = 1, .size = 8 * GRANULE};
@@ -490,7 +490,7 @@ static void own_place(void)
 }
 
 /* Compaction ends with a hole at least as large as promised, and often with one hole. */
-static void one_hole(void)
+TEST(one_hole, "compaction keeps its promise")
 {
 	static struct vgpu_memory_extent scratch[CAPACITY];
 	static const struct vgpu_memory_request anywhere = {.placement = VGPU_PLACE_BEST_FIT};
@@ -520,7 +520,7 @@ static void one_hole(void)
 }
 
 /* Equal profiles fill all memory, in any order of arrival and departure. */
-static void equal_profiles(void)
+TEST(equal_profiles, "equal profiles fill all memory")
 {
 	struct vgpu_memory_request r = {.placement = VGPU_PLACE_PROFILE,
 					.base = GRANULE,
@@ -545,7 +545,7 @@ static void equal_profiles(void)
 
 /* What a PF leaves of a GPU is an odd number of granules. Nearly all of it is in profiles, which
  * can be halved often, and as many as the numbers say fit. */
-static void profiles_of_the_rest(void)
+TEST(profiles_of_the_rest, "profiles of what a PF leaves")
 {
 	static struct vgpu_memory_extent room[1024];
 	struct vgpu_memory_request r = {.placement = VGPU_PLACE_PROFILE, .base = GRANULE};
@@ -578,7 +578,7 @@ static void profiles_of_the_rest(void)
 }
 
 /* Moved profiles again lie at multiples of their size, and make room for a larger one. */
-static void moved_profiles(void)
+TEST(moved_profiles, "moved profiles stay aligned and make room")
 {
 	static struct vgpu_memory_extent scratch[CAPACITY];
 	struct vgpu_memory_request r = {.placement = VGPU_PLACE_PROFILE,
@@ -620,17 +620,4 @@ static void moved_profiles(void)
 	CU_ASSERT(made > could / 2 && made > 100);
 }
 
-static const struct test tests[] = {
-	{"a million operations agree with a model", million},
-	{"a full table refuses and stays unchanged", full},
-	{"generations tell owners apart", generations},
-	{"planned moves make room, or there are none", compaction},
-	{"an owner's own memory counts as free when it grows", own_place},
-	{"compaction keeps its promise", one_hole},
-	{"equal profiles fill all memory", equal_profiles},
-	{"profiles of what a PF leaves", profiles_of_the_rest},
-	{"moved profiles stay aligned and make room", moved_profiles},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("memory", tests)
+SUITE_MAIN("memory")

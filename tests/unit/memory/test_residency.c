@@ -110,7 +110,7 @@ static void run(vgpu_nsec until)
 }
 
 /* All VFs always have work: each gets its share of the service, and its turn. */
-static void shares(void)
+TEST(shares, "VFs get their shares over epochs")
 {
 	uint32_t round, i;
 	uint64_t all, weights;
@@ -150,7 +150,7 @@ static void shares(void)
 
 /* Random habits and sizes: no VF stays out for ever, no VF with work is swapped out before its
  * epoch ends, and pinned VFs stay resident. */
-static void habits(void)
+TEST(habits, "no VF stays out, whatever its habits")
 {
 	uint32_t round, step, i, all = 0;
 
@@ -183,7 +183,7 @@ static void habits(void)
 
 /* A VF that pauses for less than its swap would take stays resident; one that pauses longer makes
  * room. */
-static void pauses(void)
+TEST(pauses, "a VF that pauses briefly stays resident")
 {
 	vgpu_nsec had;
 	uint32_t i;
@@ -235,7 +235,7 @@ static void pauses(void)
 
 /* Among VFs with equal service, a resident one stays, and the one that has waited longest comes
  * in. */
-static void equals(void)
+TEST(equals, "among equals, the resident VF stays")
 {
 	struct vgpu_residency_vf is = {.here = true, .wants = true, .share = {1, 1}};
 	uint32_t out[VGPU_GPU_MAX_VFS];
@@ -260,12 +260,4 @@ static void equals(void)
 	CU_ASSERT_EQUAL(vgpu_residency_next(&r), 1);
 }
 
-static const struct test tests[] = {
-	{"VFs get their shares over epochs", shares},
-	{"no VF stays out, whatever its habits", habits},
-	{"a VF that pauses briefly stays resident", pauses},
-	{"among equals, the resident VF stays", equals},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("residency", tests)
+SUITE_MAIN("residency")

@@ -149,14 +149,14 @@ static void late_itself(void)
 	later = VGPU_SEC;
 }
 
-static void thread_is_late(void)
+TEST(thread_is_late, "a worker is not late because the thread that looks is")
 {
 	irqs = 0;
 	CU_ASSERT_EQUAL(stops(0, late_itself), SOFTGPU_OK);
 	CU_ASSERT_EQUAL(irqs, 2);
 }
 
-static void worker_is_late(void)
+TEST(worker_is_late, "a worker that does not stop is lost")
 {
 	CU_ASSERT_EQUAL(stops(0, NULL), SOFTGPU_FAULTED);
 }
@@ -168,7 +168,7 @@ static void floods(void)
 }
 
 /* A worker that says much, but not that it has stopped, is late all the same. */
-static void worker_floods(void)
+TEST(worker_floods, "so is one that floods its socket")
 {
 	irqs = 0;
 	CU_ASSERT_EQUAL(stops(0, floods), SOFTGPU_FAULTED);
@@ -183,18 +183,10 @@ static void ends_at_last(void)
 }
 
 /* While a worker starts or ends, stopping takes longer. */
-static void others_start(void)
+TEST(others_start, "a worker has longer while others start or end")
 {
 	CU_ASSERT_EQUAL(stops(VGPU_NEVER, ends_at_last), SOFTGPU_OK);
 	CU_ASSERT_EQUAL(stops(0, ends_at_last), SOFTGPU_FAULTED);
 }
 
-static const struct test tests[] = {
-	{"a worker is not late because the thread that looks is", thread_is_late},
-	{"a worker that does not stop is lost", worker_is_late},
-	{"so is one that floods its socket", worker_floods},
-	{"a worker has longer while others start or end", others_start},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("compute", tests)
+SUITE_MAIN("compute")

@@ -53,7 +53,7 @@ static void copy(const char *from, const char *to)
 	close(out);
 }
 
-static void from_elsewhere(void)
+TEST(from_elsewhere, "a program in another folder finds the installed worker")
 {
 	char folder[64] = "/tmp/vgpud-worker.XXXXXX", program[80];
 	int status = -1;
@@ -73,14 +73,14 @@ static void from_elsewhere(void)
 	rmdir(folder);
 }
 
-static void from_here(void)
+TEST(from_here, "a program in the build folder finds its worker")
 {
 	CU_ASSERT_EQUAL(start_worker(), 0);
 }
 
 /* A process that was killed may not end: here because a tracer stops it on its way out, as a
  * hanging driver would. Nobody waits for it for ever. */
-static void stuck(void)
+TEST(stuck, "a worker that does not end is given up")
 {
 	struct worker_client *w = calloc(1, sizeof(*w));
 	pid_t pid = fork();
@@ -104,18 +104,10 @@ static void stuck(void)
 	CU_ASSERT(worker_gone(again, 30000));
 }
 
-static const struct test tests[] = {
-	{"a worker that does not end is given up", stuck},
-	{"a program in the build folder finds its worker", from_here},
-	{"a program in another folder finds the installed worker", from_elsewhere},
-	{NULL, NULL},
-};
-
 int main(int argc, char **argv)
 {
-	const struct test *const tables[] = {tests, NULL};
 
 	return argc == 2 && strcmp(argv[1], ELSEWHERE) == 0
 		       ? start_worker()
-		       : suite_main("where a worker is found", tables, argc, argv);
+		       : suite_main("where a worker is found", NULL, argc, argv);
 }

@@ -320,7 +320,7 @@ static uint32_t word_at(uint32_t source, uint64_t offset)
 
 /* Granules that are apart in the memory are one array in the arena, and one granule can be at two
  * addresses; what it holds stays when it is mapped elsewhere. */
-static void aliases(void)
+TEST(aliases, "memory has two addresses, and is one array")
 {
 	const struct softgpu_launch l = {.function = "fill",
 					 .grid = {1, 1, 1},
@@ -375,7 +375,7 @@ static void aliases(void)
 }
 
 /* What is wrong stops its slot, and changes nothing. */
-static void wrong_packets(void)
+TEST(wrong_packets, "what is wrong stops its slot and maps nothing")
 {
 	static const struct {
 		struct softgpu_packet packet;
@@ -479,7 +479,7 @@ static void wrong_packets(void)
 }
 
 /* What a ring has mapped goes with it, and with nothing else. */
-static void whose(void)
+TEST(whose, "mappings go with their ring, and with nothing else")
 {
 	begin(true);
 	open_slots(2);
@@ -519,7 +519,7 @@ static void whose(void)
 }
 
 /* A device that cannot map leaves nothing mapped. */
-static void no_room(void)
+TEST(no_room, "a device that cannot map leaves nothing mapped")
 {
 	uint64_t *report = NULL;
 
@@ -552,7 +552,7 @@ static void no_room(void)
 }
 
 /* A long MAP can be stopped, and goes on. Work before it has ended; work behind it waits. */
-static void stopped(void)
+TEST(stopped, "a long MAP can be stopped, and goes on")
 {
 	begin(true);
 	put_map(0, IN(0, 41), OF(50), 1);
@@ -573,13 +573,4 @@ static void stopped(void)
 	end();
 }
 
-static const struct test tests[] = {
-	{"memory has two addresses, and is one array", aliases},
-	{"what is wrong stops its slot and maps nothing", wrong_packets},
-	{"mappings go with their ring, and with nothing else", whose},
-	{"a device that cannot map leaves nothing mapped", no_room},
-	{"a long MAP can be stopped, and goes on", stopped},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("map", tests)
+SUITE_MAIN("map")

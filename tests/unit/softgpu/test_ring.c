@@ -243,7 +243,7 @@ static void put_launch(struct bench *b, const char *name, uint32_t threads,
 	bench_put(b, (struct softgpu_packet){SOFTGPU_LAUNCH, 0, {3, 16384, sizeof(l)}});
 }
 
-static void modules(void)
+TEST(modules, "modules are loaded, launched and unloaded")
 {
 	const struct softgpu_launch_arg dst = {SOFTGPU_ARG_BUFFER, 0, MIB, 4000};
 	const int own_nice = getpriority(PRIO_PROCESS, 0);
@@ -284,7 +284,7 @@ static void modules(void)
 	bench_close(&b);
 }
 
-static void hostile_launches(void)
+TEST(hostile_launches, "hostile launches fail with an error")
 {
 	static const struct {
 		const char *name;
@@ -367,7 +367,7 @@ static struct softgpu_launch_arg to_memory(void)
 
 /* What is wrong with a module or a launch is written to where the packet says, and the VF works
  * on; without the flag, or if a packet itself is wrong, the VF stops. */
-static void reports(void)
+TEST(reports, "what is wrong is reported where the packet says")
 {
 	struct softgpu_packet load = load_packet,
 			      last = {SOFTGPU_LAUNCH, 0, {3, 16384, sizeof(struct softgpu_launch)}};
@@ -435,7 +435,7 @@ static void reports(void)
 }
 
 /* FUNCTION and ABOUT. */
-static void questions(void)
+TEST(questions, "questions about functions and the device are answered")
 {
 	const struct softgpu_packet ask = {SOFTGPU_FUNCTION,
 					   0,
@@ -485,7 +485,7 @@ static void put_copy(struct bench *b, struct softgpu_symbol_copy c, uint32_t fla
 
 /* SYMBOL, OCCUPANCY and SYMBOL_COPY: right ones; and each wrong one, which is reported or stops the
  * VF, and changes nothing. */
-static void variables(void)
+TEST(variables, "variables of modules are found and copied")
 {
 	static const struct softgpu_symbol_copy wrong[] = {
 		{"variables", 0, 0, 8, 0, 0},
@@ -568,7 +568,7 @@ static enum device_state late_poll(struct device *d, uint32_t slot)
 
 /* A piece without a gate is launched once, whenever it is stopped; a piece with a gate is
  * continued. */
-static void launched_once(void)
+TEST(launched_once, "a piece without a gate is launched once")
 {
 	struct timespec turn = {0};
 	uint32_t i, again = 0, stops = 0;
@@ -631,7 +631,7 @@ static bool falls_asleep(void)
 }
 
 /* While the device is stopped hard the ring's thread sleeps, until the next run. */
-static void frozen(void)
+TEST(frozen, "a ring whose device is stopped sleeps")
 {
 	struct worker_message m, ended;
 	uint32_t i, stops = 0;
@@ -695,7 +695,7 @@ static int count_unmarked(struct device *d, uint32_t slot, const struct piece *p
 
 /* A packet that the ring's thread fetches while the device is being stopped hard runs once,
  * although softgpu has not heard of it. */
-static void fetched_once(void)
+TEST(fetched_once, "a packet that is fetched during a stop runs once")
 {
 	struct worker_message m = {.run = {0, 16, 0, 4096, 0, 0}}, frozen;
 	struct bench b;
@@ -770,7 +770,7 @@ static void gate_with_waiter(struct device *d, bool shut)
 
 /* On a busy host a thread that has the lock may have no CPU: it gets one when the thread that stops
  * work waits. */
-static void lock_inherits(void)
+TEST(lock_inherits, "who has the lock that a stop needs gets a CPU")
 {
 	struct bench b;
 
@@ -784,7 +784,7 @@ static void lock_inherits(void)
 
 /* Waits before hard stops, for random work and for work that does what it can to be waited for:
  * each is for work that is predicted to end within it, and waits in vain are few. */
-static void forbearance(void)
+TEST(forbearance, "few waits for the end of work are in vain")
 {
 	uint32_t i, k, vain, limited = 0, all = 0;
 	vgpu_nsec cost, ran, rest, most, wait;
@@ -868,7 +868,7 @@ static void run_until_launched(struct bench *b, uint32_t n)
 
 /* A hard stop waits for a GPU kernel that is about to end, by what it took before; but not for one
  * that has not ended several times. Time while it is stopped does not count. */
-static void forbears(void)
+TEST(forbears, "a hard stop waits for work that is about to end")
 {
 	const vgpu_nsec most = 2 * VGPU_USEC * UINT32_MAX;
 	struct worker_message ended;
@@ -951,7 +951,7 @@ static struct softgpu_packet a_fill(uint64_t at, uint64_t value)
 }
 
 /* A packet of each slot in turn: each fill overwrites the one of the slot before. */
-static void slots_in_turn(void)
+TEST(slots_in_turn, "a packet of each slot in turn")
 {
 	struct bench b;
 	uint32_t i;
@@ -979,7 +979,7 @@ static void slots_in_turn(void)
 }
 
 /* What is wrong stops its slot, which begins anew when its guest asks for it. */
-static void wrong_slots(void)
+TEST(wrong_slots, "what is wrong stops its slot only")
 {
 	static const struct {
 		struct softgpu_packet packet;
@@ -1094,7 +1094,7 @@ static void rest_of_a_dma(uint32_t slot)
 	bench_close(&b);
 }
 
-static void rests_of_dmas(void)
+TEST(rests_of_dmas, "the rest of a DMA that has failed is not another slot's")
 {
 	rest_of_a_dma(0);
 	rest_of_a_dma(1);
@@ -1108,7 +1108,7 @@ __attribute__((no_sanitize("thread"), noinline)) static uint64_t peek(const vola
 
 /* A wrong packet ends the run, but not while the device still executes what another ring has put
  * there: that would be in the next VF's slice. */
-static void wrong_beside_others(void)
+TEST(wrong_beside_others, "a wrong packet waits for what other rings have in flight")
 {
 	enum { COUNTED = 40960, ROUNDS = 50000 };
 	const vgpu_nsec end = vgpu_now() + 20000 * VGPU_MSEC;
@@ -1167,7 +1167,7 @@ static void bench_open_counting(struct bench *b)
 
 /* While the module of one slot is compiled, another goes on; each has modules of its own, which go
  * with it, also one that is still being compiled. */
-static void modules_of_slots(void)
+TEST(modules_of_slots, "each slot has modules of its own")
 {
 	const struct softgpu_launch l = {.function = "fill",
 					 .grid = {1, 1, 1},
@@ -1221,7 +1221,7 @@ static void modules_of_slots(void)
 
 /* A slot whose packet is stopped while another's module is compiled has work, and does not wait for
  * the compiler. */
-static void stopped_beside_a_compiler(void)
+TEST(stopped_beside_a_compiler, "a slot that is stopped while another compiles has work")
 {
 	struct bench b;
 
@@ -1260,7 +1260,7 @@ static bool more_work(struct bench *b)
 
 /* What is behind the wait comes after what the other slot has put before its fence. While only
  * waits are left, there is no work. */
-static void awaits_a_fence(void)
+TEST(awaits_a_fence, "a slot waits for another's fence")
 {
 	struct bench b;
 
@@ -1313,7 +1313,7 @@ static void break_its_ring(struct softgpu_slot *s)
 }
 
 /* Nobody waits for a slot whose opening has ended, however it has. */
-static void awaits_nobody(void)
+TEST(awaits_nobody, "a slot waits for no slot that has ended")
 {
 	static void (*const ends[])(struct softgpu_slot * s) = {close_it, begin_it_anew,
 								break_its_ring};
@@ -1348,7 +1348,7 @@ static void awaits_nobody(void)
 	bench_close(&b);
 }
 
-static void wrong_awaits(void)
+TEST(wrong_awaits, "a slot does not wait for itself, or for none")
 {
 	static const uint64_t wrong[] = {0, SOFTGPU_MAX_SLOTS, UINT32_MAX, UINT64_MAX};
 	struct bench b;
@@ -1373,7 +1373,7 @@ static void wrong_awaits(void)
 
 /* Slots that wait for each other have no work, and keep nobody else from it. The end of one frees
  * the others. */
-static void awaits_in_a_circle(void)
+TEST(awaits_in_a_circle, "slots that wait for each other have no work")
 {
 	struct bench b;
 	uint32_t i;
@@ -1398,7 +1398,7 @@ static void awaits_in_a_circle(void)
 }
 
 /* A wait goes on after a stop. It ends with the context, and with the slots. */
-static void awaits_across_stops(void)
+TEST(awaits_across_stops, "a wait goes on after a stop, and ends with the context")
 {
 	const vgpu_nsec end = vgpu_now() + 20000 * VGPU_MSEC;
 	struct bench b;
@@ -1444,7 +1444,7 @@ static void awaits_across_stops(void)
 
 /* A wait that is stopped hard beside what it waits for goes on in the next run, also if that has
  * ended in between, when the pieces in flight were let to their end for a swap. */
-static void awaits_across_hard_stops(void)
+TEST(awaits_across_hard_stops, "a wait goes on after a hard stop, and after a drain")
 {
 	const vgpu_nsec until = vgpu_now() + 60 * VGPU_SEC;
 	struct worker_message frozen, m;
@@ -1505,7 +1505,7 @@ static int refuse_to_load(struct device *d, uint32_t module, void *compiled)
 }
 
 /* A module that is compiled but not loaded is refused with a sentence. */
-static void refused_late(void)
+TEST(refused_late, "a module that is refused when it is loaded has a sentence")
 {
 	const struct softgpu_packet load = {SOFTGPU_MODULE_LOAD,
 					    SOFTGPU_REPORT,
@@ -1553,7 +1553,7 @@ static bool serve_end(struct bench *b)
 
 /* A guest that rings only if its slot is not awake: no packet is left behind, when a packet comes
  * just as the worker goes to sleep, too. */
-static void awake(void)
+TEST(awake, "packets of a slot that is awake need no doorbell")
 {
 	enum { PACKETS = 3000 };
 	const vgpu_nsec end = vgpu_now() + 20 * VGPU_SEC;
@@ -1609,7 +1609,7 @@ static void keep_on(const cpu_set_t *all, bool last)
 /* The same while the module of another slot is compiled: a run ends at once then, and the VF has no
  * work but for the compiler. The worker is awake for some instructions only, which a thread on its
  * CPU never sees. */
-static void awake_beside_a_compiler(void)
+TEST(awake_beside_a_compiler, "nor do they while another slot's module is compiled")
 {
 	enum { SPARED = 3000 };
 	const vgpu_nsec end = vgpu_now() + 10 * VGPU_SEC;
@@ -1660,7 +1660,7 @@ static void awake_beside_a_compiler(void)
 }
 
 /* A CHECK has an image compiled, and leaves the module in its place as it is. */
-static void checked(void)
+TEST(checked, "an image that is only checked replaces nothing")
 {
 	struct softgpu_packet check = load_packet;
 	struct bench b;
@@ -1686,35 +1686,4 @@ static void checked(void)
 	bench_close(&b);
 }
 
-static const struct test tests[] = {
-	{"modules are loaded, launched and unloaded", modules},
-	{"hostile launches fail with an error", hostile_launches},
-	{"what is wrong is reported where the packet says", reports},
-	{"questions about functions and the device are answered", questions},
-	{"variables of modules are found and copied", variables},
-	{"a piece without a gate is launched once", launched_once},
-	{"a ring whose device is stopped sleeps", frozen},
-	{"a packet that is fetched during a stop runs once", fetched_once},
-	{"few waits for the end of work are in vain", forbearance},
-	{"a hard stop waits for work that is about to end", forbears},
-	{"a packet of each slot in turn", slots_in_turn},
-	{"what is wrong stops its slot only", wrong_slots},
-	{"the rest of a DMA that has failed is not another slot's", rests_of_dmas},
-	{"a wrong packet waits for what other rings have in flight", wrong_beside_others},
-	{"each slot has modules of its own", modules_of_slots},
-	{"a slot that is stopped while another compiles has work", stopped_beside_a_compiler},
-	{"packets of a slot that is awake need no doorbell", awake},
-	{"nor do they while another slot's module is compiled", awake_beside_a_compiler},
-	{"a slot waits for another's fence", awaits_a_fence},
-	{"a slot waits for no slot that has ended", awaits_nobody},
-	{"a slot does not wait for itself, or for none", wrong_awaits},
-	{"slots that wait for each other have no work", awaits_in_a_circle},
-	{"a wait goes on after a stop, and ends with the context", awaits_across_stops},
-	{"a wait goes on after a hard stop, and after a drain", awaits_across_hard_stops},
-	{"a module that is refused when it is loaded has a sentence", refused_late},
-	{"an image that is only checked replaces nothing", checked},
-	{"who has the lock that a stop needs gets a CPU", lock_inherits},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("ring", tests)
+SUITE_MAIN("ring")

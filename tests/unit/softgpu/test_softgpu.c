@@ -139,7 +139,7 @@ static void begin_with(const struct softgpu_config *config, const char *name)
 	begin(name);
 }
 
-static void pci_identity(void)
+TEST(pci_identity, "PF and VFs have correct configuration spaces")
 {
 	static const char *const names[] = {"navi", "tonga", "soft"};
 	uint8_t pf[4096], vf[4096];
@@ -180,7 +180,7 @@ static bool has_error(void *arg)
 }
 
 /* While a command is executed, another one is dropped and counted. */
-static void one_command(void)
+TEST(one_command, "a second command at a time is dropped")
 {
 	struct softgpu_config config = {.latency = {[SOFTGPU_T_INIT] = {.a = 500 * VGPU_MSEC}}};
 
@@ -202,7 +202,7 @@ static bool chain_has_ended(void *unused)
 
 /* If the PF resets the VF of a chain's command in progress, the next command is aborted. If that
  * VF's guest resets it, the others' commands are done. */
-static void reset_in_a_chain(void)
+TEST(reset_in_a_chain, "a reset in a chain ends it, or not")
 {
 	static const uint32_t codes[] = {GPUIOV_CMD_SAVE | GPUIOV_FCN_VF(0) << 8,
 					 GPUIOV_CMD_INIT | GPUIOV_FCN_VF(1) << 8,
@@ -231,7 +231,7 @@ static void reset_in_a_chain(void)
 }
 
 /* A hostile packet stops its VF with the right error, and affects nothing else. */
-static void hostile_packets(void)
+TEST(hostile_packets, "a hostile packet stops only its VF")
 {
 	const uint64_t size = VF_MIB * MIB, wild = UINT64_MAX - 3;
 	static const struct {
@@ -310,7 +310,7 @@ static bool has_run(void *least)
 
 /* A VF tells for how long its packets were executed, also while one is, and not how long others'
  * were. */
-static void running_time(void)
+TEST(running_time, "a VF tells for how long it has run")
 {
 	uint64_t least = 10 * VGPU_MSEC, seen;
 	vgpu_nsec start;
@@ -336,7 +336,7 @@ static void running_time(void)
 
 /* IDLE with UNLESS_BUSY leaves a VF alone that has work; one that has none is idle, and begins none
  * that comes then. */
-static void idle_unless_busy(void)
+TEST(idle_unless_busy, "a VF that has work goes on")
 {
 	const uint32_t polite = GPUIOV_CMD_IDLE | SOFTGPU_CMD_UNLESS_BUSY;
 	uint64_t least = 1, seen;
@@ -365,7 +365,7 @@ static void idle_unless_busy(void)
 
 /* Impossible rings, doorbell values and fences outside of the memory stop the VF with the right
  * error. */
-static void hostile_rings(void)
+TEST(hostile_rings, "a hostile ring stops only its VF")
 {
 	static const struct {
 		uint64_t base, size, fence, doorbell;
@@ -405,7 +405,7 @@ static void hostile_rings(void)
 
 /* Random packets in random places: the VF stops or continues; the device keeps running, and the
  * memory of other VFs is untouched. */
-static void random_rings(void)
+TEST(random_rings, "random rings affect no other VF")
 {
 	uint8_t canary[4096], seen[4096];
 	uint32_t round, i, j, error;
@@ -440,7 +440,7 @@ static void random_rings(void)
 }
 
 /* Each partition is a file of its own; the PF sees all memory through its own window. */
-static void memory(void)
+TEST(memory, "memory: each partition is a file of its own")
 {
 	struct softgpu_region r[4];
 	uint32_t i, j, value;
@@ -550,7 +550,7 @@ static void set_word(int vf, uint64_t at, uint32_t value)
 /* A VF's memory is copied to host memory and back. The VF then has exactly the copied bytes, right
  * or wrong, except those that its user has written meanwhile. While the memory is out, the VF
  * cannot be loaded. */
-static void aperture(void)
+TEST(aperture, "memory: a VF's memory is swapped out and in")
 {
 	uint64_t base[2] = {HOST_IOVA, HOST_MIB * MIB}, home = 512 * MIB, old = 64 * MIB;
 	uint64_t size = VF_MIB * MIB;
@@ -643,7 +643,7 @@ static void save_vf(uint32_t vf)
 
 /* The same with a worker, which alone reaches the memory behind the window: its bytes are copied to
  * host memory and back, and the entry of the VF's memory is accepted only if all of them were. */
-static void aperture_of_a_worker(void)
+TEST(aperture_of_a_worker, "memory: a worker's memory is swapped out and in")
 {
 	const uint64_t base[2] = {HOST_IOVA, HOST_MIB * MIB}, home = 512 * MIB, old = 64 * MIB;
 	const uint64_t window = 16 * MIB, size = VF_MIB * MIB, part = 20 * MIB;
@@ -729,7 +729,7 @@ static void aperture_of_a_worker(void)
 }
 
 /* What VFs have used of the host's CPUs, and completed, is counted beyond the ends of processes. */
-static void spending(void)
+TEST(spending, "what VFs spend and complete is counted")
 {
 	uint64_t spent[4], before;
 	uint32_t workers;
@@ -902,7 +902,7 @@ static void have_descriptors(void)
 /* Host memory, files and descriptors run out in the middle of a swap. Each time the copy fails, one
  * sentence says so until the memory has moved, no worker is killed, and when the host has enough
  * again the swap goes on. */
-static void shortage(void)
+TEST(shortage, "memory: what the host lacks costs no VF its memory")
 {
 	static const char sentence[] = "VF 0: this host has too little memory";
 	struct rlimit was;
@@ -971,7 +971,7 @@ static void shortage(void)
 
 /* A worker that says, when its VF has left, that the VF runs: nobody would ask it again, and what
  * it has would be missing to others. */
-static void refuses_to_leave(void)
+TEST(refuses_to_leave, "memory: who stays after it has left loses its worker")
 {
 	const struct softgpu_packet spin = {SOFTGPU_SPIN, 0, {10000000}};
 	struct worker_message run = {.type = WORKER_RUN, .run = {.ring_size = 64}};
@@ -1003,7 +1003,7 @@ static void reset_and_run(void)
 	save_vf(0);
 }
 
-static void copied_by_another(void)
+TEST(copied_by_another, "memory: what a worker has copied counts for that worker")
 {
 	begin_saved();
 	during_copy = reset_and_run;
@@ -1043,7 +1043,7 @@ static void expect_new(void)
 
 /* The process of a VF that was taken over lets the worker run while the VF does not have the GPU.
  */
-static void runs_out_of_turn(void)
+TEST(runs_out_of_turn, "a worker runs only while its VF has the GPU")
 {
 	const struct worker_message run = {.type = WORKER_RUN, .run = {.ring_size = 64}};
 	struct vf_order order;
@@ -1066,7 +1066,7 @@ static bool counts(void *unused)
 
 /* Such a process says that the VF has no work, while the worker runs: the GPU is not given to
  * another before the worker says the same, or is gone. */
-static void only_says_that_it_rests(void)
+TEST(only_says_that_it_rests, "a VF has stopped when its worker says so too")
 {
 	_Atomic uint32_t *run;
 	pid_t pid;
@@ -1130,7 +1130,7 @@ static bool has_ended(void *judged)
 
 /* A process that ends between two looks is judged, too, and the next one, which may be another
  * client's, begins with all that can be saved up. */
-static void spent_before(void)
+TEST(spent_before, "what a process spent is paid before the next one")
 {
 	vgpu_nsec since, owes;
 	bool judged = false;
@@ -1174,7 +1174,7 @@ static void begin_other(void)
 
 /* A worker is killed at each stage of a swap: while it copies the first, a later and the last piece
  * out; while it takes them back; and when its VF leaves. */
-static void dies(void)
+TEST(dies, "memory: a worker that dies during a swap costs its VF a reset")
 {
 	static const struct {
 		uint32_t out, in; /* copies for the PF until it is killed */
@@ -1211,7 +1211,7 @@ static void dies(void)
 /* Nobody waits for an answer of a worker whose VF has no work, or whose compiler is at work. If it
  * dies then, the PF learns that its VF needs a reset, and the reset starts another, although this
  * one has never run anything. */
-static void dies_idle(void)
+TEST(dies_idle, "a worker that dies without work costs its VF a reset")
 {
 	const struct softgpu_packet nop = {SOFTGPU_NOP, 0, {0}};
 	pid_t pid;
@@ -1247,7 +1247,7 @@ static bool is_stopping(void *unused)
 
 /* The worker stands still in the middle of a copy. Meanwhile another VF computes, and softgpu
  * answers; then the copy fails, and the VF is reset. */
-static void hangs(void)
+TEST(hangs, "memory: a worker that does not answer costs its VF a reset")
 {
 	vgpu_nsec began, took, longest = 0;
 	uint32_t rounds = 0;
@@ -1293,7 +1293,7 @@ static void *write_page(void *page)
 
 /* A worker can keep the lock of the file through which its memory is copied, by a write from memory
  * that is never there. softgpu does not wait for it. */
-static void locked_stage(void)
+TEST(locked_stage, "memory: a worker that keeps the lock of its file keeps nobody")
 {
 	struct uffdio_api api = {.api = UFFD_API};
 	struct uffdio_register page = {.range.len = PAGE, .mode = UFFDIO_REGISTER_MODE_MISSING};
@@ -1327,7 +1327,7 @@ static void locked_stage(void)
 
 /* A worker that answers in time each time, and late in all, keeps the engine that copies from
  * others. */
-static void dawdles(void)
+TEST(dawdles, "memory: a worker that answers late in all costs its VF a reset")
 {
 	const struct timespec pause = {.tv_sec = 3};
 	vgpu_nsec began;
@@ -1354,7 +1354,7 @@ static void dawdles(void)
 
 /* The GPU clears memory. Pages that a former user still has mapped are not those of the next
  * user. */
-static void forgetting(void)
+TEST(forgetting, "memory: cleared, and out of reach of a former user")
 {
 	struct softgpu_region r;
 	uint64_t range[2] = {64 * MIB, VF_MIB * MIB};
@@ -1387,7 +1387,7 @@ static void forgetting(void)
 }
 
 /* Each fault has its effect, and a reset ends it. */
-static void faults(void)
+TEST(faults, "faults have their effect until a reset")
 {
 	struct softgpu_config config = {0};
 	struct vgpu_error err;
@@ -1413,7 +1413,7 @@ static void faults(void)
 	end();
 }
 
-static void option_texts(void)
+TEST(option_texts, "options: latencies and faults")
 {
 	static const char *const bad_latencies[] = {"",		 "idle",     "idle=",	 "idle=-3",
 						    "idle=5-3",	 "bogus=3",  "idle=3,",	 "idle=~5",
@@ -1486,7 +1486,7 @@ static bool sha256sum_of(const uint8_t *data, uint64_t n, char text[65])
 /* Guests check the device's digests with the same code that the device uses. Here that code is
  * compared with another implementation, at all lengths where the padding changes, and at some long
  * ones. */
-static void sha256_against_another(void)
+TEST(sha256_against_another, "SHA-256 against sha256sum")
 {
 	static const uint32_t lengths[] = {0,	1,   3,	  54,  55,  56,	  57,	 62,
 					   63,	64,  65,  118, 119, 120,  121,	 127,
@@ -1507,7 +1507,7 @@ static void sha256_against_another(void)
 }
 
 /* FIPS 180-4 examples, and a million times 'a' from NIST's test vectors. */
-static void sha256_vectors(void)
+TEST(sha256_vectors, "SHA-256 test vectors")
 {
 	static const struct {
 		const char *text, *digest;
@@ -1546,7 +1546,7 @@ static bool reads_ones(void *arg)
 }
 
 /* A device that does not survive its reset reads as all ones. */
-static void bricked(void)
+TEST(bricked, "a GPU that does not survive its reset reads as all ones")
 {
 	struct softgpu_config config = {0};
 	uint8_t reset = GPUIOV_RESET_PF;
@@ -1565,7 +1565,7 @@ static bool no_vfs(void *arg)
 	return atomic_load(&n_vfs) == 0;
 }
 
-static void gpu_reset(void)
+TEST(gpu_reset, "a reset of the whole GPU clears it")
 {
 	uint32_t value = 0xabcdef01;
 
@@ -1620,7 +1620,7 @@ static bool has_threads(void *n)
 
 /* Whichever thread cannot be created, the error says why, and nothing stays behind in a process
  * that continues, such as QEMU. */
-static void no_threads(void)
+TEST(no_threads, "a thread that cannot be created leaves nothing behind")
 {
 	static const char *const devices[] = {NULL, "host"};
 	struct softgpu_config config = {.n_vfs = VFS,
@@ -1655,7 +1655,7 @@ static void no_threads(void)
 
 /* A process that was killed and does not end, because a tracer stops it on its way out as a hanging
  * driver would, is reported; nobody waits for it for ever. */
-static void stuck_process(void)
+TEST(stuck_process, "a process that does not end is reported")
 {
 	static struct softgpu none = {.lock = PTHREAD_MUTEX_INITIALIZER};
 	int saved = dup(STDERR_FILENO), log = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -1685,40 +1685,9 @@ static void stuck_process(void)
 	close(log);
 }
 
-static const struct test tests[] = {
-	{"a process that does not end is reported", stuck_process},
-	{"PF and VFs have correct configuration spaces", pci_identity},
-	{"a second command at a time is dropped", one_command},
-	{"a reset in a chain ends it, or not", reset_in_a_chain},
-	{"a hostile packet stops only its VF", hostile_packets},
-	{"a hostile ring stops only its VF", hostile_rings},
-	{"a VF tells for how long it has run", running_time},
-	{"a VF that has work goes on", idle_unless_busy},
-	{"random rings affect no other VF", random_rings},
-	{"memory: each partition is a file of its own", memory},
-	{"memory: a VF's memory is swapped out and in", aperture},
-	{"memory: a worker's memory is swapped out and in", aperture_of_a_worker},
-	{"what VFs spend and complete is counted", spending},
-	{"what a process spent is paid before the next one", spent_before},
-	{"memory: what the host lacks costs no VF its memory", shortage},
-	{"memory: who stays after it has left loses its worker", refuses_to_leave},
-	{"memory: what a worker has copied counts for that worker", copied_by_another},
-	{"memory: a worker that dies during a swap costs its VF a reset", dies},
-	{"memory: a worker that does not answer costs its VF a reset", hangs},
-	{"memory: a worker that answers late in all costs its VF a reset", dawdles},
-	{"memory: a worker that keeps the lock of its file keeps nobody", locked_stage},
-	{"a worker that dies without work costs its VF a reset", dies_idle},
-	{"a worker runs only while its VF has the GPU", runs_out_of_turn},
-	{"a VF has stopped when its worker says so too", only_says_that_it_rests},
-	{"memory: cleared, and out of reach of a former user", forgetting},
-	{"a thread that cannot be created leaves nothing behind", no_threads},
-	{"faults have their effect until a reset", faults},
-	{"options: latencies and faults", option_texts},
-	{"SHA-256 test vectors", sha256_vectors},
-	{"SHA-256 against sha256sum", sha256_against_another},
-	{"a reset of the whole GPU clears it", gpu_reset},
-	{"a GPU that does not survive its reset reads as all ones", bricked},
-	{NULL, NULL},
-};
+int main(int argc, char **argv)
+{
+	const struct test *const tables[] = {register_tests, NULL};
 
-SUITE_MAIN("softgpu device", register_tests, tests)
+	return suite_main("softgpu device", tables, argc, argv);
+}

@@ -26,7 +26,7 @@ static void program(vgpu_nsec a, vgpu_nsec b, vgpu_nsec c, vgpu_nsec d, bool kee
 }
 
 /* VFs have turns in their order; those that do not want one are passed over. */
-static void order(void)
+TEST(order, "VFs have turns in their order")
 {
 	static const int want[] = {0, 2, 3, 0, 2, 3, 0};
 	uint32_t i;
@@ -42,7 +42,7 @@ static void order(void)
 }
 
 /* A turn ends with its quantum, or when its VF wants no more and another does. */
-static void ends(void)
+TEST(ends, "a turn ends with its quantum, or early")
 {
 	turns_init(&t, N, 0);
 	program(8 * MS, 2 * MS, 2 * MS, 2 * MS, false);
@@ -60,7 +60,7 @@ static void ends(void)
 }
 
 /* Kept turns pass unused, but not if nobody wants one. */
-static void kept(void)
+TEST(kept, "kept turns pass unused")
 {
 	turns_init(&t, N, 0);
 	program(8 * MS, 2 * MS, 2 * MS, 2 * MS, true);
@@ -70,7 +70,7 @@ static void kept(void)
 	CU_ASSERT_EQUAL(turns_begin(&t, 0, 10 * MS), TURNS_NOBODY);
 }
 
-static void clamped(void)
+TEST(clamped, "plans are clamped, and 0 is not endless")
 {
 	struct turns_plan plan = {.keep = false};
 	uint32_t i;
@@ -93,7 +93,7 @@ static void clamped(void)
 }
 
 /* Each nanosecond is counted for one VF, or for none, and no counter goes back. */
-static void counters(void)
+TEST(counters, "each nanosecond is counted once")
 {
 	vgpu_nsec now = 5, counted = 0, sum = 0, active, last[N] = {0};
 	uint32_t i, k;
@@ -119,7 +119,7 @@ static void counters(void)
 }
 
 /* One VF may cause 5 % of a CPU, all together 20 %; a little is saved up, and little is owed. */
-static void allowances(void)
+TEST(allowances, "what a VF causes is bought")
 {
 	struct allowance a;
 	vgpu_nsec now = 1000 * MS;
@@ -147,14 +147,4 @@ static void allowances(void)
 	CU_ASSERT_EQUAL(allowance_owes(&a, 4, now + 3600 * VGPU_SEC), 20 * MS);
 }
 
-static const struct test tests[] = {
-	{"VFs have turns in their order", order},
-	{"a turn ends with its quantum, or early", ends},
-	{"kept turns pass unused", kept},
-	{"plans are clamped, and 0 is not endless", clamped},
-	{"each nanosecond is counted once", counters},
-	{"what a VF causes is bought", allowances},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("turns", tests)
+SUITE_MAIN("turns")

@@ -6,7 +6,7 @@
 #include "suite.h"
 #include "vf_process.h"
 
-static void is_ready(void)
+TEST(is_ready, "it says that it is ready")
 {
 	struct vgpu_error err = {""};
 	struct vf_process p;
@@ -18,7 +18,7 @@ static void is_ready(void)
 }
 
 /* It is told of the end of the thread that has started it; but not of one before it asked to be. */
-static void ends_alone(void)
+TEST(ends_alone, "it ends if its device had gone before it began")
 {
 	struct vgpu_error err = {""};
 	struct vf_process p;
@@ -37,7 +37,7 @@ static void *start_and_leave(void *arg)
 	return NULL;
 }
 
-static void ends_with_its_device(void)
+TEST(ends_with_its_device, "it ends with its device")
 {
 	struct vf_process p;
 	pthread_t thread;
@@ -48,11 +48,4 @@ static void ends_with_its_device(void)
 	vf_process_end(&p);
 }
 
-static const struct test tests[] = {
-	{"it says that it is ready", is_ready},
-	{"it ends if its device had gone before it began", ends_alone},
-	{"it ends with its device", ends_with_its_device},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("a VF process", tests)
+SUITE_MAIN("a VF process")

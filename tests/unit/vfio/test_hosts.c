@@ -49,7 +49,7 @@ static void turns(uint32_t function, uint32_t ms, uint32_t us)
 	x->timeout[0] = x->timeout[1] = us;
 }
 
-static void intel_xe(void)
+TEST(intel_xe, "the doctor says how an Intel GPU is set, and where that is a trap")
 {
 	struct vgpu_error err;
 
@@ -93,7 +93,7 @@ static void intel_xe(void)
 	remove_xe_machine();
 }
 
-static void others(void)
+TEST(others, "the doctor knows the other vendors' drivers")
 {
 	static const char *const card = "/sys/class/drm/card1/prelim_iov";
 	struct vgpu_error err;
@@ -141,7 +141,7 @@ static void others(void)
 }
 
 /* No PF is taken from such a driver. */
-static void left_alone(void)
+TEST(left_alone, "no PF is taken from a driver that schedules")
 {
 	static const char *const names[] = {"sysfs:" PF, "vfio:" PF};
 	static const struct {
@@ -173,7 +173,7 @@ static void left_alone(void)
 }
 
 /* Models are named by udev's database, where this machine has it. */
-static void models(void)
+TEST(models, "models have names")
 {
 	struct pci_info info = {.address = PF};
 	char model[64] = "PCI function";
@@ -189,12 +189,4 @@ static void models(void)
 	remove_machine();
 }
 
-static const struct test tests[] = {
-	{"the doctor says how an Intel GPU is set, and where that is a trap", intel_xe},
-	{"the doctor knows the other vendors' drivers", others},
-	{"no PF is taken from a driver that schedules", left_alone},
-	{"models have names", models},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("GPUs that a driver of the host has", tests)
+SUITE_MAIN("GPUs that a driver of the host has")

@@ -23,7 +23,7 @@
 
 static struct vgpu_error err;
 
-static void discovery(void)
+TEST(discovery, "GPUs are discovered")
 {
 	struct pci_info all[4];
 
@@ -38,7 +38,7 @@ static void discovery(void)
 	remove_machine();
 }
 
-static void addresses(void)
+TEST(addresses, "only PCI addresses are accepted")
 {
 	static const char *const bad[] = {"",
 					  "0000:03:00",
@@ -56,7 +56,7 @@ static void addresses(void)
 }
 
 /* sysfs answers that are truncated or absurd. */
-static void absurd(void)
+TEST(absurd, "absurd answers of sysfs are errors")
 {
 	static const struct {
 		const char *file, *text;
@@ -95,7 +95,7 @@ static bool all_bound(uint32_t n)
 	return true;
 }
 
-static void life_cycle(void)
+TEST(life_cycle, "VFs are created, changed and removed")
 {
 	char address[PCI_ADDRESS_SIZE], text[16];
 	struct pci_info info;
@@ -137,7 +137,7 @@ static void life_cycle(void)
 }
 
 /* Each refusal says what is wrong and what helps, and leaves no work half done. */
-static void refusals(void)
+TEST(refusals, "each refusal says what helps")
 {
 	char address[PCI_ADDRESS_SIZE], path[200], group[200], user[64];
 	struct pci_info info;
@@ -223,7 +223,7 @@ static void finding(void *data, enum doctor_verdict verdict, const char *subject
 	snprintf(f->text + n, sizeof(f->text) - n, "%s: %s; %s\n", subject, text, cure);
 }
 
-static void doctor(void)
+TEST(doctor, "the doctor reports, and changes nothing")
 {
 	struct findings f = {.bad = 0};
 
@@ -274,7 +274,7 @@ static void *read_after_alarms(void *arg)
 	return arg;
 }
 
-static void writes_that_wait(void)
+TEST(writes_that_wait, "writes to sysfs end with a time-out")
 {
 	struct itimerval often = {{0, 5000}, {0, 5000}}, never = {{0, 0}, {0, 0}};
 	struct sigaction action = {.sa_handler = on_alarm};
@@ -313,7 +313,7 @@ static void writes_that_wait(void)
 }
 
 /* The VFIO driver that modules.alias names for a function, for the kernel release at hand. */
-static void variants(void)
+TEST(variants, "modules.alias names a function's VFIO driver")
 {
 	struct utsname system;
 	char path[200], driver[64], *lines = calloc(2000, 100), *end = lines;
@@ -366,7 +366,7 @@ static void put_identity(const struct identity *id)
 }
 
 /* A GPU that no driver of vgpud knows keeps its host driver, and the doctor says what it is. */
-static void strangers(void)
+TEST(strangers, "a GPU that no driver knows keeps its host driver")
 {
 	static const struct {
 		struct identity id;
@@ -439,7 +439,7 @@ static void bound_or_error(int r)
 	remove_machine();
 }
 
-static void any_call_fails(void)
+TEST(any_call_fails, "any kernel call may fail")
 {
 	static const int errors[] = {-EACCES, -EIO, -ENODEV};
 	unsigned k;
@@ -451,18 +451,4 @@ static void any_call_fails(void)
 	}
 }
 
-static const struct test tests[] = {
-	{"GPUs are discovered", discovery},
-	{"only PCI addresses are accepted", addresses},
-	{"absurd answers of sysfs are errors", absurd},
-	{"VFs are created, changed and removed", life_cycle},
-	{"each refusal says what helps", refusals},
-	{"writes to sysfs end with a time-out", writes_that_wait},
-	{"modules.alias names a function's VFIO driver", variants},
-	{"the doctor reports, and changes nothing", doctor},
-	{"a GPU that no driver knows keeps its host driver", strangers},
-	{"any kernel call may fail", any_call_fails},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("PCI functions in sysfs", tests)
+SUITE_MAIN("PCI functions in sysfs")

@@ -230,7 +230,7 @@ static int raw_again(const char *at)
 	return -1;
 }
 
-static void framing(void)
+TEST(framing, "wrong sizes and random bytes end only their connection")
 {
 	static const uint32_t sizes[] = {0, 1, 15, 16 + 16 + (1 << 20) + 1, UINT32_MAX};
 	uint8_t noise[4096];
@@ -260,7 +260,7 @@ static void framing(void)
 
 /* A client that sends half a message and waits; a client that disconnects in the middle of a
  * message. */
-static void half_messages(void)
+TEST(half_messages, "half a message delays only its sender")
 {
 	struct vfio_user_header h = {1, VFIO_USER_REGION_WRITE, 16 + 16 + 1000, 0, 0};
 	int fd;
@@ -278,7 +278,7 @@ static void half_messages(void)
 	end();
 }
 
-static void refused_messages(void)
+TEST(refused_messages, "malformed messages are refused")
 {
 	struct vfio_user_access a = {0, 0, 4};
 	struct vfio_user_region_info info = {.argsz = 32, .index = 9};
@@ -354,7 +354,7 @@ static void refused_messages(void)
 }
 
 /* Mappings are limited in number, must not overlap, and are backed by memory files only. */
-static void dma(void)
+TEST(dma, "DMA mappings are checked")
 {
 	struct vfio_device *d;
 	struct vgpu_error err;
@@ -395,7 +395,7 @@ static void dma(void)
 
 /* A mapping whose descriptor was lost, because this process is at its limit of open files, is not
  * taken for a mapping without one: the connection ends. */
-static void lost_descriptors(void)
+TEST(lost_descriptors, "a lost descriptor ends the connection")
 {
 	struct rlimit limit, old;
 	struct vfio_device *d;
@@ -469,7 +469,7 @@ static long free_huge_pages(void)
 }
 
 /* Host memory is locked, the device reaches it, and the next process gets it with its contents. */
-static void host_memory(void)
+TEST(host_memory, "host memory is kept for the next process")
 {
 	static const struct vfio_store store = {store_put, store_take, store_drop};
 	struct vfio_host_memory_config config = {.size = 4u << 20, .node = -1};
@@ -530,7 +530,7 @@ static void host_memory(void)
 
 /* Interrupts reach the client that asked for them; a full, blocking eventfd does not block the
  * device. */
-static void interrupts(void)
+TEST(interrupts, "interrupts reach their client and never block")
 {
 	struct pollfd ready;
 	struct vfio_device *d;
@@ -569,7 +569,7 @@ static void interrupts(void)
 	end();
 }
 
-static void one_client_at_a_time(void)
+TEST(one_client_at_a_time, "one client at a time, any number of times")
 {
 	struct vfio_device *first, *second;
 	struct vgpu_error err;
@@ -595,7 +595,7 @@ static void one_client_at_a_time(void)
 
 /* A client that comes while no descriptor is left is refused; its connection does not stay at the
  * listener, where it would wake the server again and again. */
-static void without_descriptors(void)
+TEST(without_descriptors, "a client is refused where no descriptor is left")
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	struct vfio_user_header header;
@@ -628,7 +628,7 @@ static void without_descriptors(void)
 }
 
 /* What a client wrote before it left takes effect before the next client is let in. */
-static void last_writes(void)
+TEST(last_writes, "what a client wrote last takes effect")
 {
 	const uint32_t n = 100; /* more than the server takes at a time */
 	struct vfio_device *first;
@@ -653,7 +653,7 @@ static void last_writes(void)
 }
 
 /* A client that requests much and reads no replies. */
-static void does_not_read(void)
+TEST(does_not_read, "a client that reads nothing blocks no other")
 {
 	struct vfio_user_access a = {0, 0, 65536};
 	struct vfio_user_header h = {1, VFIO_USER_REGION_READ, 32, 0, 0};
@@ -677,7 +677,7 @@ static void does_not_read(void)
 
 /* A client that sends as much as the server takes. The thread uses what it has saved up, its part
  * of the CPU since, and one pass more. */
-static void flood(void)
+TEST(flood, "a flood gets the CPU time that its server may use")
 {
 	const vgpu_nsec most = VGPU_MSEC, pass = 10 * VGPU_MSEC;
 	static struct {
@@ -715,7 +715,7 @@ static void on_asked(void *data)
 
 /* A thread that rests, because a message has taken long, answers who asks whether it still works:
  * it has not hung. */
-static void asked_at_rest(void)
+TEST(asked_at_rest, "a server that rests answers who asks")
 {
 	static _Atomic bool answered;
 	struct {
@@ -755,7 +755,7 @@ static void on_alarm(int number)
 }
 
 /* A signal in the middle of an access does not disturb the device. */
-static void interrupted(void)
+TEST(interrupted, "a signal does not disturb an access")
 {
 	struct itimerval often = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
 	struct sigaction action = {.sa_handler = on_alarm};
@@ -778,7 +778,7 @@ static void interrupted(void)
 }
 
 /* A region is mapped and shared both ways; another region may not be mapped. */
-static void mapping(void)
+TEST(mapping, "a region is mapped")
 {
 	struct vfio_device *d;
 	struct vfio_region region;
@@ -835,7 +835,7 @@ static void *lying_server(void *arg)
 	return NULL;
 }
 
-static void lying_servers(void)
+TEST(lying_servers, "the client survives servers that lie")
 {
 	static const struct {
 		struct vfio_user_header h;
@@ -932,7 +932,7 @@ static void *hesitant_server(void *arg)
 	return NULL;
 }
 
-static void pieces(void)
+TEST(pieces, "the client puts an answer's pieces together")
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	struct vfio_device *d;
@@ -967,7 +967,7 @@ static void pieces(void)
 
 /* Memory for a PCI device of the host comes from the NUMA node that Linux reports for the
  * device. */
-static void node_of_the_device(void)
+TEST(node_of_the_device, "host memory comes from the device's NUMA node")
 {
 	struct vfio_host_memory_config config = {.size = 4u << 20, .node = -1};
 	struct vfio_host_memory m;
@@ -987,26 +987,4 @@ static void node_of_the_device(void)
 	end();
 }
 
-static const struct test tests[] = {
-	{"wrong sizes and random bytes end only their connection", framing},
-	{"half a message delays only its sender", half_messages},
-	{"malformed messages are refused", refused_messages},
-	{"DMA mappings are checked", dma},
-	{"a lost descriptor ends the connection", lost_descriptors},
-	{"host memory is kept for the next process", host_memory},
-	{"host memory comes from the device's NUMA node", node_of_the_device},
-	{"interrupts reach their client and never block", interrupts},
-	{"one client at a time, any number of times", one_client_at_a_time},
-	{"a client is refused where no descriptor is left", without_descriptors},
-	{"what a client wrote last takes effect", last_writes},
-	{"a client that reads nothing blocks no other", does_not_read},
-	{"a flood gets the CPU time that its server may use", flood},
-	{"a server that rests answers who asks", asked_at_rest},
-	{"a signal does not disturb an access", interrupted},
-	{"a region is mapped", mapping},
-	{"the client survives servers that lie", lying_servers},
-	{"the client puts an answer's pieces together", pieces},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("vfio-user", tests)
+SUITE_MAIN("vfio-user")

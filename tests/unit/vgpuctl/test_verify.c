@@ -78,7 +78,7 @@ static bool all_are(const char *check, const char *verdict)
 	return is(check, 0, verdict) && is(check, 1, verdict) && is(check, 2, verdict);
 }
 
-static void kept(void)
+TEST(kept, "bounds that are kept")
 {
 	struct json_object *report;
 
@@ -103,7 +103,7 @@ static void kept(void)
 }
 
 /* One gift of G moves two VFs apart by G over the share of each: what two bounds of G / 2 allow. */
-static void shares(void)
+TEST(shares, "shares")
 {
 	played_begin(true);
 	gpu.gift_at[0] = 15 * SEC;
@@ -132,7 +132,7 @@ static void shares(void)
 }
 
 /* What cannot be judged is said to be so. */
-static void not_judged(void)
+TEST(not_judged, "what is not judged")
 {
 	int i;
 
@@ -158,7 +158,7 @@ static void not_judged(void)
 	CU_ASSERT(measured("wait", 0) > 0);
 }
 
-static void counters(void)
+TEST(counters, "counters")
 {
 	played_begin(true);
 	gpu.stray = 3;
@@ -188,7 +188,7 @@ static void counters(void)
 }
 
 /* A counter may stand still for the wait, two epochs and a second. */
-static void frozen(void)
+TEST(frozen, "counters that stand still")
 {
 	played_begin(true);
 	gpu.frozen[0] = 15 * SEC;
@@ -217,7 +217,7 @@ static void frozen(void)
 }
 
 /* Turns of 20, 10 and 10 ms: VF 1 waits for 30 ms and three switches. */
-static void waits(void)
+TEST(waits, "waits")
 {
 	int64_t usual = 30 * MS + 3 * SWITCH;
 
@@ -250,7 +250,7 @@ static void waits(void)
 }
 
 /* A weight is doubled. A plan may take two epochs, and must act in two more and the wait. */
-static void changes(void)
+TEST(changes, "a weight that changes")
 {
 	played_begin(true);
 	CU_ASSERT_EQUAL(run(5, "all", "1"), EXIT_OK);
@@ -311,7 +311,7 @@ static void write_text(const char *name, const char *text)
 
 /* A report that cannot be written is known before anything is asked; the one of an earlier time
  * stands until another is whole; nothing is left over. */
-static void files(void)
+TEST(files, "the report's file")
 {
 	char staged[80], link_[80], text[8] = "";
 	struct stat st;
@@ -358,27 +358,14 @@ static void files(void)
 	close(ends[1]);
 }
 
-static const struct test tests[] = {
-	{"bounds that are kept", kept},
-	{"shares", shares},
-	{"what is not judged", not_judged},
-	{"counters", counters},
-	{"counters that stand still", frozen},
-	{"waits", waits},
-	{"a weight that changes", changes},
-	{"the report's file", files},
-	{NULL, NULL},
-};
-
 int main(int argc, char **argv)
 {
-	const struct test *const tables[] = {tests, NULL};
 	int r;
 
 	if (!mkdtemp(folder))
 		return 1;
 	snprintf(path, sizeof(path), "%s/report", folder);
-	r = suite_main("vgpuctl verify", tables, argc, argv);
+	r = suite_main("vgpuctl verify", NULL, argc, argv);
 	json_object_put(checks);
 	unlink(path);
 	rmdir(folder);

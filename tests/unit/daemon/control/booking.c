@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "tests.h"
 #include "vgpu/local_socket.h"
 #include "vms.h"
 
@@ -104,7 +103,7 @@ static int whose_vm1(void)
 }
 
 /* A VM gets a VF of the GPU that is booked for it, or none. */
-static void follows_the_booking(void)
+TEST(follows_the_booking, "a VM starts on the GPU that is booked for it")
 {
 	const uint64_t *counts = control.refusals.bookings;
 
@@ -142,7 +141,7 @@ static void follows_the_booking(void)
 }
 
 /* Without an answer that can be used, vgpud chooses. */
-static void chooses_without_an_answer(void)
+TEST(chooses_without_an_answer, "a VM starts though nobody says what is booked")
 {
 	const uint64_t *counts = control.refusals.bookings;
 	static char endless[3 * 8192];
@@ -189,9 +188,3 @@ static void chooses_without_an_answer(void)
 	asker = -1;
 	end_two();
 }
-
-const struct test booking_tests[] = {
-	{"a VM starts on the GPU that is booked for it", follows_the_booking},
-	{"a VM starts though nobody says what is booked", chooses_without_an_answer},
-	{NULL, NULL},
-};

@@ -10,7 +10,6 @@
 #include "control/change.h"
 #include "plugin.h"
 #include "vms.h"
-#include "tests.h"
 
 /* Makes VF 0 run, and not stop when it is asked to. */
 static void keep_running(void)
@@ -23,7 +22,7 @@ static void keep_running(void)
 /* Several changes arrive in one read, and the first has to wait for its world switch. Each is made
  * for the policy that it will meet, none undoes another, and requests that only read are answered
  * meanwhile. */
-static void changes_in_their_order(void)
+TEST(changes_in_their_order, "changes are made in their order")
 {
 	bench_begin("fair");
 	keep_running();
@@ -54,7 +53,7 @@ static void changes_in_their_order(void)
 
 /* A change that waits for another, which never takes effect, is refused after a time-out. The
  * change behind it is then carried out. */
-static void waits_for_so_long(void)
+TEST(waits_for_so_long, "a change that waits too long is refused")
 {
 	bench_begin("fair");
 	keep_running();
@@ -69,7 +68,7 @@ static void waits_for_so_long(void)
 }
 
 /* An evicted policy can be put back like any other. */
-static void put_back(void)
+TEST(put_back, "an evicted policy can be put back")
 {
 	static const char *const ask =
 		"{\"method\":\"policy.set\",\"args\":{\"policy\":\"hostile\"}}\n";
@@ -119,7 +118,7 @@ static void set_weight(const char *more)
 
 /* A change of a VF that is not saved is in the file of live changes, until the VF is leased or the
  * change is saved. It is saved only if the configuration reads back with it. */
-static void kept_or_saved(void)
+TEST(kept_or_saved, "changes are kept over a crash, or saved")
 {
 	static const char *const files[] = {"conf.d/zzz.conf", "conf.d/zz-saved.conf", "conf",
 					    "conf.d"};
@@ -187,7 +186,7 @@ static void on_late(struct call *call)
 
 /* A change whose policy was replaced before it arrived is made again. After four attempts it is
  * refused. */
-static void made_again(void)
+TEST(made_again, "a change for a replaced policy is made again")
 {
 	vgpu_nsec until = vgpu_now() + PATIENCE;
 	struct call *call;
@@ -209,12 +208,3 @@ static void made_again(void)
 	CU_ASSERT_EQUAL(results[1], ESTALE);
 	bench_end();
 }
-
-const struct test changes_tests[] = {
-	{"changes are made in their order", changes_in_their_order},
-	{"a change that waits too long is refused", waits_for_so_long},
-	{"an evicted policy can be put back", put_back},
-	{"a change for a replaced policy is made again", made_again},
-	{"changes are kept over a crash, or saved", kept_or_saved},
-	{NULL, NULL},
-};

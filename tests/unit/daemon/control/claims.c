@@ -4,7 +4,6 @@
 
 #include "builtin.h"
 #include "vms.h"
-#include "tests.h"
 
 /* Asks whether vm1 may have a changed claim. */
 static void check_claim(const char *xml, const char *vfs, bool next_start)
@@ -22,7 +21,7 @@ static void check_claim(const char *xml, const char *vfs, bool next_start)
 /* A claim that would be refused is refused before it is written, and a check changes nothing:
  * values out of range, guarantees beyond the GPU, and, for a VM that runs, guarantees beyond what
  * the others leave. */
-static void checked_first(void)
+TEST(checked_first, "a changed claim is checked before it is written")
 {
 	static const char xml[] = CLAIM(A "</v:vf>") "</domain>";
 	static const char broken[] = CLAIM(A "<v:weigth/></v:vf>") "</domain>";
@@ -94,7 +93,7 @@ static bool guarantee(uint32_t vf, int64_t share)
 
 /* The largest share that is offered is admitted, and no larger one, also where little more is left
  * than the least that there is. */
-static void offers(void)
+TEST(offers, "what is offered is admitted")
 {
 	static struct gpu_config gpu = {.name = "gpu0",
 					.device = "quick:",
@@ -133,7 +132,7 @@ static void offers(void)
 }
 
 /* What gpu.capacity says is promised is the sum of what vf.list says of the VFs of VMs. */
-static void promises_add_up(void)
+TEST(promises_add_up, "capacity: what is promised is what vf.list says")
 {
 	static struct gpu_config gpu = {.name = "gpu0",
 					.device = "quick:",
@@ -173,7 +172,7 @@ static void promises_add_up(void)
 }
 
 /* A VM's claim decides about its VF: vf.set is refused, and says what to use. */
-static void claims_decide(void)
+TEST(claims_decide, "vf.set is refused for a VM's VF")
 {
 	struct lease *l;
 
@@ -245,7 +244,7 @@ static void ask(const char *method, const char *xml)
 }
 
 /* Each refusal is counted once, under the reason that its sentence says, and nothing else is. */
-static void reasons_counted(void)
+TEST(reasons_counted, "refusals are counted by their reasons")
 {
 	const struct refusal_counts *c = &control.refusals;
 	uint64_t before, all;
@@ -306,7 +305,7 @@ static void reasons_counted(void)
 
 /* Of what each policy promises a share, if of anything; best-effort states one and promises none.
  */
-static void shares_of(void)
+TEST(shares_of, "of what a share is one")
 {
 	static const struct {
 		const char *policy, *of;
@@ -351,13 +350,3 @@ static void shares_of(void)
 	control.gpus[0].config->min_slice_us = 0;
 	bench_end();
 }
-
-const struct test claims_tests[] = {
-	{"what is offered is admitted", offers},
-	{"capacity: what is promised is what vf.list says", promises_add_up},
-	{"refusals are counted by their reasons", reasons_counted},
-	{"a changed claim is checked before it is written", checked_first},
-	{"vf.set is refused for a VM's VF", claims_decide},
-	{"of what a share is one", shares_of},
-	{NULL, NULL},
-};

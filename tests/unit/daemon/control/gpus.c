@@ -11,7 +11,6 @@
 #include "machine.h"
 #include "nvidia_kernel.h"
 #include "vms.h"
-#include "tests.h"
 
 /* Begins with a GPU that a driver of the host has. */
 static void begin_gim(void)
@@ -100,7 +99,7 @@ static void says_same(const char *xml, const char *words)
 
 /* A GPU that a driver of the host has hides its guests and its memory. Its VFs can be claimed all
  * the same, but not one that a process without a lease uses. */
-static void guests_hidden(void)
+TEST(guests_hidden, "VFs of a GPU of the host can be claimed")
 {
 	make_gim_machine();
 	begin_gim();
@@ -208,7 +207,7 @@ static bool vgpu_begins(struct fake_nvml *fake)
 }
 
 /* A GPU with policies of its own: what it does is shown, and what it has not is refused. */
-static void policies_of_its_own(void)
+TEST(policies_of_its_own, "a GPU with policies of its own")
 {
 	static struct gpu_config gpu = {.name = "gpu0",
 					.device = "nvidia:" PF,
@@ -307,9 +306,3 @@ static void policies_of_its_own(void)
 	CU_ASSERT(fake->policy == NVML_FIXED_SHARE && fake->inits == fake->shutdowns);
 	remove_nvidia_machine();
 }
-
-const struct test gpus_tests[] = {
-	{"VFs of a GPU of the host can be claimed", guests_hidden},
-	{"a GPU with policies of its own", policies_of_its_own},
-	{NULL, NULL},
-};

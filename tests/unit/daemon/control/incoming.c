@@ -6,7 +6,6 @@
 #include "machine.h"
 #include "vms/vm.h"
 #include "vms.h"
-#include "tests.h"
 
 #define COMES(function, travel)                                                                    \
 	"<domain type='kvm'><name>vm1</name><uuid>" VM_UUID "</uuid><metadata>"                    \
@@ -45,7 +44,7 @@ static void end_movable(void)
 
 /* A VM comes from another host: its VF gets no turns until it resumes, and then owes what it owed.
  * What another libvirt reports changes nothing. */
-static void incoming(void)
+TEST(incoming, "VMs that come wait until they resume")
 {
 	struct lease *l = &control.gpus[0].leases[1];
 	struct json_object *o, *devices;
@@ -111,7 +110,7 @@ static void incoming(void)
 
 /* A VM that does not come leaves nothing behind; one that is not seen to resume gets its turns. The
  * wait outlives vgpud. */
-static void not_resumed(void)
+TEST(not_resumed, "VMs that do not come, or are not seen to resume")
 {
 	struct lease *l = &control.gpus[0].leases[1];
 
@@ -167,7 +166,7 @@ static void not_resumed(void)
 }
 
 /* The GPU is lost and comes back while a VM is on its way: its VF still waits for it. */
-static void lost_meanwhile(void)
+TEST(lost_meanwhile, "the GPU is lost while a VM comes")
 {
 	const struct gpu *gpu = &control.gpus[0];
 	vgpu_nsec until = vgpu_now() + PATIENCE;
@@ -192,7 +191,7 @@ static void lost_meanwhile(void)
 }
 
 /* A state goes only to a VF that can take it over. */
-static void misfits(void)
+TEST(misfits, "states that do not fit")
 {
 	begin_movable();
 	point("../../../bus/pci/drivers/vfio-pci", PCI_DEVICES "/" VF1 "/driver");
@@ -210,11 +209,3 @@ static void misfits(void)
 	CU_ASSERT_EQUAL(n_leases(), 0);
 	end_movable();
 }
-
-const struct test incoming_tests[] = {
-	{"VMs that come wait until they resume", incoming},
-	{"VMs that do not come, or are not seen to resume", not_resumed},
-	{"the GPU is lost while a VM comes", lost_meanwhile},
-	{"states that do not fit", misfits},
-	{NULL, NULL},
-};

@@ -10,7 +10,6 @@
 #include "vms/memory_methods.h"
 #include "vms/vm.h"
 #include "vms.h"
-#include "tests.h"
 
 /* Loads the leases that a vgpud before this one has SAVED. */
 static void load(const char *saved)
@@ -25,7 +24,7 @@ static void load(const char *saved)
 
 /* A lease keeps the parameters of a VM's VF under policies that lack them. The next policy that
  * knows them gets them again, also when vgpud was restarted meanwhile. */
-static void leases_remember(void)
+TEST(leases_remember, "leases keep parameters across policies")
 {
 	static const char *const saved =
 		"[{\"gpu\":\"gpu0\",\"vf\":1,\"state\":\"running\",\"uuid\":\"u\","
@@ -52,7 +51,7 @@ static void leases_remember(void)
 
 /* The parameters of several leases are restored one after the other. What is saved meanwhile is
  * theirs already. */
-static void several_restored(void)
+TEST(several_restored, "several leases' parameters are restored")
 {
 	static const char *const saved =
 		"[{\"gpu\":\"gpu0\",\"vf\":1,\"state\":\"running\",\"uuid\":\"u\","
@@ -80,7 +79,7 @@ static void several_restored(void)
 
 /* Guarantees that were admitted together are restored, also where each of them would be refused
  * beside what the others have by the configuration. */
-static void restored_in_any_order(void)
+TEST(restored_in_any_order, "guarantees are restored in any order")
 {
 	static struct gpu_config gpu = {.name = "gpu0", .device = "quick:", .vfs = QUICK_VFS};
 	static const char *const saved =
@@ -127,7 +126,7 @@ static size_t sync_vm1(vgpu_nsec as_of)
 }
 
 /* A VM whose XML is too long to be told keeps its VF, and one that is not in the list loses it. */
-static void too_long(void)
+TEST(too_long, "a VM whose XML is too long")
 {
 	const struct lease *l = &control.gpus[0].leases[1];
 	char text[256];
@@ -148,7 +147,7 @@ static void too_long(void)
 
 /* libvirt's list of its VMs is older than the end of one of them: that VM gets no lease, nor
  * another VF. */
-static void a_list_older_than_the_end(void)
+TEST(a_list_older_than_the_end, "a list of VMs that is older than a VM's end")
 {
 	const struct lease *l = &control.gpus[0].leases[1];
 	vgpu_nsec before;
@@ -170,7 +169,7 @@ static void a_list_older_than_the_end(void)
 
 /* A claim for more memory than the GPU can free is refused with both sizes. The VFs that were tried
  * are free afterwards, for the next VM. */
-static void too_little_memory(void)
+TEST(too_little_memory, "a claim for too much memory leaves nothing reserved")
 {
 	begin_free();
 	hook(&one, "prepare",
@@ -186,7 +185,7 @@ static void too_little_memory(void)
 
 /* The hook disconnects while its reservation is under way, because libvirt has given the start up:
  * the VF is free again, with its usual parameters. */
-static void hook_leaves(void)
+TEST(hook_leaves, "a hook that leaves takes its reservation along")
 {
 	static struct peer hooked;
 	vgpu_nsec until = vgpu_now() + PATIENCE;
@@ -212,7 +211,7 @@ static void hook_leaves(void)
 
 /* A reservation whose VM does not start within lease_s ends. It stays until then, and when the VF
  * is in use by then: the VM runs, though no hook has said so. */
-static void reservations_expire(void)
+TEST(reservations_expire, "reservations end after lease_s")
 {
 	struct lease *l = &control.gpus[0].leases[1];
 	vgpu_nsec before;
@@ -243,7 +242,7 @@ static void reservations_expire(void)
 /* What vgpud-libvirt reports of a running VM decides: a VF without a device in its XML is to be
  * attached; one that is no longer claimed, but has the device that vgpud-libvirt attached, is to be
  * detached; the VF of a VM that is gone is free. */
-static void synced(void)
+TEST(synced, "VFs are attached, detached and freed as libvirt's list says")
 {
 	const struct lease *l = &control.gpus[0].leases[1];
 	char address[32];
@@ -274,7 +273,7 @@ static void synced(void)
 
 /* A claim that was changed while its VM runs gets its parameters with the next report; one that the
  * policy refuses changes nothing. */
-static void repaired(void)
+TEST(repaired, "a changed claim of a running VM is applied")
 {
 	char address[32];
 
@@ -309,7 +308,7 @@ static void repaired(void)
 
 /* vgpud is restarted while a VM runs with two VFs, one of which is no longer configured: the other
  * stays the VM's, and the VM is reported as lacking one. */
-static void one_of_two(void)
+TEST(one_of_two, "a VM keeps one of two VFs across a restart")
 {
 	static const char *const saved =
 		"[{\"gpu\":\"gpu0\",\"vf\":1,\"state\":\"running\",\"uuid\":\"" VM_UUID "\","
@@ -348,7 +347,7 @@ static void calls_end(void)
 
 /* A VF whose partition is being set to its usual size is given to no VM: it would have less memory
  * than was seen, or than is claimed. The VM waits for it. */
-static void resized_meanwhile(void)
+TEST(resized_meanwhile, "a VF whose partition is being set is given to no VM")
 {
 	struct gpu *gpu = &control.gpus[0];
 	uint32_t i;
@@ -379,7 +378,7 @@ static void resized_meanwhile(void)
 /* A start that waits for its second VF is given up, and the VM starts anew: the second start keeps
  * the VF that it gets, although the first one had one of the same name. The first one looks every
  * 20 ms: before the second one has its VF, or, in most rounds, after that. */
-static void starts_again(void)
+TEST(starts_again, "a VM that starts again keeps its VF")
 {
 	static struct peer hooked;
 	struct gpu *gpu = &control.gpus[0];
@@ -416,7 +415,7 @@ static void starts_again(void)
 
 /* Another policy that does not have what VMs claim is refused, and names it, unless it is forced.
  * The way back restores what was claimed, set and configured. */
-static void claims_dropped(void)
+TEST(claims_dropped, "a policy that drops claims is forced or refused")
 {
 	char address[32];
 
@@ -454,21 +453,3 @@ static void claims_dropped(void)
 	CU_ASSERT(lacks(""));
 	bench_end();
 }
-
-const struct test leases_tests[] = {
-	{"a policy that drops claims is forced or refused", claims_dropped},
-	{"leases keep parameters across policies", leases_remember},
-	{"several leases' parameters are restored", several_restored},
-	{"guarantees are restored in any order", restored_in_any_order},
-	{"a VM whose XML is too long", too_long},
-	{"a list of VMs that is older than a VM's end", a_list_older_than_the_end},
-	{"a claim for too much memory leaves nothing reserved", too_little_memory},
-	{"a hook that leaves takes its reservation along", hook_leaves},
-	{"reservations end after lease_s", reservations_expire},
-	{"VFs are attached, detached and freed as libvirt's list says", synced},
-	{"a changed claim of a running VM is applied", repaired},
-	{"a VM keeps one of two VFs across a restart", one_of_two},
-	{"a VF whose partition is being set is given to no VM", resized_meanwhile},
-	{"a VM that starts again keeps its VF", starts_again},
-	{NULL, NULL},
-};

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "vms.h"
-#include "tests.h"
 
 /* Whether vgpud has warned that the state of vm1's VF may be lost. */
 static bool warns(const char *xml)
@@ -16,7 +15,7 @@ static bool warns(const char *xml)
 
 /* QEMU saves a VM without the state of a vfio-user device: vgpud warns of a VM that could be saved,
  * and refuses one that comes back so. */
-static void state_of_vfio_user(void)
+TEST(state_of_vfio_user, "a VM whose VF has no state that is saved is reported")
 {
 	static const char with[] = CLAIM(HEAVY_A) COMMANDLINE(VFIO_USER);
 
@@ -42,7 +41,7 @@ static void state_of_vfio_user(void)
 
 /* What vgpud shows of a libvirt's VMs stays while that libvirt reports, and no longer: it may have
  * been made anew, under another name. */
-static void silent_libvirt(void)
+TEST(silent_libvirt, "what is shown of a libvirt ends with its reports")
 {
 	char address[32];
 
@@ -69,7 +68,7 @@ static void silent_libvirt(void)
 }
 
 /* A libvirt that has no name could be any: what it says is refused, and touches no lease. */
-static void nameless(void)
+TEST(nameless, "a libvirt without a name is refused")
 {
 	static const struct {
 		const char *host, *why;
@@ -108,7 +107,7 @@ static void nameless(void)
 
 /* A lease without a name, which an older vgpud has left: the list of a libvirt that does not run
  * its VM says nothing about it; one that runs it gives the lease its name. */
-static void nameless_lease(void)
+TEST(nameless_lease, "a lease without a name ends with its own libvirt's VM")
 {
 	struct lease *l = &control.gpus[0].leases[1];
 	char address[32];
@@ -131,11 +130,3 @@ static void nameless_lease(void)
 	CU_ASSERT_EQUAL(l->state, LEASE_NONE);
 	bench_end();
 }
-
-const struct test libvirts_tests[] = {
-	{"a VM whose VF has no state that is saved is reported", state_of_vfio_user},
-	{"what is shown of a libvirt ends with its reports", silent_libvirt},
-	{"a libvirt without a name is refused", nameless},
-	{"a lease without a name ends with its own libvirt's VM", nameless_lease},
-	{NULL, NULL},
-};

@@ -10,13 +10,12 @@
 #include "control/listen.h"
 #include "control/log.h"
 #include "bench.h"
-#include "tests.h"
 
 #define REQUESTS 740u /* as many of the shortest as one read of the socket brings */
 
 /* As many requests as one read brings: each is answered under its id, with a result or with an
  * error that says why there is no result. */
-static void every_request_is_answered(void)
+TEST(every_request_is_answered, "every request is answered")
 {
 	static char text[REQUESTS * 64];
 	static bool had[REQUESTS];
@@ -74,7 +73,7 @@ static uint32_t count_refusals(struct peer *p, uint32_t n, const char *why)
 /* Requests that only read fill the queue of an engine that does not answer. Some of them are
  * refused, with a message that says why; requests that change something wait and are carried
  * out. */
-static void who_looks_does_not_keep_out(void)
+TEST(who_looks_does_not_keep_out, "requests that only read do not block changes")
 {
 	static struct peer *crowd[8];
 	struct json_object *o;
@@ -112,7 +111,7 @@ static void who_looks_does_not_keep_out(void)
 /* Changes from many connections, of which each may have 16 under way, fill the list of an engine
  * that does not answer. Those beyond it are refused with a message that says why; the others are
  * made when the engine answers again. */
-static void changes_have_an_end(void)
+TEST(changes_have_an_end, "changes of one GPU are limited over all connections")
 {
 	static struct peer *crowd[4];
 	uint32_t i, k, refusals = 0;
@@ -155,7 +154,7 @@ static void make_reader(struct peer *p)
 
 /* Of a reader's requests, however many it sends, one is under way at a time; each gets its result.
  * Meanwhile root's are answered, and the reader changes nothing. */
-static void one_at_a_time(void)
+TEST(one_at_a_time, "a reader has one request at a time")
 {
 	static char text[REQUESTS * 64];
 	static struct peer reader;
@@ -187,7 +186,7 @@ static void one_at_a_time(void)
 
 /* Readers who go while their requests are under way leave their places, and their next requests
  * are not begun. */
-static void gone(void)
+TEST(gone, "readers who have gone leave their places")
 {
 	static struct peer readers[CLIENT_OF_USER];
 	vgpu_nsec until;
@@ -215,7 +214,7 @@ static void gone(void)
 }
 
 /* A reader with requests that the engine does not answer keeps no place from root's. */
-static void readers_keep_nobody_out(void)
+TEST(readers_keep_nobody_out, "readers' requests leave places to root's")
 {
 	static struct peer readers[CLIENT_OF_USER];
 	vgpu_nsec until = vgpu_now() + PATIENCE;
@@ -255,7 +254,7 @@ static void readers_keep_nobody_out(void)
 }
 
 /* A client whose credentials cannot be read is refused, and not taken for root. */
-static void strangers(void)
+TEST(strangers, "a client without credentials is refused")
 {
 	struct ucred peer = {.uid = 7};
 	int fds[2], pair[2];
@@ -276,7 +275,7 @@ static void strangers(void)
 }
 
 /* Requests that are JSON but lack what their method needs. */
-static void not_wanted(void)
+TEST(not_wanted, "requests with unsuitable arguments are refused")
 {
 	static const char *const requests[][2] = {
 		{"{\"method\":\"policy.set\",\"args\":{\"params\":{\"slice_us\":null}}}\n",
@@ -301,7 +300,7 @@ static void not_wanted(void)
 }
 
 /* A name with control characters neither ends a line of the log nor begins one. */
-static void one_line_each(void)
+TEST(one_line_each, "a log message stays on one line")
 {
 	char text[200] = "";
 	int keep = dup(STDERR_FILENO);
@@ -316,16 +315,3 @@ static void one_line_each(void)
 	CU_ASSERT_STRING_EQUAL(text, "<6>vgpud: VM a?<3>vgpud: VM b??[2J: c\n");
 	fclose(f);
 }
-
-const struct test requests_tests[] = {
-	{"every request is answered", every_request_is_answered},
-	{"requests that only read do not block changes", who_looks_does_not_keep_out},
-	{"changes of one GPU are limited over all connections", changes_have_an_end},
-	{"a reader has one request at a time", one_at_a_time},
-	{"readers who have gone leave their places", gone},
-	{"readers' requests leave places to root's", readers_keep_nobody_out},
-	{"a client without credentials is refused", strangers},
-	{"requests with unsuitable arguments are refused", not_wanted},
-	{"a log message stays on one line", one_line_each},
-	{NULL, NULL},
-};

@@ -12,7 +12,6 @@
 
 #include "control/client.h"
 #include "tenants/limits.h"
-#include "tests.h"
 #include "vgpu/local_socket.h"
 #include "vms.h"
 
@@ -92,7 +91,7 @@ static size_t listed(void)
 }
 
 /* Each socket has its own methods. */
-static void methods_of_sockets(void)
+TEST(methods_of_sockets, "methods of sockets")
 {
 	begin("fair");
 	say(&one, "{\"method\":\"tenant.list\"}\n");
@@ -107,7 +106,7 @@ static void methods_of_sockets(void)
 }
 
 /* A program has one VF, for as long as its process lives, whatever becomes of its connection. */
-static void a_program(void)
+TEST(a_program, "a program")
 {
 	begin("fair");
 	say(&door, "{\"method\":\"tenant.start\",\"args\":{\"name\":\"a "
@@ -148,7 +147,7 @@ static bool is_connected(pid_t pid)
 }
 
 /* Who has ended gets nothing, and leaves nothing behind. */
-static void a_program_that_has_ended(void)
+TEST(a_program_that_has_ended, "a program that has ended")
 {
 	static struct peer gone;
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -177,7 +176,7 @@ static void a_program_that_has_ended(void)
 }
 
 /* What is not given yet is nobody's to see or to end. */
-static void a_start_under_way(void)
+TEST(a_start_under_way, "a start under way")
 {
 	struct lease *l;
 
@@ -197,7 +196,7 @@ static void a_start_under_way(void)
 }
 
 /* A socket that another vgpud has is not removed. */
-static void another_has_the_socket(void)
+TEST(another_has_the_socket, "another has the socket")
 {
 	char path[sizeof(config.tenant_socket)];
 	int fd;
@@ -214,7 +213,7 @@ static void another_has_the_socket(void)
 }
 
 /* The lease of a container ends with its process, is held for it alone, and ends then. */
-static void a_container(void)
+TEST(a_container, "a container")
 {
 	pid_t first, second, third;
 	struct lease *l;
@@ -249,7 +248,7 @@ static void a_container(void)
 }
 
 /* A held VF, and what its container had, are known to the next vgpud. */
-static void held_over_a_restart(void)
+TEST(held_over_a_restart, "held over a restart")
 {
 	pid_t pid;
 	struct lease *l;
@@ -273,7 +272,7 @@ static void held_over_a_restart(void)
 }
 
 /* What is held stays held while its container starts again. */
-static void held_while_it_starts(void)
+TEST(held_while_it_starts, "held while it starts")
 {
 	vgpu_nsec begun;
 	struct lease *l;
@@ -300,7 +299,7 @@ static void held_while_it_starts(void)
 }
 
 /* What is asked is checked before anything is given, and the reason is kept. */
-static void refusals(void)
+TEST(refusals, "refusals")
 {
 	static const struct {
 		const char *id, *more, *code, *words;
@@ -346,7 +345,7 @@ static void refusals(void)
 
 /* A container can have the lease of a program of the same owner, and has it again when it restarts.
  */
-static void a_lease_travels(void)
+TEST(a_lease_travels, "a lease travels")
 {
 	char more[120], uuid[40];
 	pid_t pid;
@@ -378,7 +377,7 @@ static void a_lease_travels(void)
 }
 
 /* What root has configured bounds an owner, his changes too; the reason says where it stands. */
-static void limits(void)
+TEST(limits, "limits")
 {
 	static const struct {
 		const char *more, *words;
@@ -462,7 +461,7 @@ static void ask_with(pid_t pid, const char *params)
 }
 
 /* A share counts as what the policy makes of it, on the VF that is given. */
-static void shares(void)
+TEST(shares, "shares")
 {
 	static const struct {
 		const char *params, *words;
@@ -496,7 +495,7 @@ static void shares(void)
 }
 
 /* Of all that is begun at once, only so much is done as is allowed. */
-static void changes_at_once(void)
+TEST(changes_at_once, "changes at once")
 {
 	static struct peer second;
 	struct json_object *o;
@@ -549,7 +548,7 @@ static void changes_at_once(void)
 
 /* A program of a gated GPU that claims no memory has all of its VF; whoever is bounded in memory
  * gets no VF without a size. */
-static void memory_of_a_gate(void)
+TEST(memory_of_a_gate, "memory of a gate")
 {
 	struct vgpu_error err = {""};
 
@@ -566,21 +565,3 @@ static void memory_of_a_gate(void)
 	CU_ASSERT_NOT_EQUAL(strstr(err.text, "no memory is asked for"), NULL);
 	end();
 }
-
-const struct test tenants_tests[] = {
-	{"methods of sockets", methods_of_sockets},
-	{"a program", a_program},
-	{"a program that has ended", a_program_that_has_ended},
-	{"a start under way", a_start_under_way},
-	{"another has the socket", another_has_the_socket},
-	{"a container", a_container},
-	{"held over a restart", held_over_a_restart},
-	{"held while it starts", held_while_it_starts},
-	{"refusals", refusals},
-	{"a lease travels", a_lease_travels},
-	{"limits", limits},
-	{"shares", shares},
-	{"changes at once", changes_at_once},
-	{"memory of a gate", memory_of_a_gate},
-	{NULL, NULL},
-};
