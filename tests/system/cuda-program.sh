@@ -13,7 +13,7 @@ exported=$(nm -D --defined-only "$library" | awk '{print $3}' | grep -vE '^(__as
 [ "$(grep -c '^cu[A-Z]' <<<"$exported")" -gt 400 ] || fail "$library exports too little: $exported"
 other=$(grep -v '^cu[A-Z]' <<<"$exported")
 [ -z "$other" ] || fail "$library exports more than the Driver API: $other"
-# What it has for each thread takes room of which there is little where a program has loaded much (tools/cuda/library/library.h).
+# What it has for each thread takes room of which there is little where a program has loaded much (tools/cuda/library/cuda_call.h).
 for_each_thread=$(readelf -lW "$library" | awk '$1 == "TLS" {print $6}')
 [ $((for_each_thread)) -gt 0 ] && [ $((for_each_thread)) -le 64 ] || fail "$library has $for_each_thread bytes for each thread"
 

@@ -22,7 +22,7 @@
 #include "entries.h"
 #include "fat.h"
 #include "guest_direct.h"
-#include "library.h"
+#include "cuda_calls.h"
 #include "record.h"
 #include "sample.h"
 #include "soft_binary.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "guest.h"
-#include "library.h"
+#include "cuda_calls.h"
 #include "played_vf.h"
 #include "processes.h"
 #include "program.h"
@@ -129,11 +129,11 @@ static int wait_for_ever(void)
 	struct guest_fence never = {.value = UINT64_MAX};
 	CUresult e;
 
-	call_lock();
+	lock_take();
 	never.slot = !guest_slot(link_guest());
 	never.asked = slots()[never.slot].answered;
 	e = link_await(&never);
-	call_unlock();
+	lock_give();
 	OK(e);
 	return 0;
 }

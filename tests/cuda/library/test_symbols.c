@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "absent.h"
+#include "cuda_absent.h"
 #include "entries.h"
 #include "suite.h"
 

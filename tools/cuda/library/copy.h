@@ -4,7 +4,7 @@
 #ifndef CUDA_COPY_H
 #define CUDA_COPY_H
 
-#include "library.h"
+#include "cuda_work.h"
 
 /* Where an address of the device is. */
 struct copy_place {
@@ -20,6 +20,8 @@ uint64_t copy_step(uint64_t bytes);
 CUresult copy_in(const struct copy_place *p, uint64_t offset, uint64_t from, uint64_t bytes);
 CUresult copy_out(const struct copy_place *p, uint64_t offset, uint64_t to, uint64_t bytes);
 
+/* Copy BYTES between the program's memory and the device's: when they return, the program may use
+ * its memory again. */
 CUresult copy_to_device(CUdeviceptr dst, const void *src, uint64_t bytes);
 CUresult copy_to_host(void *dst, CUdeviceptr src, uint64_t bytes);
 /* Fails if the ranges overlap, and are not the same. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "library.h"
+#include "cuda_base.h"
 
 static const struct {
 	CUresult code;

@@ -65,3 +65,10 @@ void *handle_next(enum handle_kind kind, uint32_t *at)
 	}
 	return NULL;
 }
+
+uint64_t handle_number(void)
+{
+	static uint64_t last;
+
+	return ++last;
+}

@@ -41,6 +41,9 @@ void *handle_drop(enum handle_kind kind, const void *h);
 /* Goes over the handles of KIND: *AT begins as 0. NULL: there are no more. */
 void *handle_next(enum handle_kind kind, uint32_t *at);
 
+/* A number of no other object, not even of one that has ended: for what has no handle. */
+uint64_t handle_number(void);
+
 /* The row of the handle, and its object; NULL: H is no handle of KIND. They are here because a
  * launch looks for up to four: where QEMU emulates the CPU, a return takes as long as ten other
  * instructions. */

@@ -4,7 +4,7 @@
 #include <elf.h>
 #include <string.h>
 
-#include "library.h"
+#include "cuda_base.h"
 
 /* What a compiler puts around a fat binary, and a fat binary's own header. NVIDIA documents
  * neither; this is what nvcc 13.0 writes. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "library.h"
+#include "cuda_memory.h"
 
 static CUresult ask_symbol(const struct module *m, struct softgpu_symbol *known)
 {
@@ -23,12 +23,23 @@ static CUresult ask_symbol(const struct module *m, struct softgpu_symbol *known)
 	return known->error == SOFTGPU_OK ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
+#define NAME_ROOM sizeof(((struct softgpu_function *)NULL)->name)
+_Static_assert(NAME_ROOM == sizeof(((struct softgpu_symbol *)NULL)->name), "names of both");
+
+bool symbol_name_fits(const char *name)
+{
+	if (strlen(name) < NAME_ROOM)
+		return true;
+	log_line("a name has no more than %zu bytes here: %.64s...", NAME_ROOM - 1, name);
+	return false;
+}
+
 CUresult symbol_find(struct module *m, const char *name, const struct symbol **out)
 {
 	struct symbol *s;
 	CUresult e;
 
-	if (!module_name_fits(name))
+	if (!symbol_name_fits(name))
 		return CUDA_ERROR_NOT_FOUND;
 	for (s = m->symbols; s && strcmp(s->known.name, name) != 0;)
 		s = s->next;
@@ -39,7 +50,7 @@ CUresult symbol_find(struct module *m, const char *name, const struct symbol **o
 	if (!s)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	s->module = m;
-	s->id = memory_new_id();
+	s->id = handle_number();
 	snprintf(s->known.name, sizeof(s->known.name), "%s", name);
 	e = ask_symbol(m, &s->known);
 	if (e != CUDA_SUCCESS) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "absent.h"
-#include "library.h"
+#include "cuda_absent.h"
+#include "cuda_base.h"
 
 static const struct {
 	const char *name;
@@ -22,18 +22,12 @@ static const char *const absent[] = {
 
 #define ROWS(table) (sizeof(table) / sizeof((table)[0]))
 
-CUresult table_absent(const char *name)
-{
-	call_log("%s is not carried by this library", name);
-	return CUDA_ERROR_NOT_SUPPORTED;
-}
-
 /* They read none of their arguments. */
 #define DEFINE(name)                                                                               \
 	__attribute__((visibility("default"))) CUresult name(void);                                \
 	CUresult name(void)                                                                        \
 	{                                                                                          \
-		return table_absent(#name);                                                        \
+		return log_absent(#name);                                                          \
 	}
 CUDA_ABSENT(DEFINE)
 
@@ -41,7 +35,7 @@ CUresult cuGetExportTable(const void **table, const void *uuid)
 {
 	(void)table;
 	(void)uuid;
-	call_log(
+	log_line(
 		"cuGetExportTable: NVIDIA's runtime library (cudart) asks for tables that NVIDIA's "
 		"driver alone has: a program that was linked with it does not run with this "
 		"library");
@@ -74,12 +68,11 @@ static int find(const char *name, int version, void **entry)
 		if (strcmp(absent[i], name) == 0)
 			break;
 	if (result == QUERY_TOO_OLD)
-		call_log_lookup("cuGetProcAddress: %s is carried from a later version than %d on",
-				name, version);
+		log_lookup("cuGetProcAddress: %s is carried from a later version than %d on", name,
+			   version);
 	else if (result == QUERY_NOT_FOUND)
-		call_log_lookup("cuGetProcAddress: %s %s", name,
-				i < ROWS(absent) ? "is not carried by this library"
-						 : "is not known");
+		log_lookup("cuGetProcAddress: %s %s", name,
+			   i < ROWS(absent) ? "is not carried by this library" : "is not known");
 	return result;
 }
 

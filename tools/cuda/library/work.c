@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a stream executes: at once, or as a part of the graph that the stream captures. */
-#include "capture.h"
-#include "library.h"
+/* What a stream executes. */
+#include "cuda_work.h"
+
+struct stream stream_default;
 
 CUresult work_begin(CUstream s, struct stream **stream)
 {
@@ -11,13 +12,6 @@ CUresult work_begin(CUstream s, struct stream **stream)
 
 	*stream = e == CUDA_SUCCESS ? stream_find(s) : NULL;
 	return e == CUDA_SUCCESS && !*stream ? CUDA_ERROR_INVALID_HANDLE : e;
-}
-
-CUresult work_begin_now(CUstream s, struct stream **stream)
-{
-	CUresult e = work_begin(s, stream);
-
-	return e == CUDA_SUCCESS && (*stream)->capture ? capture_break(*stream) : e;
 }
 
 CUresult work_check(const struct work *w)
@@ -32,6 +26,20 @@ CUresult work_check(const struct work *w)
 	default:
 		return CUDA_SUCCESS;
 	}
+}
+
+/* It runs in the thread that asks for it, when all that came before is done. */
+static CUresult host_call(const struct work_host *w)
+{
+	CUresult e = link_wait();
+
+	if (e != CUDA_SUCCESS)
+		return e;
+	/* The function may wait for a thread that makes calls. */
+	lock_give();
+	w->run(w->data);
+	lock_take();
+	return link_lost();
 }
 
 CUresult work_run(const struct work *w)
@@ -52,19 +60,4 @@ CUresult work_run(const struct work *w)
 	default:
 		return CUDA_SUCCESS;
 	}
-}
-
-CUresult work_put(struct stream *s, const struct work *w)
-{
-	CUresult e;
-
-	if (s->capture) {
-		e = work_check(w);
-		return e == CUDA_SUCCESS ? capture_add(s, w) : e;
-	}
-	e = work_run(w);
-	/* While a function of the program ran, S may have gone; and it waits for nothing more. */
-	if (w->kind != WORK_HOST)
-		s->last = link_count();
-	return e;
 }

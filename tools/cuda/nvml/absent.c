@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "absent.h"
+#include "nvml_absent.h"
 #include "library.h"
 
 /* They read none of their arguments. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * NVIDIA's management library (NVML), as far as this library carries it: types, errors, and the
- * table of calls. What is in the table is exported. absent.h has the calls that are not carried.
+ * table of calls. What is in the table is exported. absent.list has the calls that are not carried.
  */
 #ifndef NVML_CALLS_H
 #define NVML_CALLS_H
@@ -144,6 +144,7 @@ struct nvml_pci {
 
 #define NVML_DECLARE(symbol, signature)                                                            \
 	__attribute__((visibility("default"))) nvmlReturn_t symbol signature;
+/* NVML's own interface, as its documentation describes it. */
 NVML_ENTRIES(NVML_DECLARE)
 #undef NVML_DECLARE
 __attribute__((visibility("default"))) const char *nvmlErrorString(nvmlReturn_t code);

@@ -6,7 +6,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "library.h"
+#include "cuda_calls.h"
+#include "event.h"
 
 static struct context primary = {.primary = true};
 
@@ -22,22 +23,12 @@ static void end(struct context *c)
 	handle_drop(HANDLE_CONTEXT, c->handle);
 	module_end_all(c);
 	stream_end_all(c);
+	event_end_all(c);
 	ipc_end_all(c);
 	heap_give_all(c);
 	link_settle();
 	pinned_end_all(c);
 	c->handle = NULL;
-}
-
-const struct context *context_of(const void *owner)
-{
-	const struct context *c;
-	uint32_t i;
-
-	for (i = 0; (c = handle_next(HANDLE_CONTEXT, &i));)
-		if (c == owner)
-			return c;
-	return NULL;
 }
 
 static uint64_t n_contexts;

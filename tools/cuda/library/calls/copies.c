@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls that copy. */
-#include "library.h"
+#include "cuda_calls.h"
 
 static CUresult put_copy(CUstream s, const struct work_copy *copy)
 {
@@ -8,7 +8,7 @@ static CUresult put_copy(CUstream s, const struct work_copy *copy)
 	struct stream *stream;
 	CUresult e = work_begin(s, &stream);
 
-	return e == CUDA_SUCCESS ? work_put(stream, &w) : e;
+	return e == CUDA_SUCCESS ? put_work(stream, &w) : e;
 }
 
 /* Whether the program can reach what is there while the VF copies. */
@@ -77,7 +77,7 @@ static CUresult copy_either(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t
 	if (e != CUDA_SUCCESS)
 		return e;
 	w.copy = (struct work_copy){on_either(to), on_either(from), bytes, 1, 1, NULL};
-	e = work_put(stream, &w);
+	e = put_work(stream, &w);
 	return now ? end_now(e, &w.copy) : e;
 }
 
@@ -177,7 +177,7 @@ static CUresult put_rows(CUstream s, const struct cuda_copy_3d *c, bool now)
 	if (e == CUDA_SUCCESS)
 		e = copies_rows(c, &w.copy);
 	if (e == CUDA_SUCCESS)
-		e = work_put(stream, &w);
+		e = put_work(stream, &w);
 	return now ? end_now(e, &w.copy) : e;
 }
 

@@ -5,7 +5,7 @@
 
 #include "find.h"
 #include "ipc_event.h"
-#include "library.h"
+#include "cuda_calls.h"
 
 /* Attributes of the GPU that hold for its VF, too; the numbers are those of CUdevice_attribute. All
  * others are 0: the library does not carry what they tell of. */
@@ -37,8 +37,8 @@ static const uint8_t passed[] = {
 
 CUresult cuInit(unsigned flags)
 {
-	call_lock();
-	return CALL_END(flags ? CUDA_ERROR_INVALID_VALUE : call_start());
+	lock_take();
+	return CALL_END(flags ? CUDA_ERROR_INVALID_VALUE : start_library());
 }
 
 CUresult cuDriverGetVersion(int *version)
@@ -167,7 +167,7 @@ static int attribute(int which)
 	if (which == MAPPED_HOST_MEMORY || which == MANAGED_MEMORY || which == REGISTERED_MEMORY)
 		return link_window_is_unified();
 	if (which == SHARED_DESCRIPTORS)
-		return shareable_is_there();
+		return physical_is_shareable();
 	if (which == IPC_EVENTS)
 		return ipc_event_is_there();
 	if (which == MEMORY_POOLS)

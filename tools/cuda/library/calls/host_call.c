@@ -1,20 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions of the program that a stream calls. They run in the thread that asks for them, when all
  * that came before is done: a later call finds them done. */
-#include "library.h"
-
-CUresult host_call(const struct work_host *w)
-{
-	CUresult e = link_wait();
-
-	if (e != CUDA_SUCCESS)
-		return e;
-	/* The function may wait for a thread that makes calls. */
-	call_unlock();
-	w->run(w->data);
-	call_lock();
-	return link_lost();
-}
+#include "cuda_calls.h"
 
 CUresult cuLaunchHostFunc(CUstream s, void (*run)(void *), void *data)
 {
@@ -23,7 +10,7 @@ CUresult cuLaunchHostFunc(CUstream s, void (*run)(void *), void *data)
 	CUresult e = work_begin(s, &stream);
 
 	if (e == CUDA_SUCCESS)
-		e = run ? work_put(stream, &w) : CUDA_ERROR_INVALID_VALUE;
+		e = run ? put_work(stream, &w) : CUDA_ERROR_INVALID_VALUE;
 	return CALL_END(e);
 }
 
@@ -47,9 +34,9 @@ CUresult cuStreamAddCallback(CUstream s, void (*run)(CUstream, CUresult, void *)
 	struct callback c = {run, s, data};
 	const struct work w = {.kind = WORK_HOST, .host = {run_callback, &c}};
 	struct stream *stream;
-	CUresult e = work_begin_now(s, &stream);
+	CUresult e = put_begin(s, &stream);
 
 	if (e == CUDA_SUCCESS)
-		e = run && !flags ? work_put(stream, &w) : CUDA_ERROR_INVALID_VALUE;
+		e = run && !flags ? put_work(stream, &w) : CUDA_ERROR_INVALID_VALUE;
 	return CALL_END(e);
 }

@@ -3,7 +3,7 @@
  * CUfunction are one handle. */
 #include <stdlib.h>
 
-#include "library.h"
+#include "cuda_calls.h"
 
 /* CUfunction_attribute */
 enum { SHARED_STATIC = 1, SHARED_MOST = 8, CARVEOUT = 9, ATTRIBUTES = 16 };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "library.h"
+#include "cuda_calls.h"
 
 struct launch_setup {
 	unsigned block[3], shared;

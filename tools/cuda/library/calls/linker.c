@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "guest.h"
-#include "library.h"
+#include "cuda_calls.h"
 
 /* CUjitInputType */
 enum { INPUT_CUBIN, INPUT_PTX, INPUT_FAT, INPUTS = 6 };
@@ -78,18 +78,18 @@ static CUresult may_add(const struct linker *l, int type)
 	if (l->linked || type < 0 || type >= INPUTS)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (type > INPUT_FAT) {
-		call_log("cuLinkAddData: %s: the host looks at each image before its driver does, "
+		log_line("cuLinkAddData: %s: the host looks at each image before its driver does, "
 			 "and takes these not apart: extract the cubins (cuobjdump -xelf all), and "
 			 "add those",
 			 not_carried[type - INPUT_FAT - 1]);
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
 	if (l->n == SOFTGPU_MAX_IMAGES) {
-		call_log("cuLinkAddData: no more than %u images are linked", SOFTGPU_MAX_IMAGES);
+		log_line("cuLinkAddData: no more than %u images are linked", SOFTGPU_MAX_IMAGES);
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
 	if (l->n > 0 && !guest_has_images(link_guest())) {
-		call_log("cuLinkAddData: this host's softgpu is older, and links one image only");
+		log_line("cuLinkAddData: this host's softgpu is older, and links one image only");
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
 	return CUDA_SUCCESS;
@@ -102,7 +102,7 @@ static CUresult look_at(const void *image, uint64_t bytes)
 
 	if (bytes < sizeof(several) || memcmp(image, &several, sizeof(several)) != 0)
 		return CUDA_SUCCESS;
-	call_log("the image is linked already");
+	log_line("the image is linked already");
 	return CUDA_ERROR_INVALID_IMAGE;
 }
 
@@ -119,7 +119,7 @@ static CUresult add_copy(struct linker *l, const void *data, size_t size, struct
 	memcpy(copy, data, size);
 	copy[size] = 0;
 	if (!image_find(&image, size, &bytes)) {
-		call_log("the image is damaged: it is shorter than it says, or too long");
+		log_line("the image is damaged: it is shorter than it says, or too long");
 		e = CUDA_ERROR_INVALID_IMAGE;
 	}
 	if (e == CUDA_SUCCESS)

@@ -4,7 +4,7 @@
  * migrates, and a GPU kernel reaches it over the bus. The attribute for concurrent access is 0, so
  * by CUDA's rules a program does not touch it while a GPU kernel that uses it runs.
  */
-#include "library.h"
+#include "cuda_calls.h"
 
 /* CUmemAttach_flags */
 enum { ATTACH_GLOBAL = 1, ATTACH_HOST = 2, ATTACH_SINGLE = 4 };
@@ -29,7 +29,7 @@ CUresult cuStreamAttachMemAsync(CUstream s, CUdeviceptr at, size_t bytes, unsign
 {
 	const struct pinned *p;
 	struct stream *stream;
-	CUresult e = work_begin_now(s, &stream);
+	CUresult e = put_begin(s, &stream);
 
 	if (e != CUDA_SUCCESS)
 		return CALL_END(e);

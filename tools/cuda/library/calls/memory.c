@@ -3,7 +3,7 @@
  * counts nothing: the VF has that memory and no other. */
 #include <sys/mman.h>
 
-#include "library.h"
+#include "cuda_memory.h"
 
 /* A part of this process's address space that is kept free for the device's addresses. */
 struct kept {
@@ -42,13 +42,6 @@ bool memory_is_device(uint64_t at)
 {
 	return memory_is_unified() &&
 	       (at - memory.at < memory.bytes || at - arena.at < arena.bytes);
-}
-
-uint64_t memory_new_id(void)
-{
-	static uint64_t last;
-
-	return ++last;
 }
 
 bool memory_range(CUdeviceptr at, struct memory_range *r)

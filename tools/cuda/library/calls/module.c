@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "guest.h"
-#include "library.h"
+#include "cuda_calls.h"
 #include "vgpu/clock.h"
 
 /* CUjit_option: where the caller wants the compiler's messages, and how long it takes. */
@@ -78,10 +78,10 @@ CUresult module_options(unsigned n, const int *options, void **values, struct mo
 		case JIT_TARGET:
 			if (is_own_target(values[i]))
 				break;
-			call_log("cuModuleLoadDataEx: the target is another GPU");
+			log_line("cuModuleLoadDataEx: the target is another GPU");
 			return CUDA_ERROR_NOT_SUPPORTED;
 		default:
-			call_log("cuModuleLoadDataEx: option %d is not carried", options[i]);
+			log_line("cuModuleLoadDataEx: option %d is not carried", options[i]);
 			return CUDA_ERROR_NOT_SUPPORTED;
 		}
 	}
@@ -130,7 +130,7 @@ static CUresult load_as(uint32_t number, uint32_t flags, const void *image, uint
 	CUresult e = link_stage(&room, &memory, &at);
 
 	if (e == CUDA_SUCCESS && room < bytes) {
-		call_log("an image of %llu bytes does not fit into the VF's window",
+		log_line("an image of %llu bytes does not fit into the VF's window",
 			 (unsigned long long)bytes);
 		e = CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -153,7 +153,7 @@ static CUresult load_as(uint32_t number, uint32_t flags, const void *image, uint
 	give_time(logs, vgpu_now() - begun);
 	if (error == SOFTGPU_OK)
 		return CUDA_SUCCESS;
-	call_log("the host refuses the module: %s", text[0] ? text : "it does not say why");
+	log_line("the host refuses the module: %s", text[0] ? text : "it does not say why");
 	return error == SOFTGPU_NO_ROOM	    ? CUDA_ERROR_OUT_OF_MEMORY
 	       : error == SOFTGPU_OTHER_GPU ? CUDA_ERROR_NO_BINARY_FOR_GPU
 					    : CUDA_ERROR_INVALID_PTX;
@@ -175,7 +175,7 @@ CUresult module_load(void **out, const void *image, uint64_t most, struct module
 	if (!out || !image)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!image_find(&image, most, &bytes)) {
-		call_log("the image is damaged: it is shorter than it says, or too long");
+		log_line("the image is damaged: it is shorter than it says, or too long");
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
 	places = guest_has_many_modules(link_guest()) ? SOFTGPU_MAX_MODULES
@@ -183,7 +183,7 @@ CUresult module_load(void **out, const void *image, uint64_t most, struct module
 	for (number = 0; number < places && numbers[number];)
 		number++;
 	if (number == places) {
-		call_log("a program has no more than %u modules at a time%s", places,
+		log_line("a program has no more than %u modules at a time%s", places,
 			 places == SOFTGPU_MAX_MODULES ? "" : ": softgpu on the host is old");
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -358,17 +358,6 @@ static CUresult ask_function(struct function *f)
 								     : CUDA_ERROR_NOT_FOUND;
 }
 
-#define NAME_ROOM sizeof(((struct softgpu_function *)NULL)->name)
-_Static_assert(NAME_ROOM == sizeof(((struct softgpu_symbol *)NULL)->name), "names of both");
-
-bool module_name_fits(const char *name)
-{
-	if (strlen(name) < NAME_ROOM)
-		return true;
-	call_log("a name has no more than %zu bytes here: %.64s...", NAME_ROOM - 1, name);
-	return false;
-}
-
 CUresult module_function(CUfunction *out, struct module *m, const char *name)
 {
 	struct function *f;
@@ -376,7 +365,7 @@ CUresult module_function(CUfunction *out, struct module *m, const char *name)
 
 	if (!out || !name || !*name)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!module_name_fits(name))
+	if (!symbol_name_fits(name))
 		return CUDA_ERROR_NOT_FOUND;
 	for (f = m->functions; f; f = f->next)
 		if (strcmp(f->known.name, name) == 0)

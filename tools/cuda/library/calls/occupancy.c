@@ -2,7 +2,7 @@
 /* How many blocks a multiprocessor executes at a time: the host's driver knows. */
 #include <string.h>
 
-#include "library.h"
+#include "cuda_calls.h"
 
 /* CUdevice_attribute */
 enum { BLOCK_THREADS = 1, WARP = 10, PROCESSORS = 16, PROCESSOR_THREADS = 39, SHARED_OPTIN = 97 };
@@ -69,9 +69,9 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfun
 static CUresult ask_program(size_t (*shared_of)(int), int n, size_t *shared, CUfunction function,
 			    struct function **f)
 {
-	call_unlock();
+	lock_give();
 	*shared = shared_of(n);
-	call_lock();
+	lock_take();
 	*f = handle_find(HANDLE_FUNCTION, function);
 	return *f ? link_lost() : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -169,6 +169,24 @@ static CUresult at_a_time(CUfunction function, const struct cuda_launch_config *
 	return e;
 }
 
+uint64_t occupancy_cluster(const struct cuda_attribute *a)
+{
+	uint64_t plane = (uint64_t)a->of.cluster[0] * a->of.cluster[1], all;
+
+	return __builtin_mul_overflow(plane, a->of.cluster[2], &all) ? UINT64_MAX : all;
+}
+
+static uint64_t cluster_of(const struct cuda_launch_config *c)
+{
+	uint64_t size = 1;
+	unsigned i;
+
+	for (i = 0; i < c->n_attributes; i++)
+		if (c->attributes[i].id == LAUNCH_CLUSTER)
+			size = occupancy_cluster(&c->attributes[i]);
+	return size;
+}
+
 /* Clusters of more than a block are not carried: none is active. */
 CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction function,
 				      const struct cuda_launch_config *c)
@@ -176,10 +194,10 @@ CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction function,
 	uint64_t blocks = 0;
 	CUresult e = at_a_time(function, c, &blocks);
 
-	if (e == CUDA_SUCCESS && (!n || launch_cluster(c) == 0))
+	if (e == CUDA_SUCCESS && (!n || cluster_of(c) == 0))
 		e = CUDA_ERROR_INVALID_VALUE;
 	if (e == CUDA_SUCCESS)
-		*n = launch_cluster(c) == 1 ? (int)blocks : 0;
+		*n = cluster_of(c) == 1 ? (int)blocks : 0;
 	return CALL_END(e);
 }
 

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "library.h"
+#include "cuda_memory.h"
 
 /* CU_MEMHOSTALLOC_*, CU_MEMHOSTREGISTER_*: portable, for the device, then write-combined or device
  * memory, read-only */
@@ -156,7 +156,7 @@ static bool add(struct pinned p)
 {
 	bool ok;
 
-	p.id = memory_new_id();
+	p.id = handle_number();
 	begin_change();
 	ok = make_room();
 	if (ok)
@@ -313,7 +313,7 @@ static CUresult make(struct pinned *p)
 
 static CUresult not_mapped(void)
 {
-	call_log("GPU kernels reach host memory only if it was allocated or registered for that "
+	log_line("GPU kernels reach host memory only if it was allocated or registered for that "
 		 "in the VF's window, and if that has the same addresses here and on the host");
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -509,7 +509,7 @@ static CUresult make_view(struct pinned p)
 	CUresult e = CUDA_ERROR_OUT_OF_MEMORY;
 	const uint8_t *at = p.at;
 
-	p.id = memory_new_id();
+	p.id = handle_number();
 	if (!add_edges(&p, &pages)) {
 		edges_remove(at, p.bytes);
 		return e;

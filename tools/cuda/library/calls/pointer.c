@@ -3,7 +3,7 @@
  * has announced. */
 #include <string.h>
 
-#include "library.h"
+#include "cuda_calls.h"
 
 /* CUpointer_attribute */
 enum {

@@ -3,7 +3,7 @@
  * given out and taken back at once; a pool is an owner of allocations and keeps nothing else. */
 #include <stdlib.h>
 
-#include "library.h"
+#include "cuda_calls.h"
 
 /* CUmemPool_attribute */
 enum {
@@ -233,7 +233,7 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, bool
 	struct stream *stream;
 	struct pool *p;
 	uint64_t offset;
-	CUresult e = work_begin_now(s, &stream);
+	CUresult e = put_begin(s, &stream);
 
 	if (e != CUDA_SUCCESS)
 		return e;
@@ -260,7 +260,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemoryPool po
 CUresult cuMemFreeAsync(CUdeviceptr at, CUstream s)
 {
 	struct stream *stream;
-	CUresult e = work_begin_now(s, &stream);
+	CUresult e = put_begin(s, &stream);
 
 	if (e == CUDA_SUCCESS && at != 0 &&
 	    (at < link_about.memory_at || !heap_give(at - link_about.memory_at)))

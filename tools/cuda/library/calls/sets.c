@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls that set device memory, and 32 or 64 bits of it in a stream. */
-#include "library.h"
+#include "cuda_calls.h"
 
 static CUresult put_set(CUstream s, const struct work_set *set)
 {
@@ -8,7 +8,7 @@ static CUresult put_set(CUstream s, const struct work_set *set)
 	struct stream *stream;
 	CUresult e = work_begin(s, &stream);
 
-	return e == CUDA_SUCCESS ? work_put(stream, &w) : e;
+	return e == CUDA_SUCCESS ? put_work(stream, &w) : e;
 }
 
 /* One that names no stream has ended when it returns, if the memory is the host's. */
@@ -57,7 +57,7 @@ static CUresult write_value(CUstream s, CUdeviceptr at, uint64_t value, uint32_t
 
 	if (e == CUDA_SUCCESS && (flags > 1 || at % bytes))
 		e = CUDA_ERROR_INVALID_VALUE;
-	return e == CUDA_SUCCESS ? work_put(stream, &w) : e;
+	return e == CUDA_SUCCESS ? put_work(stream, &w) : e;
 }
 
 CUresult cuStreamWriteValue32_v2(CUstream s, CUdeviceptr at, uint32_t value, unsigned flags)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a program may ask a context for: limits, and preferences that change nothing here. */
-#include "library.h"
+#include "cuda_calls.h"
 
 /* CUlimit; how much of it GPU kernels have, which is what the worker asks the host's driver for, or
  * leaves as it is. */
@@ -109,7 +109,7 @@ CUresult cuProfilerInitialize(const char *config, const char *output, int mode)
 	(void)config;
 	(void)output;
 	(void)mode;
-	return table_absent(__func__);
+	return log_absent(__func__);
 }
 
 /* They are for a profiler, of which there is none. */

@@ -2,7 +2,7 @@
 /* What streams tell of themselves. */
 #include <string.h>
 
-#include "library.h"
+#include "cuda_calls.h"
 
 /* Begins a call about the stream S. OK: whether its other arguments are right. */
 static CUresult begin_stream(CUstream s, struct stream **stream, bool ok)

@@ -3,53 +3,15 @@
 
 #include <stdlib.h>
 
+#include "event.h"
+
 /* CUstreamCaptureMode: which calls of other threads spoil a capture; here none does. */
 enum { MODE_GLOBAL, MODES = 3 };
 /* CUstreamCaptureStatus */
 enum { STATUS_NONE = 0, STATUS_ACTIVE, STATUS_BROKEN };
 
-struct capture {
-	struct graph *graph;
-	struct stream *origin;
-	uint64_t id;
-	bool broken;
-	CUgraphNode *handles; /* that were told: see tell_tips() */
-};
-
 static uint64_t n_captures;
 static __thread int mode;
-
-CUresult capture_break(struct stream *s)
-{
-	s->capture->broken = true;
-	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-}
-
-static enum node_type type_of(enum work_kind kind)
-{
-	static const enum node_type types[] = {
-		[WORK_NOTHING] = NODE_EMPTY, [WORK_COPY] = NODE_COPY, [WORK_SET] = NODE_SET,
-		[WORK_LAUNCH] = NODE_KERNEL, [WORK_HOST] = NODE_HOST, [WORK_EVENT] = NODE_RECORD,
-		[WORK_WAIT] = NODE_WAIT,
-	};
-
-	return types[kind];
-}
-
-CUresult capture_add(struct stream *s, const struct work *w)
-{
-	struct capture *c = s->capture;
-	struct node *node;
-
-	if (c->broken)
-		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-	node = graph_add(c->graph, type_of(w->kind), w, s->tips.nodes, s->tips.n);
-	graph_list_clear(&s->tips);
-	if (node && graph_list_add(&s->tips, node))
-		return CUDA_SUCCESS;
-	c->broken = true;
-	return CUDA_ERROR_OUT_OF_MEMORY;
-}
 
 /* Adds the nodes of FROM to TO. */
 static CUresult join(struct capture *c, struct node_list *to, const struct node_list *from)
@@ -57,24 +19,18 @@ static CUresult join(struct capture *c, struct node_list *to, const struct node_
 	uint32_t i;
 
 	for (i = 0; i < from->n; i++)
-		if (!graph_list_add(to, from->nodes[i])) {
+		if (!node_list_add(to, from->nodes[i])) {
 			c->broken = true;
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		}
 	return CUDA_SUCCESS;
 }
 
-void capture_forget_event(struct captured_event *e)
-{
-	e->capture = NULL;
-	graph_list_clear(&e->tips);
-}
-
 CUresult capture_record(struct stream *s, struct captured_event *e)
 {
 	if (s->capture->broken)
 		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-	capture_forget_event(e);
+	event_forget(e);
 	e->capture = s->capture;
 	return join(s->capture, &e->tips, &s->tips);
 }
@@ -94,7 +50,18 @@ CUresult capture_wait(struct stream *s, struct captured_event *e)
 /* Ends the capture; the graph is somebody's already, or NULL. */
 static void end(struct capture *c)
 {
-	stream_end_capture(c);
+	struct stream *stream;
+	struct event *event;
+	uint32_t at;
+
+	for (at = 0; (stream = handle_next(HANDLE_STREAM, &at));)
+		if (stream->capture == c) {
+			stream->capture = NULL;
+			node_list_clear(&stream->tips);
+		}
+	for (at = 0; (event = handle_next(HANDLE_EVENT, &at));)
+		if (event->captured.capture == c)
+			event_forget(&event->captured);
 	free(c->handles);
 	free(c);
 }
@@ -105,7 +72,7 @@ void capture_abandon(struct stream *s)
 
 	if (!c)
 		return;
-	graph_list_clear(&s->tips);
+	node_list_clear(&s->tips);
 	s->capture = NULL;
 	c->broken = true;
 	if (s != c->origin)
@@ -323,9 +290,9 @@ static CUresult update_tips(CUstream h, const CUgraphNode *nodes, size_t n, unsi
 			e = CUDA_ERROR_INVALID_VALUE;
 	}
 	if (e == CUDA_SUCCESS && flags)
-		graph_list_clear(&s->tips);
+		node_list_clear(&s->tips);
 	for (i = 0; i < n && e == CUDA_SUCCESS; i++)
-		if (!graph_list_add(&s->tips, handle_find(HANDLE_NODE, nodes[i])))
+		if (!node_list_add(&s->tips, handle_find(HANDLE_NODE, nodes[i])))
 			e = CUDA_ERROR_OUT_OF_MEMORY;
 	return e;
 }

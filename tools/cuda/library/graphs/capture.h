@@ -6,21 +6,19 @@
 
 #include "graph.h"
 
-/* What an event stands for that was recorded in a captured stream. */
-struct captured_event {
-	struct capture *capture; /* NULL: it was not */
-	struct node_list tips;
+struct capture {
+	struct graph *graph;
+	struct stream *origin;
+	uint64_t id;
+	bool broken;
+	CUgraphNode *handles; /* that were told: see tell_tips() */
 };
+struct captured_event;
 
-/* Adds W to the graph, behind what S did before. */
-CUresult capture_add(struct stream *s, const struct work *w);
 /* E stands for all that S did before. */
 CUresult capture_record(struct stream *s, struct captured_event *e);
-void capture_forget_event(struct captured_event *e);
 /* What S does next comes after E, too. */
 CUresult capture_wait(struct stream *s, struct captured_event *e);
-/* A call that a captured stream cannot carry spoils the capture. Returns its error. */
-CUresult capture_break(struct stream *s);
 /* The stream S ends: so does its capture. */
 void capture_abandon(struct stream *s);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda_calls.h"
 #include "graph.h"
 
 /* CUgraphDebugDot_flags: what the text has beside nodes and edges. Its fields have names of their
@@ -235,6 +236,6 @@ CUresult cuGraphDebugDotPrint(CUgraph graph, const char *path, unsigned flags)
 
 	free(text);
 	if (error)
-		call_log("cuGraphDebugDotPrint: %s: %s", path, strerror(error));
+		log_line("cuGraphDebugDotPrint: %s: %s", path, strerror(error));
 	return error ? CUDA_ERROR_OPERATING_SYSTEM : e;
 }

@@ -3,46 +3,6 @@
 
 #include <stdlib.h>
 
-bool graph_list_has(const struct node_list *l, const struct node *node)
-{
-	uint32_t i;
-
-	for (i = 0; i < l->n; i++)
-		if (l->nodes[i] == node)
-			return true;
-	return false;
-}
-
-bool graph_list_add(struct node_list *l, struct node *node)
-{
-	struct node **more;
-
-	if (graph_list_has(l, node))
-		return true;
-	more = realloc(l->nodes, (l->n + 1) * sizeof(struct node *));
-	if (!more)
-		return false;
-	l->nodes = more;
-	l->nodes[l->n++] = node;
-	return true;
-}
-
-void graph_list_clear(struct node_list *l)
-{
-	free(l->nodes);
-	*l = (struct node_list){0};
-}
-
-void graph_list_drop(struct node_list *l, const struct node *node)
-{
-	uint32_t i, kept = 0;
-
-	for (i = 0; i < l->n; i++)
-		if (l->nodes[i] != node)
-			l->nodes[kept++] = l->nodes[i];
-	l->n = kept;
-}
-
 static bool keep_copy(struct work_copy *w)
 {
 	struct cuda_copy_3d *said = w->said ? malloc(sizeof(*said)) : NULL;
@@ -106,7 +66,7 @@ static void end_node(struct node *node)
 	handle_drop(HANDLE_NODE, node->handle);
 	graph_work_end(&node->work);
 	free(node->list);
-	graph_list_clear(&node->after);
+	node_list_clear(&node->after);
 	if (node->child)
 		graph_end(node->child);
 	free(node);
@@ -130,7 +90,7 @@ void graph_remove(struct node *node)
 	uint32_t i, kept = 0;
 
 	for (i = 0; i < g->n; i++) {
-		graph_list_drop(&g->nodes[i]->after, node);
+		node_list_drop(&g->nodes[i]->after, node);
 		if (g->nodes[i] != node)
 			g->nodes[kept++] = g->nodes[i];
 	}
@@ -154,7 +114,7 @@ struct node *graph_add(struct graph *g, enum node_type type, const struct work *
 	if (!ok)
 		node->work.kind = WORK_NOTHING;
 	for (i = 0; i < n && ok; i++)
-		ok = graph_list_add(&node->after, after[i]);
+		ok = node_list_add(&node->after, after[i]);
 	more = ok ? realloc(g->nodes, (g->n + 1) * sizeof(struct node *)) : NULL;
 	if (!more) {
 		end_node(node);
@@ -191,8 +151,8 @@ struct graph *graph_clone(const struct graph *g)
 	}
 	for (i = 0; i < g->n && ok; i++)
 		for (k = 0; k < g->nodes[i]->after.n && ok; k++)
-			ok = graph_list_add(&to->nodes[i]->after,
-					    to->nodes[g->nodes[i]->after.nodes[k]->mark]);
+			ok = node_list_add(&to->nodes[i]->after,
+					   to->nodes[g->nodes[i]->after.nodes[k]->mark]);
 	if (ok)
 		return to;
 	if (to)

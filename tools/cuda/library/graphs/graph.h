@@ -5,7 +5,7 @@
 #ifndef CUDA_GRAPH_H
 #define CUDA_GRAPH_H
 
-#include "library.h"
+#include "cuda_work.h"
 
 /* CUgraphNodeType */
 enum node_type {
@@ -78,12 +78,6 @@ CUresult graph_work_replace(struct work *to, const struct work *w);
 bool user_objects_keep(struct user_objects *to, const struct user_objects *from, bool launched);
 /* Ends the references, and the objects to which they were the last. */
 void user_objects_end(struct user_objects *l);
-
-/* Lists: adding a node that is there does nothing. False: out of memory. */
-bool graph_list_add(struct node_list *l, struct node *node);
-void graph_list_drop(struct node_list *l, const struct node *node);
-void graph_list_clear(struct node_list *l);
-bool graph_list_has(const struct node_list *l, const struct node *node);
 
 /* nodes.c: the node that P describes; *W points to the program's arguments. */
 CUresult nodes_kernel(const struct cuda_kernel_node *p, CUkernel kernel, struct work *w);

@@ -240,7 +240,7 @@ static CUresult get_behind(CUgraphNode node, CUgraphNode *out, size_t *n)
 
 	if (e == CUDA_SUCCESS) {
 		for (i = 0; i < of->graph->n; i++)
-			if (graph_list_has(&of->graph->nodes[i]->after, of))
+			if (node_list_has(&of->graph->nodes[i]->after, of))
 				tell(&t, of->graph->nodes[i]);
 		told(&t, n);
 	}
@@ -270,12 +270,12 @@ static CUresult add_edges(CUgraph graph, const CUgraphNode *from, const CUgraphN
 		a = handle_find(HANDLE_NODE, from[i]);
 		b = handle_find(HANDLE_NODE, to[i]);
 		if (!a || !b || a == b || a->graph != g || b->graph != g ||
-		    graph_list_has(&b->after, a))
+		    node_list_has(&b->after, a))
 			e = CUDA_ERROR_INVALID_VALUE;
 	}
 	for (i = 0; i < n && e == CUDA_SUCCESS; i++) {
 		b = handle_find(HANDLE_NODE, to[i]);
-		if (!graph_list_add(&b->after, handle_find(HANDLE_NODE, from[i])))
+		if (!node_list_add(&b->after, handle_find(HANDLE_NODE, from[i])))
 			e = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return e;
@@ -303,13 +303,13 @@ static CUresult remove_edges(CUgraph graph, const CUgraphNode *from, const CUgra
 	for (i = 0; i < n && e == CUDA_SUCCESS; i++) {
 		a = handle_find(HANDLE_NODE, from[i]);
 		b = handle_find(HANDLE_NODE, to[i]);
-		if (!a || !b || b->graph != g || !graph_list_has(&b->after, a) ||
+		if (!a || !b || b->graph != g || !node_list_has(&b->after, a) ||
 		    is_edge_twice(from, to, i))
 			e = CUDA_ERROR_INVALID_VALUE;
 	}
 	for (i = 0; i < n && e == CUDA_SUCCESS; i++) {
 		b = handle_find(HANDLE_NODE, to[i]);
-		graph_list_drop(&b->after, handle_find(HANDLE_NODE, from[i]));
+		node_list_drop(&b->after, handle_find(HANDLE_NODE, from[i]));
 	}
 	return e;
 }

@@ -2,6 +2,7 @@
 /* Instances of graphs: what their nodes execute, in an order that the edges permit. A launch puts
  * all of it into the ring, and tells the VF once. */
 #include "instance.h"
+#include "put.h"
 
 #include <stdlib.h>
 
@@ -161,7 +162,7 @@ static CUresult launch(struct instance *x, CUstream h, struct stream *s)
 CUresult cuGraphLaunch(CUgraphExec h, CUstream s)
 {
 	struct stream *stream;
-	CUresult e = work_begin_now(s, &stream);
+	CUresult e = put_begin(s, &stream);
 	struct instance *x = handle_find(HANDLE_INSTANCE, h);
 
 	if (e == CUDA_SUCCESS && !x)

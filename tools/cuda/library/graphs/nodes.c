@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls that make nodes. */
+#include "cuda_calls.h"
 #include "graph.h"
 
 /* The nodes of G that handles H name are written to AFTER. */
@@ -15,7 +16,7 @@ static CUresult find_nodes(const struct graph *g, const CUgraphNode *h, size_t n
 		node = handle_find(HANDLE_NODE, h[i]);
 		if (!node || node->graph != g)
 			return CUDA_ERROR_INVALID_VALUE;
-		if (!graph_list_add(after, node))
+		if (!node_list_add(after, node))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return CUDA_SUCCESS;
@@ -42,7 +43,7 @@ static CUresult make_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *h,
 	if (e == CUDA_SUCCESS)
 		e = find_nodes(g, h, n, &after);
 	node = e == CUDA_SUCCESS ? graph_add(g, m->type, &m->work, after.nodes, after.n) : NULL;
-	graph_list_clear(&after);
+	node_list_clear(&after);
 	if (e == CUDA_SUCCESS && !node)
 		e = CUDA_ERROR_OUT_OF_MEMORY;
 	if (e != CUDA_SUCCESS)

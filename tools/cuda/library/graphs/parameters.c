@@ -3,6 +3,7 @@
  * change. */
 #include <stdlib.h>
 
+#include "cuda_calls.h"
 #include "graph.h"
 
 /* Begins a call about a node of TYPE. OK: whether its other arguments are right. */

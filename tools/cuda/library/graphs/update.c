@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls that change what an instance of a graph executes: its next launches do so, and the graph
  * stays as it is. */
+#include "cuda_calls.h"
 #include "instance.h"
 
 /* The step of NODE; NULL: X has none. */

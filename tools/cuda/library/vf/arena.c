@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "library.h"
+#include "cuda_memory.h"
 
 enum { LOCATION_DEVICE = 1, ACCESS_NONE = 0, ACCESS_BOTH = 3 };
 
@@ -37,16 +37,11 @@ void arena_reset(void)
 	n_mappings = 0;
 }
 
-CUresult arena_is_there(const char *name)
-{
-	return link_arena.bytes > 0 ? link_lost() : table_absent(name);
-}
-
 static CUresult begin_virtual(const char *name)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
 
-	return e == CUDA_SUCCESS ? arena_is_there(name) : e;
+	return e == CUDA_SUCCESS ? physical_is_there(name) : e;
 }
 
 /* Whether BYTES at AT are whole granules of the arena. */
@@ -205,7 +200,7 @@ static CUresult map(uint64_t at, uint64_t bytes, struct physical *p)
 		room = 2 * room + 64;
 	}
 	memmove(&mappings[i + 1], &mappings[i], (n_mappings - i) * sizeof(*mappings));
-	mappings[i] = (struct mapping){at, bytes, memory_new_id(), p, false};
+	mappings[i] = (struct mapping){at, bytes, handle_number(), p, false};
 	n_mappings++;
 	p->mapped++;
 	return CUDA_SUCCESS;
@@ -412,6 +407,20 @@ CUresult cuMemGetAccess(uint64_t *flags, const struct cuda_location *location, C
 		e = CUDA_ERROR_INVALID_VALUE;
 	if (e == CUDA_SUCCESS)
 		*flags = m->accessible ? ACCESS_BOTH : ACCESS_NONE;
+	return CALL_END(e);
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemHandle *out, void *at)
+{
+	CUresult e = call_begin(NEEDS_DEVICE, NULL);
+	struct physical *p = e == CUDA_SUCCESS ? arena_physical((uintptr_t)at) : NULL;
+
+	if (e == CUDA_SUCCESS && (!out || !p))
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS) {
+		p->held++;
+		*out = (uintptr_t)p->handle;
+	}
 	return CALL_END(e);
 }
 

@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "library.h"
+#include "cuda_vf.h"
 #include "vfio/thread.h"
 
 #define PAGE 4096u

@@ -9,12 +9,13 @@
 #include <semaphore.h>
 #include <time.h>
 
-#include "library.h"
+#include "cuda_vf.h"
 #include "vfio/thread.h"
 
 static pthread_t thread;
 static sem_t wanted;
 static bool runs;
+static void (*rings)(void);
 
 /* All with the lock. */
 static bool armed, ending;
@@ -29,18 +30,19 @@ static void *flush(void *arg)
 		while (sem_wait(&wanted) < 0 && errno == EINTR)
 			;
 		nanosleep(&pause, NULL);
-		call_lock();
+		lock_take();
 		armed = false;
 		ends = ending;
 		if (!ends)
-			link_flush();
-		call_unlock();
+			rings();
+		lock_give();
 	}
 	return NULL;
 }
 
-void flush_start(void)
+void flush_start(void (*ring)(void))
 {
+	rings = ring;
 	armed = ending = false;
 	runs = sem_init(&wanted, 0, 0) == 0 &&
 	       vfio_thread_create(&thread, "vgpu-cuda", SCHED_OTHER, 0, flush, NULL) == 0;
@@ -64,11 +66,11 @@ void flush_end(void)
 {
 	bool ran;
 
-	call_lock();
+	lock_take();
 	ran = runs;
 	runs = false;
 	ending = true;
-	call_unlock();
+	lock_give();
 	if (!ran)
 		return;
 	sem_post(&wanted);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "library.h"
+#include "cuda_vf.h"
 #include "record.h"
 
 #define GRAIN 512u /* CUDA promises 256 */
@@ -23,6 +23,7 @@ void heap_reset(uint64_t size)
 	n_blocks = 0;
 	heap_size = size;
 	heap_taken = 0;
+	pieces_serve(heap_uses);
 }
 
 /* BYTES more are allocated than before. */
@@ -64,7 +65,7 @@ static bool take(uint64_t bytes, uint64_t align, const void *owner, uint64_t *of
 	if (bytes == 0 || bytes > heap_size)
 		return false;
 	b.taken = round_up(bytes, GRAIN);
-	b.id = memory_new_id();
+	b.id = handle_number();
 	for (i = 0; i <= n_blocks; i++) {
 		end = i < n_blocks ? blocks[i].at : heap_size;
 		while (b.at <= end && b.taken <= end - b.at) {

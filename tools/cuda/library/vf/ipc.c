@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "library.h"
+#include "cuda_memory.h"
 
 #define MAGIC UINT64_C(0x636d6d7570677631)
 #define OPEN_LAZILY 1u /* CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag, which must be set */
@@ -80,7 +80,7 @@ static CUresult show(struct cuda_ipc_memory *out, CUdeviceptr at)
 	uint64_t in = at - link_about.memory_at;
 
 	if (s.owner == 0)
-		return table_absent("cuIpcGetMemHandle of a VF that has one process");
+		return log_absent("cuIpcGetMemHandle of a VF that has one process");
 	if (!out || at < link_about.memory_at || !ipc_can_show(in) || !heap_find(in, &r))
 		return CUDA_ERROR_INVALID_VALUE;
 	s.at = r.at;
@@ -114,7 +114,7 @@ static CUresult open(CUdeviceptr *out, const struct shown *s, const struct conte
 		o = malloc(sizeof(*o));
 		if (!o)
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		*o = (struct opened){all, s->at, s->bytes, memory_new_id(), context, 0};
+		*o = (struct opened){all, s->at, s->bytes, handle_number(), context, 0};
 		all = o;
 	}
 	o->times++;
@@ -129,7 +129,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, struct cuda_ipc_memory memory, 
 	CUresult e = call_begin(NEEDS_CONTEXT, &c);
 
 	if (e == CUDA_SUCCESS && pieces_mine() == 0)
-		e = table_absent("cuIpcOpenMemHandle of a VF that has one process");
+		e = log_absent("cuIpcOpenMemHandle of a VF that has one process");
 	if (e == CUDA_SUCCESS && (!out || flags != OPEN_LAZILY))
 		e = CUDA_ERROR_INVALID_VALUE;
 	memcpy(&s, &memory, sizeof(s));

@@ -5,7 +5,7 @@
 #define CUDA_IPC_EVENT_H
 
 #include "guest.h"
-#include "library.h"
+#include "cuda_vf.h"
 
 /* What an event has of this; all of it 0: no other process knows the event. */
 struct ipc_event {

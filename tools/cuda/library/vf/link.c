@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "guest.h"
-#include "library.h"
+#include "cuda_vf.h"
 #include "vgpu/clock.h"
 
 #define UP_TIMEOUT (60 * VGPU_SEC)
@@ -191,7 +191,7 @@ static CUresult wait_up(const char *name, struct vgpu_error *err)
 	while ((e = try_up(name, &refused, err)) != CUDA_SUCCESS && refused &&
 	       vgpu_now() < deadline) {
 		if (!said)
-			call_log("%s: %s: it is asked again for a minute", name, err->text);
+			log_line("%s: %s: it is asked again for a minute", name, err->text);
 		said = true;
 		nanosleep(&pause, NULL);
 	}
@@ -312,7 +312,7 @@ static CUresult take_report(void)
 
 	if (error == SOFTGPU_OK)
 		return CUDA_SUCCESS;
-	call_log("the host has refused a launch, which needs more local memory than is left of "
+	log_line("the host has refused a launch, which needs more local memory than is left of "
 		 "softgpu's --module-memory, or more registers or shared memory than there are");
 	return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 }

@@ -4,9 +4,28 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "library.h"
+#include "cuda_memory.h"
+#include "guest.h"
+#include "record.h"
 
 enum { TYPE_PINNED = 1, TYPE_DESCRIPTOR = 1, LOCATION_DEVICE = 1, GRANULARITY_RECOMMENDED = 1 };
+
+CUresult physical_is_there(const char *name)
+{
+	return link_arena.bytes > 0 ? link_lost() : log_absent(name);
+}
+
+bool physical_is_shareable(void)
+{
+	return pieces_mine() != 0 && link_arena.bytes > 0 && guest_common_most(link_guest()) > 0;
+}
+
+static uint64_t shareable_unit(void)
+{
+	uint64_t piece = pieces_size();
+
+	return piece > link_arena.granule ? piece : link_arena.granule;
+}
 
 /* Whether an allocation of this kind can be made. *E: why not. */
 static bool is_possible(const struct cuda_allocation *what, CUresult *e)
@@ -19,7 +38,7 @@ static bool is_possible(const struct cuda_allocation *what, CUresult *e)
 	*e = CUDA_ERROR_NOT_SUPPORTED;
 	if (what->rdma || what->usage)
 		return false;
-	if (what->handles && (what->handles != TYPE_DESCRIPTOR || !shareable_is_there()))
+	if (what->handles && (what->handles != TYPE_DESCRIPTOR || !physical_is_shareable()))
 		return false;
 	*e = CUDA_SUCCESS;
 	return true;
@@ -30,12 +49,19 @@ static uint64_t unit_of(int handles)
 	return handles ? shareable_unit() : link_arena.granule;
 }
 
+static void end_common(struct physical *p)
+{
+	if (p->made)
+		record_used(-(int64_t)p->bytes);
+	pieces_drop(p->common - 1);
+}
+
 static void end(struct physical *p)
 {
 	uint32_t i;
 
 	if (p->common)
-		shareable_end(p);
+		end_common(p);
 	for (i = 0; i < p->n && !p->common; i++)
 		heap_give(p->parts[i].offset);
 	handle_drop(HANDLE_PHYSICAL, p->handle);
@@ -159,7 +185,7 @@ CUresult cuMemCreate(CUmemHandle *out, size_t bytes, const struct cuda_allocatio
 	CUresult e = call_begin(NEEDS_DEVICE, NULL), reason;
 
 	if (e == CUDA_SUCCESS)
-		e = arena_is_there(__func__);
+		e = physical_is_there(__func__);
 	if (e == CUDA_SUCCESS && !is_possible(what, &reason))
 		e = reason;
 	if (e == CUDA_SUCCESS && (!out || flags || bytes == 0 || bytes % unit_of(what->handles)))
@@ -211,27 +237,13 @@ CUresult cuMemRelease(CUmemHandle handle)
 	return CALL_END(e);
 }
 
-CUresult cuMemRetainAllocationHandle(CUmemHandle *out, void *at)
-{
-	CUresult e = call_begin(NEEDS_DEVICE, NULL);
-	struct physical *p = e == CUDA_SUCCESS ? arena_physical((uintptr_t)at) : NULL;
-
-	if (e == CUDA_SUCCESS && (!out || !p))
-		e = CUDA_ERROR_INVALID_VALUE;
-	if (e == CUDA_SUCCESS) {
-		p->held++;
-		*out = (uintptr_t)p->handle;
-	}
-	return CALL_END(e);
-}
-
 CUresult cuMemGetAllocationGranularity(size_t *bytes, const struct cuda_allocation *what,
 				       int option)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL), reason;
 
 	if (e == CUDA_SUCCESS)
-		e = arena_is_there(__func__);
+		e = physical_is_there(__func__);
 	if (e == CUDA_SUCCESS && !is_possible(what, &reason))
 		e = reason;
 	if (e == CUDA_SUCCESS && (!bytes || option < 0 || option > GRANULARITY_RECOMMENDED))

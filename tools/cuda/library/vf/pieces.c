@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "guest.h"
-#include "library.h"
+#include "cuda_vf.h"
 
 /* How long the packet of a killed process may still run, before others do without its memory. */
 #define CARE_TIMEOUT VGPU_SEC
@@ -23,6 +23,7 @@ static bool freed;	   /* an allocation has ended since pieces were last given ba
 static bool taking;	   /* pieces were taken for an allocation that is not made yet */
 static bool *dropped;	   /* common memory that this process uses no more, by its number */
 static uint32_t n_dropped; /* how many */
+static bool (*is_used)(uint64_t at, uint64_t bytes);
 
 /* Any process of the VF can write words, so one may be no slot's. */
 static bool is_free(uint32_t word)
@@ -158,6 +159,11 @@ bool pieces_take(uint64_t at, uint64_t bytes, uint64_t *next)
 	return i == end;
 }
 
+void pieces_serve(bool (*uses)(uint64_t at, uint64_t bytes))
+{
+	is_used = uses;
+}
+
 bool pieces_are_idle(void)
 {
 	uint32_t i;
@@ -165,7 +171,7 @@ bool pieces_are_idle(void)
 	if (n_dropped > 0)
 		return true;
 	for (i = 0; owners && freed && i < n_pieces; i++)
-		if (own[i] && !heap_uses(i * piece, piece))
+		if (own[i] && !is_used(i * piece, piece))
 			return true;
 	return false;
 }
@@ -191,7 +197,7 @@ void pieces_give_back(void)
 	freed = false;
 	let_go();
 	for (i = 0; i < n_pieces; i++) {
-		if (!own[i] || heap_uses(i * piece, piece))
+		if (!own[i] || is_used(i * piece, piece))
 			continue;
 		own[i] = false;
 		atomic_store(&owners[i], mine | GUEST_PIECE_FREE);

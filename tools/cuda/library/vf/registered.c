@@ -15,7 +15,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "library.h"
+#include "cuda_memory.h"
 #include "vgpu/words.h"
 
 #define PAGE 4096u
@@ -97,12 +97,12 @@ bool registered_is_possible(const uint8_t *at, uint64_t bytes)
 	const uint64_t end = (begin + bytes) / PAGE * PAGE;
 
 	if (first < end && (frame - first < end - first || !are_all(first, end, is_private))) {
-		call_log("only private memory that the program can read and write, as malloc() "
+		log_line("only private memory that the program can read and write, as malloc() "
 			 "gives it, can be mapped: no file, no shared memory, no stack");
 		return false;
 	}
 	if (!are_all(begin, begin + bytes, is_own)) {
-		call_log("only private memory that the program can read and write can be mapped");
+		log_line("only private memory that the program can read and write can be mapped");
 		return false;
 	}
 	return true;
@@ -194,7 +194,7 @@ CUresult registered_map(uint8_t *at, uint64_t bytes, uint8_t *window)
 	if (new == MAP_FAILED && errno == ENOMEM)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (new == MAP_FAILED) {
-		call_log("the VF's window cannot be mapped a second time: it has no file, or this "
+		log_line("the VF's window cannot be mapped a second time: it has no file, or this "
 			 "user may not open it");
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}

@@ -7,26 +7,14 @@
 #include <string.h>
 
 #include "guest.h"
-#include "library.h"
+#include "cuda_memory.h"
 #include "record.h"
 
 #define TYPE_DESCRIPTOR 1
 
-bool shareable_is_there(void)
-{
-	return pieces_mine() != 0 && link_arena.bytes > 0 && guest_common_most(link_guest()) > 0;
-}
-
-uint64_t shareable_unit(void)
-{
-	uint64_t piece = pieces_size();
-
-	return piece > link_arena.granule ? piece : link_arena.granule;
-}
-
 static CUresult error_of(int r)
 {
-	call_log("memory of several programs: %s", strerror(-r));
+	log_line("memory of several programs: %s", strerror(-r));
 	if (r == -EINVAL)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (r == -ENOSPC || r == -ENOMEM)
@@ -54,13 +42,6 @@ static CUresult make_common(struct physical *p)
 	return CUDA_SUCCESS;
 }
 
-void shareable_end(struct physical *p)
-{
-	if (p->made)
-		record_used(-(int64_t)p->bytes);
-	pieces_drop(p->common - 1);
-}
-
 static CUresult show(int *out, CUmemHandle handle, int type, uint64_t flags)
 {
 	struct physical *p = physical_find(handle);
@@ -86,7 +67,7 @@ static CUresult begin_shareable(const char *name)
 
 	if (e == CUDA_SUCCESS)
 		e = link_lost();
-	return e == CUDA_SUCCESS && !shareable_is_there() ? table_absent(name) : e;
+	return e == CUDA_SUCCESS && !physical_is_shareable() ? log_absent(name) : e;
 }
 
 CUresult cuMemExportToShareableHandle(void *out, CUmemHandle handle, int type, uint64_t flags)

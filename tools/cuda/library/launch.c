@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "library.h"
+#include "cuda_work.h"
 
 /* CU_LAUNCH_PARAM_*, in EXTRA */
 enum { EXTRA_END = 0, EXTRA_BUFFER, EXTRA_SIZE };
@@ -12,16 +12,9 @@ enum { EXTRA_END = 0, EXTRA_BUFFER, EXTRA_SIZE };
 /* CUfunction_attribute */
 enum { FUNCTION_THREADS = 0, FUNCTION_SHARED = 1 };
 /* CUdevice_attribute */
-enum {
-	MAX_THREADS = 1,
-	MAX_BLOCK = 2,
-	MAX_GRID = 5,
-	PROCESSORS = 16,
-	COOPERATIVE = 95,
-	MAX_SHARED = 97
-};
+enum { MAX_THREADS = 1, MAX_BLOCK = 2, MAX_GRID = 5, MAX_SHARED = 97 };
 
-static uint64_t threads_of(const struct work_launch *l)
+uint64_t launch_threads(const struct work_launch *l)
 {
 	return (uint64_t)l->block[0] * l->block[1] * l->block[2];
 }
@@ -61,7 +54,7 @@ static bool shape_is_valid(const struct work_launch *l, const int32_t *function)
 	return fits(l->grid, limits.grid) && fits(l->block, limits.block) &&
 	       /* so that the next product does not exceed 2^64, whatever the GPU has */
 	       (uint64_t)l->block[0] * l->block[1] <= UINT32_MAX &&
-	       threads_of(l) <= limits.threads &&
+	       launch_threads(l) <= limits.threads &&
 	       (l->shared == 0 ||
 		(uint64_t)l->shared + (uint32_t)function[FUNCTION_SHARED] <= limits.shared);
 }
@@ -75,8 +68,9 @@ static CUresult refusal(const struct function *f, const struct work_launch *w)
 	if (!shape_is_valid(w, f->known.attributes))
 		return CUDA_ERROR_INVALID_VALUE;
 	threads = f->known.attributes[FUNCTION_THREADS]; /* for which there are registers */
-	return threads > 0 && threads_of(w) > (uint32_t)threads ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
-								: CUDA_SUCCESS;
+	return threads > 0 && launch_threads(w) > (uint32_t)threads
+		       ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
+		       : CUDA_SUCCESS;
 }
 
 /* Reads EXTRA: all arguments in one buffer of *SIZE bytes. Whether it is right. */
@@ -256,151 +250,4 @@ CUresult launch_run(const struct work_launch *w)
 		     (uint64_t[7]){f->module->number, at, sizeof(*l), 0, 0, 0,
 				   link_parts.launch_report_at});
 	return e == CUDA_SUCCESS ? link_ring() : e;
-}
-
-/* Whether the GPU executes all blocks of L at a time. The host checks it again. */
-static CUresult fits_together(const struct function *f, const struct work_launch *l)
-{
-	uint64_t most;
-	int blocks = 0;
-	CUresult e = launch_check(l);
-
-	if (e == CUDA_SUCCESS && link_about.attributes[COOPERATIVE] <= 0)
-		e = CUDA_ERROR_NOT_SUPPORTED;
-	if (e == CUDA_SUCCESS)
-		e = occupancy_ask(f, (uint32_t)threads_of(l), l->shared, &blocks);
-	if (e != CUDA_SUCCESS)
-		return e;
-	most = (uint64_t)blocks * (uint64_t)link_about.attributes[PROCESSORS];
-	/* A product that exceeds the most, which is below 2^32, is not multiplied further. */
-	return (uint64_t)l->grid[0] * l->grid[1] > most ||
-			       (uint64_t)l->grid[0] * l->grid[1] * l->grid[2] > most
-		       ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
-		       : CUDA_SUCCESS;
-}
-
-/* Launches W, or adds it to the graph that S captures. Begins the call. */
-static CUresult put_launch(struct work *w, CUstream s, void **params, void **extra)
-{
-	struct context *current = NULL;
-	CUresult e = call_begin(NEEDS_CONTEXT, &current);
-	const struct function *f = handle_find(HANDLE_FUNCTION, w->launch.function);
-	struct stream *stream = stream_find(s);
-
-	if (e == CUDA_SUCCESS && !(stream && stream_is_in(stream, current)))
-		e = CUDA_ERROR_INVALID_HANDLE;
-	if (e == CUDA_SUCCESS && (!f || (f->module->context && f->module->context != current)))
-		e = CUDA_ERROR_INVALID_HANDLE;
-	if (e == CUDA_SUCCESS)
-		e = launch_take(&w->launch, params, extra);
-	if (e == CUDA_SUCCESS && w->launch.together)
-		e = fits_together(f, &w->launch);
-	return e == CUDA_SUCCESS ? work_put(stream, w) : e;
-}
-
-CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-			unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params,
-			void **extra)
-{
-	struct work w = {.kind = WORK_LAUNCH,
-			 .launch = {.function = function,
-				    .grid = {gx, gy, gz},
-				    .block = {bx, by, bz},
-				    .shared = shared}};
-
-	return CALL_END(put_launch(&w, stream, params, extra));
-}
-
-CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz,
-				   unsigned bx, unsigned by, unsigned bz, unsigned shared,
-				   CUstream s, void **params)
-{
-	struct work w = {.kind = WORK_LAUNCH,
-			 .launch = {.function = function,
-				    .grid = {gx, gy, gz},
-				    .block = {bx, by, bz},
-				    .shared = shared,
-				    .together = true}};
-
-	return CALL_END(put_launch(&w, s, params, NULL));
-}
-
-/* CUlaunchAttributeID */
-enum {
-	LAUNCH_IGNORE = 0,
-	LAUNCH_ACCESS_POLICY = 1,
-	LAUNCH_COOPERATIVE = 2,
-	LAUNCH_SYNCHRONIZATION = 3,
-	LAUNCH_CLUSTER = 4,
-	LAUNCH_CLUSTER_POLICY = 5,
-	LAUNCH_PROGRAMMATIC = 6,
-	LAUNCH_PRIORITY = 8,
-	LAUNCH_DOMAIN_MAP = 9,
-	LAUNCH_DOMAIN = 10,
-	LAUNCH_CARVEOUT = 14,
-};
-
-/* Blocks of a cluster; 0: no such cluster. */
-static uint64_t cluster_size(const struct cuda_attribute *a)
-{
-	uint64_t plane = (uint64_t)a->of.cluster[0] * a->of.cluster[1], all;
-
-	return __builtin_mul_overflow(plane, a->of.cluster[2], &all) ? UINT64_MAX : all;
-}
-
-uint64_t launch_cluster(const struct cuda_launch_config *c)
-{
-	uint64_t size = 1;
-	unsigned i;
-
-	for (i = 0; i < c->n_attributes; i++)
-		if (c->attributes[i].id == LAUNCH_CLUSTER)
-			size = cluster_size(&c->attributes[i]);
-	return size;
-}
-
-/* Whether the launch can be as A says. Most are hints, or allow an overlap that need not be. */
-static bool is_honoured(const struct cuda_attribute *a)
-{
-	switch (a->id) {
-	case LAUNCH_IGNORE:
-	case LAUNCH_ACCESS_POLICY:
-	case LAUNCH_COOPERATIVE:
-	case LAUNCH_SYNCHRONIZATION:
-	case LAUNCH_CLUSTER_POLICY:
-	case LAUNCH_PROGRAMMATIC:
-	case LAUNCH_PRIORITY:
-	case LAUNCH_DOMAIN_MAP:
-	case LAUNCH_DOMAIN:
-	case LAUNCH_CARVEOUT:
-		return true;
-	case LAUNCH_CLUSTER:
-		return cluster_size(a) == 1;
-	default:
-		return false;
-	}
-}
-
-CUresult cuLaunchKernelEx(const struct cuda_launch_config *c, CUfunction function, void **params,
-			  void **extra)
-{
-	struct work w = {.kind = WORK_LAUNCH, .launch.function = function};
-	struct work_launch *l = &w.launch;
-	unsigned i;
-
-	if (!c || (c->n_attributes && !c->attributes))
-		return CUDA_ERROR_INVALID_VALUE;
-	for (i = 0; i < c->n_attributes; i++) {
-		if (!is_honoured(&c->attributes[i])) {
-			call_log("cuLaunchKernelEx: attribute %d is not carried with this value",
-				 c->attributes[i].id);
-			return CUDA_ERROR_NOT_SUPPORTED;
-		}
-		if (c->attributes[i].id == LAUNCH_COOPERATIVE)
-			l->together = c->attributes[i].of.value;
-	}
-	memcpy(l->grid, c->grid, sizeof(l->grid));
-	memcpy(l->block, c->block, sizeof(l->block));
-	l->shared = c->shared;
-	return CALL_END(put_launch(&w, c->stream, params, extra));
 }

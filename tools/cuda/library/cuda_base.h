@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The layers of the library and the files of each. A file calls files of its own layer and of those
+ * above it in this list; tests/rooms checks that.
+ *
+ *   cuda_base.h: lock log errors handles image; table, which only names the calls
+ *   cuda_vf.h: find record flush edges link pieces heap
+ *   cuda_call.h: call
+ *   cuda_memory.h: symbol ipc ipc_event physical arena shareable registered pinned memory
+ *   cuda_work.h: copy rows set launch event list work
+ *   graph.h: graph user_object capture put
+ *   cuda_calls.h: all others, the calls and start
+ *
+ * Everything that the library checks protects the program from itself; the worker on the host
+ * checks each packet.
+ */
+#ifndef CUDA_BASE_H
+#define CUDA_BASE_H
+
+#include <stdbool.h>
+
+#include "entries.h"
+#include "handles.h"
+#include "softgpu/packets.h"
+#include "vgpu/types.h"
+
+/* lock.c: one lock covers all that the library has. A call that waits for the VF keeps it. */
+
+/* Any thread; waits for the lock, which is not taken twice. */
+void lock_take(void);
+/* Whether it was free, and is taken now. */
+bool lock_try(void);
+void lock_give(void);
+/* In the child of fork(), which has no other thread. */
+void lock_renew(void);
+
+/* log.c */
+
+/* Writes one line to standard error if VGPU_CUDA_LOG is 1 or 2. Any thread, with or without the
+ * lock. */
+__attribute__((format(printf, 1, 2))) void log_line(const char *format, ...);
+/* The same for a name that a program looks up in vain: cudart looks up more than a hundred that it
+ * can do without. If VGPU_CUDA_LOG is 1, only the first such line is written. */
+__attribute__((format(printf, 1, 2))) void log_lookup(const char *format, ...);
+/* Logs that NAME is not carried. Returns CUDA_ERROR_NOT_SUPPORTED. */
+CUresult log_absent(const char *name);
+
+/* image.c: finds where *IMAGE is and how long. MOST: how long it can be, and a 0 is behind that; or
+ * IMAGE_UNKNOWN. False: it is longer than MOST, or than a packet loads. */
+#define IMAGE_UNKNOWN UINT64_MAX
+bool image_find(const void **image, uint64_t most, uint64_t *bytes);
+
+#endif

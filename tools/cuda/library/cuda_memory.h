@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory: what lies at an address of the device, or of the program. Called with the lock. */
+#ifndef CUDA_MEMORY_H
+#define CUDA_MEMORY_H
+
+#include "cuda_call.h"
+
+struct module {
+	void *handle;
+	const struct context *context; /* NULL: a library, which belongs to no context */
+	uint32_t number;	       /* on the VF */
+	struct function *functions;
+	struct symbol *symbols;
+};
+
+#define NAME_PART 32u
+/* A CUfunction, and a CUkernel. */
+struct function {
+	void *handle;
+	struct module *module;
+	struct function *next;
+	struct softgpu_function known; /* the parameters come one after the other */
+	uint32_t name_parts;	       /* of NAME_PART bytes, with the end of the name */
+	uint32_t args_bytes;	       /* of all parameters, with what is between them */
+	uint32_t launch_bytes;	       /* that a launch writes for the host */
+	/* Attributes as they were set; -1: they were not. */
+	int shared_most; /* MAX_DYNAMIC_SHARED_SIZE_BYTES */
+	int carveout;	 /* PREFERRED_SHARED_MEMORY_CARVEOUT, a hint, where -1 can be set, too */
+	struct launch_setup *setup; /* launch_first.c; NULL: there is none */
+};
+
+/* physical.c */
+
+/* Memory without an address. It is free when nobody holds it, and it is mapped nowhere. */
+struct physical {
+	void *handle;
+	uint64_t bytes;
+	int handles;	       /* as struct cuda_allocation has it */
+	uint32_t common;       /* 1 + its number as common memory; 0: it is this process's alone */
+	bool made;	       /* this process has made it common */
+	uint32_t held, mapped; /* how often */
+	uint32_t n;
+	struct physical_part *parts;
+};
+
+/* The allocation, if the program holds it; NULL: there is none. */
+struct physical *physical_find(CUmemHandle handle);
+/* One of its mappings has ended; frees it if it was the last use. */
+void physical_unmapped(struct physical *p);
+/* Forgets all. */
+void physical_reset(void);
+/* Makes an allocation of the common memory NUMBER, which has these N PIECES and which the process
+ * holds; its handle is held once. 0; -EINVAL: the pieces cannot be mapped; or -ENOMEM. After an
+ * error, the process no longer holds it. */
+int physical_open(uint32_t number, const uint32_t *pieces, uint32_t n, struct physical **out);
+/* Whether the VF can map memory; if not, logs that NAME is not carried. */
+CUresult physical_is_there(const char *name);
+/* Whether the VF can have memory that other processes of it have, too: shareable.c. */
+bool physical_is_shareable(void);
+
+/* arena.c */
+
+/* The offset, as packets have it, of BYTES at AT in the arena; false: they are not all mapped and
+ * accessible. */
+bool arena_find(CUdeviceptr at, uint64_t bytes, uint64_t *offset);
+/* The mapping that AT lies in. */
+bool arena_range(CUdeviceptr at, struct memory_range *r);
+/* What is mapped at AT; NULL: nothing. */
+struct physical *arena_physical(CUdeviceptr at);
+/* Forgets all. */
+void arena_reset(void);
+
+/* ipc.c: the memory of other processes of the VF that was opened. */
+
+/* Finds the memory that OFFSET lies in. */
+bool ipc_find(uint64_t offset, struct memory_range *r);
+/* The context that has opened it; NULL: none has. */
+const struct context *ipc_context(uint64_t offset);
+/* Whether other processes may open the allocation that OFFSET lies in. */
+bool ipc_can_show(uint64_t offset);
+/* Closes all that CONTEXT has opened. */
+void ipc_end_all(const struct context *context);
+
+/* symbol.c: the variables of modules that the program has asked for. */
+
+struct symbol {
+	struct module *module;
+	struct symbol *next;
+	uint64_t id; /* as memory has one */
+	struct softgpu_symbol known;
+};
+
+/* Whether packets have room for the NAME of a function or a variable; if not, logs it. */
+bool symbol_name_fits(const char *name);
+/* Finds NAME in M, and asks the VF for it the first time. */
+CUresult symbol_find(struct module *m, const char *name, const struct symbol **out);
+/* The variable that all BYTES at AT are in; NULL: there is none. */
+const struct symbol *symbol_at(CUdeviceptr at, uint64_t bytes);
+void symbol_end_all(struct module *m);
+/* Puts a copy between BYTES at OFFSET in S and at OTHER in the partition into the ring. OUT: to the
+ * partition. */
+CUresult symbol_put(const struct symbol *s, uint64_t offset, uint64_t other, uint64_t bytes,
+		    bool out);
+
+/* pinned.c */
+
+struct pinned {
+	uint8_t *at;
+	uint64_t bytes, id;
+	unsigned flags;
+	enum pinned_kind { PINNED_WINDOW, PINNED_MANAGED, PINNED_PLAIN, PINNED_REGISTERED } kind;
+	const struct context *context;
+	/* Where the program has it, and where it is in the window, which is where GPU kernels reach
+	 * it; NULL: nowhere. AT is one of them. */
+	uint8_t *host, *window;
+	uint8_t *copy; /* during fork(): what a child has there; NULL: nothing */
+};
+
+/* The host memory that AT is in; NULL: none that the program has announced. */
+const struct pinned *pinned_find(const void *at);
+/* Whether BYTES at MEMORY are pinned, so that the VF copies from or to there itself: *AT in the
+ * partition. */
+bool pinned_at(const void *memory, uint64_t bytes, uint64_t *at);
+/* Whether any of them is pinned. */
+bool pinned_touches(const void *memory, uint64_t bytes);
+/* Whether GPU kernels reach P, which may be NULL, at its address. */
+bool pinned_is_mapped(const struct pinned *p);
+/* The address at which they reach what is AT in P; 0: they do not. */
+CUdeviceptr pinned_on_device(const struct pinned *p, uint64_t at);
+void pinned_end_all(const struct context *context);
+/* Managed memory: see managed.c. */
+CUresult pinned_take_managed(CUdeviceptr *out, uint64_t bytes, const struct context *context);
+bool pinned_give_managed(CUdeviceptr at);
+
+/* registered.c: BYTES at AT of the program's memory; or the pinned memory P, which that became. */
+
+/* Whether the whole pages of them can be the window's, and the rest can be read and written; if
+ * not, logs why. */
+bool registered_is_possible(const uint8_t *at, uint64_t bytes);
+/* Makes them, whole pages, those at WINDOW. */
+CUresult registered_map(uint8_t *at, uint64_t bytes, uint8_t *window);
+/* Private memory with what is in the window for P; NULL: there is none. */
+uint8_t *registered_copy(const struct pinned *p);
+/* Puts COPY, which the caller has no more, where P is: over those pages that are still the
+ * window's. What the program has mapped there since is left alone. False: some may still be the
+ * window's. */
+bool registered_unmap(const struct pinned *p, uint8_t *copy);
+
+/* memory.c: whether AT is an address of the device that no pointer of this process can equal. */
+bool memory_is_device(uint64_t at);
+/* BYTES for calls whose sizes have 32 bits, or the most that these can say. */
+unsigned memory_in_32_bits(uint64_t bytes);
+/* Whether device memory and this process's have no address in common. */
+bool memory_is_unified(void);
+/* The memory that AT lies in: of this process, which may be a mapping, or of another process that
+ * this one has opened. */
+bool memory_range(CUdeviceptr at, struct memory_range *r);
+/* The offset, as packets have it, of BYTES at the device address AT; false: they are not all in one
+ * allocation, or not all mapped. */
+bool memory_find(CUdeviceptr at, uint64_t bytes, uint64_t *offset);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* What streams execute: copies (copy.c, rows.c), sets (set.c), launches, events. With the lock. */
+#ifndef CUDA_WORK_H
+#define CUDA_WORK_H
+
+#include "cuda_memory.h"
+
+/* What a stream executes. */
+
+enum work_kind { WORK_NOTHING, WORK_COPY, WORK_SET, WORK_LAUNCH, WORK_HOST, WORK_EVENT, WORK_WAIT };
+
+/* One side of a copy: rows of PITCH bytes, HEIGHT of them in a layer. */
+struct work_side {
+	bool host;
+	uint8_t *memory; /* of the host; else: */
+	CUdeviceptr at;
+	uint64_t pitch, height;
+};
+struct work_copy {
+	struct work_side to, from;
+	uint64_t width, rows, layers; /* bytes of a row, rows of a layer */
+	/* The program's own description; NULL if the copy came from a 1-D call. */
+	const struct cuda_copy_3d *said;
+};
+struct work_set {
+	CUdeviceptr at;
+	uint64_t pitch, width, rows; /* WIDTH: elements of a row */
+	uint64_t value;
+	uint32_t unit; /* bytes of an element: 1, 2 or 4; or 8 if there is one */
+};
+struct work_launch {
+	CUfunction function;
+	uint32_t grid[3], block[3], shared;
+	bool together;	/* a cooperative launch */
+	bool in_buffer; /* the program had the arguments in one buffer */
+	/* the arguments: where each is; or NULL: they are in SIZE bytes, as the parameters lie */
+	void **params;
+	uint8_t *args;
+	size_t size;
+};
+struct work_host {
+	void (*run)(void *data);
+	void *data;
+};
+struct work {
+	enum work_kind kind;
+	union {
+		struct work_copy copy;
+		struct work_set set;
+		struct work_launch launch;
+		struct work_host host;
+		CUevent event; /* to record, or to wait for */
+	};
+};
+
+struct capture;
+struct node;
+/* Nodes of a graph. */
+struct node_list {
+	struct node **nodes;
+	uint32_t n;
+};
+
+/* Lists: adding a node that is there does nothing. False: out of memory. */
+bool node_list_add(struct node_list *l, struct node *node);
+void node_list_drop(struct node_list *l, const struct node *node);
+void node_list_clear(struct node_list *l);
+bool node_list_has(const struct node_list *l, const struct node *node);
+
+/* Attributes of a stream that change nothing here: how the L2 cache treats addresses, and how a
+ * thread waits. */
+enum stream_hint { HINT_WINDOW, HINT_WAIT, STREAM_HINTS };
+
+struct stream {
+	void *handle;
+	const struct context *context;
+	unsigned flags;
+	union cuda_value hints[STREAM_HINTS];
+	uint64_t number;
+	struct capture *capture; /* NULL: its calls are executed */
+	struct node_list tips;	 /* of the capture: what the next call comes after */
+	uint64_t last;		 /* link_count() behind its last packet */
+	uint64_t fenced;	 /* LAST at its last query, and a fence behind that */
+	uint64_t fence;
+};
+
+/* The default streams: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD; NULL is one of them. */
+#define STREAM_DEFAULTS 2u
+extern struct stream stream_default;
+/* The stream S; NULL: there is none. Who puts packets for it sets LAST. */
+static inline struct stream *stream_find(CUstream s)
+{
+	return (uintptr_t)s <= STREAM_DEFAULTS ? &stream_default : handle_find(HANDLE_STREAM, s);
+}
+/* Whether S may be used while the context CURRENT is. */
+static inline bool stream_is_in(const struct stream *s, const struct context *current)
+{
+	return !s->context || s->context == current;
+}
+
+/* Whether W can be executed, as far as it is known now. */
+CUresult work_check(const struct work *w);
+/* Executes W now, in the order of all streams. */
+CUresult work_run(const struct work *w);
+/* How W is checked, and executed; called with the lock. WORK_HOST lets go of it meanwhile. */
+CUresult copy_check(const struct work_copy *w);
+CUresult set_check(const struct work_set *w);
+CUresult launch_check(const struct work_launch *w);
+CUresult copy_run(const struct work_copy *w);
+CUresult set_run(const struct work_set *w);
+CUresult launch_run(const struct work_launch *w);
+CUresult event_run(CUevent event);
+CUresult event_wait(CUevent event);
+/* Begins a call about the stream S, of any context: takes the lock, and finds S. */
+CUresult work_begin(CUstream s, struct stream **stream);
+
+/* launch.c: caches the GPU's launch limits. */
+void launch_reset(void);
+/* Whether packets have an argument of BYTES as a value; if not, it is elsewhere in the window. */
+bool launch_has_value(uint32_t bytes);
+/* L's arguments are in PARAMS, or in EXTRA. */
+CUresult launch_take(struct work_launch *l, void **params, void **extra);
+/* Gives L, which launch_check() found right, arguments of its own, which free() ends. False: out of
+ * memory. */
+bool launch_keep(struct work_launch *l);
+/* Where the arguments are that launch_keep() has given L: a list, which free() ends, as
+ * cuda_kernel_node has it in PARAMS; or in EXTRA, if the program had them in one buffer. */
+CUresult launch_list(struct work_launch *l, void ***list);
+/* Threads of a block. */
+uint64_t launch_threads(const struct work_launch *l);
+
+#endif
