@@ -307,7 +307,32 @@ static int32_t choose(struct call *call, struct refusal *why)
 	return best;
 }
 
-static void next_candidate(struct call *call);
+/*
+ * Where a reservation is. What is done there says where it is next: at once, or (WAITS) when the
+ * engine has answered, or a while later.
+ */
+enum state {
+	NEXT_VF,  /* of the claim; the first GPU is tried first */
+	NEXT_GPU, /* that may serve it is asked for its VFs */
+	CHOOSE,	  /* one of them */
+	MEMORY,	  /* of the VF was resized to the claim, or cannot be */
+	POLICY,	  /* is asked whether it admits the claim */
+	ADMITTED, /* or not */
+	REFUSED,  /* no GPU has a VF that fits */
+	GIVEN_UP, /* by whoever has asked */
+	RESERVED, /* all VFs of the claim */
+	WAITS,
+	ENDED, /* the call may be gone */
+};
+
+static void go_on(struct call *call);
+
+/* Is in the state NEXT once the engine has answered the request that the caller queues now. */
+static void await_answer(struct call *call, enum state next)
+{
+	reservation_of(call)->next = next;
+	call->then = go_on;
+}
 
 /* How near a GPU came that refused: in the order in which a start asks. */
 static int nearness(enum refusal_reason reason)
@@ -354,13 +379,6 @@ static void first_gpu(struct reservation *job)
 	job->n_refused = 0;
 }
 
-/* Begins the next claimed VF with the first GPU. */
-static void begin_vf(struct call *call)
-{
-	first_gpu(reservation_of(call));
-	next_candidate(call);
-}
-
 /* Adds to the answer of RESERVE_ASK for one claimed VF. */
 static void add_answer(struct reservation *job, const char *state, const char *text)
 {
@@ -396,8 +414,7 @@ static void undo(struct control *control, const struct reservation *job)
 	leases_save(control);
 }
 
-/* No VF fits: refuses the reservation. */
-static void refuse(struct call *call)
+static enum state refuse(struct call *call)
 {
 	struct reservation *job = reservation_of(call);
 	const struct claim_vf *claimed = &job->claim.vfs[job->at];
@@ -432,8 +449,7 @@ static void refuse(struct call *call)
 	if (job->mode == RESERVE_ASK) {
 		add_answer(job, "refused", job->n_refused > 1 ? job->reasons : why->text);
 		job->at++;
-		begin_vf(call);
-		return;
+		return NEXT_VF;
 	}
 	/* vgpud-libvirt asks every minute for a VM that runs: log and count the same refusal once.
 	 */
@@ -455,6 +471,7 @@ static void refuse(struct call *call)
 		call_fail(call, -EBUSY, err.text);
 	else
 		call_answer(call, NULL);
+	return ENDED;
 }
 
 /* Writes what swapping costs the chosen VF. Returns false if it is not swapped. */
@@ -468,7 +485,7 @@ static bool cost_of(const struct call *call, char *text, size_t length)
 }
 
 /* The policy does not admit the claim on this GPU, for a reason in WHY: on to the next one. */
-static void not_admitted(struct call *call, int r, const char *why)
+static enum state not_admitted(struct call *call, int r, const char *why)
 {
 	struct reservation *job = reservation_of(call);
 
@@ -476,7 +493,7 @@ static void not_admitted(struct call *call, int r, const char *why)
 		    "%s: policy %s: %s", call->gpu->config->name,
 		    change_policy_of(call->gpu)->policy->name, why);
 	next_gpu(job);
-	next_candidate(call);
+	return NEXT_GPU;
 }
 
 /* The VF that was taken is free again. One that was held still had what its container had. */
@@ -491,7 +508,7 @@ static void give_up(struct call *call)
 	memory_give_usual(call->gpu, job->vf);
 }
 
-static void on_params(struct call *call)
+static enum state hear_policy(struct call *call)
 {
 	struct reservation *job = reservation_of(call);
 	char cost[400];
@@ -509,16 +526,14 @@ static void on_params(struct call *call)
 		if (call->gpu->leases[job->vf].state == LEASE_INCOMING)
 			hold_begin(call->gpu, job->vf);
 		job->at++;
-		begin_vf(call);
-		return;
+		return NEXT_VF;
 	}
-	if (job->over) { /* hook_begin has given back what it got */
-		next_candidate(call);
-		return;
-	}
+	if (job->over) /* hook_begin has given back what it got */
+		return GIVEN_UP;
 	give_up(call);
-	not_admitted(call, call->request.result,
-		     call->request.why[0] ? call->request.why : strerror(-call->request.result));
+	return not_admitted(call, call->request.result,
+			    call->request.why[0] ? call->request.why
+						 : strerror(-call->request.result));
 }
 
 /* Whether the policy would admit the claim on the VF, beside what the others have now and what was
@@ -550,7 +565,7 @@ static int dry_run(struct call *call, struct vgpu_error *err)
 }
 
 /* Answers RESERVE_ASK: the VM would get this VF, if the policy admits the claim. */
-static void pick(struct call *call)
+static enum state pick(struct call *call)
 {
 	struct reservation *job = reservation_of(call);
 	char text[600], cost[400] = "";
@@ -558,17 +573,15 @@ static void pick(struct call *call)
 	struct vgpu_error err;
 	int r = dry_run(call, &err);
 
-	if (r < 0) {
-		not_admitted(call, r, err.text);
-		return;
-	}
+	if (r < 0)
+		return not_admitted(call, r, err.text);
 	snprintf(text, sizeof(text), "VF %u of %s is free, and policy %s admits the claim%s%s",
 		 job->vf, call->gpu->config->name, change_policy_of(call->gpu)->policy->name,
 		 swapped ? "; " : "", cost);
 	job->picked[job->gpu] |= VGPU_VF_BIT(job->vf);
 	add_answer(job, "free", text);
 	job->at++;
-	begin_vf(call);
+	return NEXT_VF;
 }
 
 static int make_params(struct call *call, const struct policy_values *now, struct vgpu_error *err)
@@ -583,28 +596,24 @@ static int make_params(struct call *call, const struct policy_values *now, struc
 	return r;
 }
 
-/* The VF has its memory; now the policy must admit its parameters. */
-static void ask_policy(struct call *call)
+static enum state ask_policy(struct call *call)
 {
-	if (reservation_of(call)->mode == RESERVE_ASK) {
-		pick(call);
-		return;
-	}
+	if (reservation_of(call)->mode == RESERVE_ASK)
+		return pick(call);
 	call->vf = reservation_of(call)->vf;
-	call->then = on_params;
+	await_answer(call, ADMITTED);
 	change_begin(call, make_params);
+	return WAITS;
 }
 
-static void on_memory(struct call *call)
+static enum state hear_memory(struct call *call)
 {
 	struct reservation *job = reservation_of(call);
 	struct gpu *gpu = call->gpu;
 	bool busy;
 
-	if (call->request.result == 0 && !job->over) {
-		ask_policy(call);
-		return;
-	}
+	if (call->request.result == 0 && !job->over)
+		return POLICY;
 	if (!job->over && job->mode != RESERVE_ASK)
 		give_up(call);
 	else
@@ -624,11 +633,11 @@ static void on_memory(struct call *call)
 			    gpu->config->name, call->request.why);
 		next_gpu(job);
 	}
-	next_candidate(call);
+	return NEXT_GPU;
 }
 
 /* Resizes the VF's partition to the claim, or, for RESERVE_ASK, asks whether that is possible. */
-static void ask_memory(struct call *call)
+static enum state ask_memory(struct call *call)
 {
 	struct reservation *job = reservation_of(call);
 
@@ -638,11 +647,12 @@ static void ask_memory(struct call *call)
 		.vf = job->vf,
 		.size = vm_memory(call->gpu, &job->claim.vfs[job->at]),
 	};
-	call->then = on_memory;
+	await_answer(call, MEMORY);
 	call_queue(call);
+	return WAITS;
 }
 
-static void on_snapshot(struct call *call)
+static enum state choose_vf(struct call *call)
 {
 	struct reservation *job = reservation_of(call);
 	const struct claim_vf *claimed = &job->claim.vfs[job->at];
@@ -650,16 +660,13 @@ static void on_snapshot(struct call *call)
 	uint64_t has;
 	int32_t vf = -1;
 
-	if (job->over) { /* after the VM's end, take nothing */
-		next_candidate(call);
-		return;
-	}
+	if (job->over) /* after the VM's end, take nothing */
+		return GIVEN_UP;
 	if (call->request.result == 0)
 		vf = choose(call, &job->refusal);
 	if (vf < 0) {
 		next_gpu(job);
-		next_candidate(call);
-		return;
+		return NEXT_GPU;
 	}
 	job->vf = (uint32_t)vf;
 	job->was_held = call->gpu->leases[job->vf].state == LEASE_HELD;
@@ -674,22 +681,10 @@ static void on_snapshot(struct call *call)
 		call->gpu->leases[job->vf].owed = from->owed;
 	has = vm_memory_of(call->gpu, job->vf, &call->snapshot);
 	/* A gate without a size gets what the program claims. */
-	if (has < vm_memory(call->gpu, claimed) && (has > 0 || !config_is_gated(call->gpu->config)))
-		ask_memory(call);
-	else
-		ask_policy(call);
-}
-
-/* Tries again from the first GPU on. */
-static void look_again(evutil_socket_t fd, short what, void *data)
-{
-	struct call *call = data;
-
-	(void)fd;
-	(void)what;
-	reservation_of(call)->scrubbing = false;
-	first_gpu(reservation_of(call));
-	next_candidate(call);
+	return has < vm_memory(call->gpu, claimed) &&
+			       (has > 0 || !config_is_gated(call->gpu->config))
+		       ? ask_memory(call)
+		       : POLICY;
 }
 
 static bool has_a_vf(struct control *control, const struct reservation *job)
@@ -712,53 +707,98 @@ static void forget_live(struct control *control, const struct reservation *job)
 			live_forget_vf(gpu, vf);
 }
 
-static void next_candidate(struct call *call)
+/* A disconnected hook has refused the start: its VM will not run. */
+static bool is_given_up(const struct call *call)
+{
+	return reservation_of(call)->over || !call->client;
+}
+
+static enum state give_back(struct call *call)
+{
+	undo(call->control, reservation_of(call));
+	call_fail(call, -ECANCELED, "given up: the VM has ended, or the client has disconnected");
+	return ENDED;
+}
+
+static enum state finish(struct call *call)
+{
+	struct reservation *job = reservation_of(call);
+	struct control *control = call->control;
+
+	if (job->reserved)
+		control->refusals.granted[requests[job->mode]]++;
+	forget_live(control, job);
+	if (job->done) {
+		job->done(call);
+		return ENDED;
+	}
+	leases_save(control);
+	call_answer(call, job->mode == RESERVE_INCOMING ? fit_answer(control, &job->claim)
+							: json_object_get(job->answer));
+	return ENDED;
+}
+
+static enum state begin_vf(struct call *call)
+{
+	struct reservation *job = reservation_of(call);
+
+	if (is_given_up(call))
+		return GIVEN_UP;
+	while (job->at < job->claim.n_vfs && has_a_vf(call->control, job))
+		job->at++;
+	if (job->at == job->claim.n_vfs)
+		return RESERVED;
+	first_gpu(job);
+	return check_devices(call, &job->claim.vfs[job->at]) < 0 ? REFUSED : NEXT_GPU;
+}
+
+static void look_again(evutil_socket_t fd, short what, void *data)
+{
+	(void)fd;
+	(void)what;
+	go_on(data);
+}
+
+static enum state ask_gpu(struct call *call)
 {
 	struct control *control = call->control;
 	struct reservation *job = reservation_of(call);
 	const struct timeval later = {0, SCRUB_LOOKS_MS * 1000};
-	const struct claim_vf *claimed;
 
-	/* A disconnected hook has refused the start: its VM will not run. */
-	if (job->over || !call->client) {
-		undo(control, job);
-		call_fail(call, -ECANCELED,
-			  "given up: the VM has ended, or the client has disconnected");
-		return;
-	}
-	while (job->at < job->claim.n_vfs && has_a_vf(control, job))
-		job->at++;
-	if (job->at == job->claim.n_vfs) {
-		if (job->reserved)
-			control->refusals.granted[requests[job->mode]]++;
-		forget_live(control, job);
-		if (job->done) {
-			job->done(call);
-			return;
-		}
-		leases_save(control);
-		call_answer(call, job->mode == RESERVE_INCOMING ? fit_answer(control, &job->claim)
-								: json_object_get(job->answer));
-		return;
-	}
-	claimed = &job->claim.vfs[job->at];
-	if (job->gpu == 0 && check_devices(call, claimed) < 0) {
-		refuse(call);
-		return;
-	}
+	if (is_given_up(call))
+		return GIVEN_UP;
+	if (has_a_vf(control, job)) /* by now */
+		return NEXT_VF;
 	for (; job->gpu < control->n_gpus; next_gpu(job)) {
 		call->gpu = &control->gpus[job->gpu];
-		if (!may_serve(call->gpu, job, claimed, &job->refusal))
+		if (!may_serve(call->gpu, job, &job->claim.vfs[job->at], &job->refusal))
 			continue;
 		call->request = (struct engine_request){.ask = ENGINE_SNAPSHOT,
 							.snapshot = &call->snapshot};
-		call->then = on_snapshot;
+		await_answer(call, CHOOSE);
 		call_queue(call);
-		return;
+		return WAITS;
 	}
 	if (job->mode == RESERVE_ASK || !job->scrubbing || vgpu_now() > job->until ||
 	    event_base_once(control->base, -1, EV_TIMEOUT, look_again, call, &later) < 0)
-		refuse(call);
+		return REFUSED;
+	job->scrubbing = false;
+	job->next = NEXT_VF;
+	return WAITS;
+}
+
+static enum state (*const steps[])(struct call *call) = {
+	[NEXT_VF] = begin_vf,	[NEXT_GPU] = ask_gpu,	[CHOOSE] = choose_vf,
+	[MEMORY] = hear_memory, [POLICY] = ask_policy,	[ADMITTED] = hear_policy,
+	[REFUSED] = refuse,	[GIVEN_UP] = give_back, [RESERVED] = finish,
+};
+
+static void go_on(struct call *call)
+{
+	enum state state = (enum state)reservation_of(call)->next;
+
+	while (state < WAITS)
+		state = steps[state](call);
 }
 
 static void on_booking(void *data, const int32_t on[CLAIM_MAX_VFS])
@@ -769,7 +809,7 @@ static void on_booking(void *data, const int32_t on[CLAIM_MAX_VFS])
 	memcpy(job->on, on, sizeof(job->on));
 	booking_end(job->booking);
 	job->booking = NULL;
-	next_candidate(call);
+	go_on(call);
 }
 
 /* Which GPU is booked is asked for a VM that starts, or comes. Not for RESERVE_ASK, which anybody
@@ -786,6 +826,7 @@ void reserve_begin(struct call *call)
 	struct reservation *job = reservation_of(call);
 	uint32_t i;
 
+	job->next = NEXT_VF;
 	job->until = vgpu_now() + SCRUB_TIMEOUT;
 	for (i = 0; i < CLAIM_MAX_VFS; i++)
 		job->on[i] = BOOKED_ANY;
@@ -793,7 +834,7 @@ void reserve_begin(struct call *call)
 		job->booking = booking_begin(call->control, &job->claim,
 					     job->mode == RESERVE_INCOMING, on_booking, call);
 	if (!job->booking)
-		next_candidate(call);
+		go_on(call);
 }
 
 static bool is_same_vm(const struct claim *a, const struct claim *b)

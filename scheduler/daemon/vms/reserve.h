@@ -25,6 +25,7 @@ struct reservation {
 	struct claim claim;
 	struct travel travel; /* RESERVE_INCOMING: what came with the VM */
 	enum reserve_mode mode;
+	int next;		/* reserve.c: the state in which it goes on */
 	uint32_t at, gpu, vf;	/* that are being tried: AT counts the VFs of the claim */
 	struct refusal refusal; /* why the GPU that is being tried was refused; "": it was not */
 	/* Of the GPUs before it: why that was refused which came nearest, and each one's reason. */
