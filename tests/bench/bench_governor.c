@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "builtin.h"
+#include "sample.h"
 #include "vgpu/governor.h"
 
 #define EPOCHS 2000u
@@ -25,21 +26,6 @@ static uint64_t any(uint64_t below)
 	return (rng >> 33) % below;
 }
 
-static double now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int in_order(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 struct figures {
 	double costs[EPOCHS];
 	uint32_t n;
@@ -47,7 +33,7 @@ struct figures {
 
 static void print(const char *name, struct figures *f, const char *after)
 {
-	qsort(f->costs, f->n, sizeof(f->costs[0]), in_order);
+	qsort(f->costs, f->n, sizeof(f->costs[0]), sample_compare_real);
 	printf("\"%s_p50_us\": %.2f, \"%s_p99_us\": %.2f, \"%s_n\": %u%s", name,
 	       f->n ? f->costs[f->n / 2] / 1e3 : 0, name,
 	       f->n ? f->costs[f->n * 99 / 100] / 1e3 : 0, name, f->n, after);
@@ -106,9 +92,9 @@ static void measure(const struct vgpu_policy_ops *policy, uint32_t n, const char
 		vgpu_governor_step(g, &e, &out);
 		e.type = VGPU_GOVERNOR_USAGE;
 		e.active = active;
-		begin = now_ns();
+		begin = sample_now();
 		vgpu_governor_step(g, &e, &out);
-		took = now_ns() - begin;
+		took = sample_now() - begin;
 		if (out.program)
 			plan.costs[plan.n++] = took;
 		else

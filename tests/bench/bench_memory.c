@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "sample.h"
 #include "vgpu/memory.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -29,14 +30,6 @@ static uint32_t any(uint32_t below)
 	return (uint32_t)(rng >> 33) % below;
 }
 
-static double now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
 /* The cost of one allocation, release and scrub, in a table of N extents, half of them free. */
 static double cost(uint32_t n)
 {
@@ -48,13 +41,13 @@ static double cost(uint32_t n)
 	vgpu_memory_init(&m, storage, 2 * MOST, (uint64_t)n * GRANULE, GRANULE);
 	for (i = 0; i < n; i += 2)
 		vgpu_memory_reserve(&m, i, (uint64_t)i * GRANULE, GRANULE);
-	begin = now_ns();
+	begin = sample_now();
 	for (i = 0; i < rounds; i++)
 		if (vgpu_memory_alloc(&m, &r, &offset) == 0) {
 			vgpu_memory_release(&m, offset);
 			vgpu_memory_scrubbed(&m, offset, GRANULE);
 		}
-	return (now_ns() - begin) / rounds;
+	return (sample_now() - begin) / rounds;
 }
 
 static int first_fit(uint32_t owner, uint64_t size, uint64_t *offset)

@@ -9,17 +9,10 @@
 #include <time.h>
 
 #include "builtin.h"
+#include "sample.h"
 
 #define ROUNDS 9
 #define MOST 16384u
-
-static double now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 static uint64_t rng = 88172645463325252u;
 
@@ -132,7 +125,7 @@ static void begin(struct bench *b)
 static double decide(struct bench *b, uint32_t count)
 {
 	const struct vgpu_policy_ops *p = b->policy;
-	double begun = now_ns();
+	double begun = sample_now();
 	uint32_t i, k;
 
 	for (i = 0; i < count; i++) {
@@ -165,14 +158,7 @@ static double decide(struct bench *b, uint32_t count)
 		b->t += used + 100000;
 		p->account(b->state, &usage);
 	}
-	return (now_ns() - begun) / count;
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
+	return (sample_now() - begun) / count;
 }
 
 static void measure(struct bench *b, bool first)
@@ -184,7 +170,7 @@ static void measure(struct bench *b, bool first)
 	decide(b, 4 * b->facts.max_vfs);
 	for (i = 0; i < ROUNDS; i++)
 		samples[i] = decide(b, 100000);
-	qsort(samples, ROUNDS, sizeof(double), compare);
+	qsort(samples, ROUNDS, sizeof(double), sample_compare_real);
 	printf("%s\n {\"policy\":\"%s\",\"vfs\":%u,\"load\":\"%s\",\"min\":%.1f,\"median\":%.1f,"
 	       "\"max\":%.1f}",
 	       first ? "" : ",", b->policy->name, b->facts.max_vfs, b->load->name, samples[0],

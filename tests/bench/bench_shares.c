@@ -8,16 +8,10 @@
 #include <stdlib.h>
 
 #include "builtin.h"
+#include "sample.h"
 #include "vhost.h"
 
 #define WINDOWS 600
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
 
 static void one(const char *name, bool first)
 {
@@ -61,7 +55,7 @@ static void one(const char *name, bool first)
 		for (i = 0; i < 4; i++)
 			before[i] = after[i];
 	}
-	qsort(errors, n, sizeof(double), compare);
+	qsort(errors, n, sizeof(double), sample_compare_real);
 	for (i = 0; i < 4; i++)
 		worst_bias = fmax(worst_bias, fabs(bias[i]));
 	printf("%s\n {\"policy\":\"%s\",\"mean\":%.4f,\"p50\":%.4f,\"p99\":%.4f,\"max\":%.4f,"

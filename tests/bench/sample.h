@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "vgpu/types.h"
 
@@ -13,6 +14,22 @@ static inline int sample_compare(const void *a, const void *b)
 	vgpu_nsec x = *(const vgpu_nsec *)a, y = *(const vgpu_nsec *)b;
 
 	return (x > y) - (x < y);
+}
+
+static inline int sample_compare_real(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Nanoseconds since some instant. */
+static inline double sample_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
 /* Sorts N times, N > 0, nanoseconds, and prints their quantiles in microseconds as a member NAME of

@@ -459,15 +459,6 @@ static void operate(struct input *in)
 	pthread_mutex_unlock(&processes_lock);
 }
 
-static int next_fd(void)
-{
-	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-	HOLDS(fd >= 0);
-	close(fd);
-	return fd;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = {data, size};

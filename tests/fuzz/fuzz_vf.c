@@ -23,6 +23,7 @@
 
 #include "confine.h"
 #include "fuzz.h"
+#include "packet_input.h"
 #include "protocol.h"
 #include "vf.h"
 
@@ -527,21 +528,11 @@ static void act_as_client(struct input *in, uint32_t op)
 /* Puts packets into the ring, as a guest does, and says how many. */
 static uint32_t fill_ring(struct input *in, uint64_t base, uint64_t n)
 {
-	uint32_t count = (uint32_t)input_number(in, 1) % (MAX_PACKETS + 1), i, a;
+	uint32_t count = (uint32_t)input_number(in, 1) % (MAX_PACKETS + 1), i;
 	struct softgpu_packet p;
 
 	for (i = 0; i < count; i++) {
-		memset(&p, 0, sizeof(p));
-		p.opcode = (uint32_t)input_number(in, 1);
-		p.flags = (uint32_t)input_number(in, 1);
-		/* Offsets and sizes have 2 bytes; a mark in them makes one of 8 bytes. */
-		for (a = 0; a < 7; a++) {
-			p.arg[a] = input_number(in, 2);
-			if (p.arg[a] >> 8 == 0xff)
-				p.arg[a] = input_number(in, 8);
-		}
-		if (p.opcode == SOFTGPU_MANDELBROT || p.opcode == SOFTGPU_GEMM)
-			p.arg[p.opcode == SOFTGPU_GEMM ? 3 : 1] |= input_number(in, 2) << 32;
+		p = packet_of(in);
 		if (p.opcode == SOFTGPU_MANDELBROT)
 			p.arg[5] = p.arg[5] > 1000000 ? p.arg[5] : p.arg[5] % 500;
 		if (n && vf.memory)
@@ -627,15 +618,6 @@ static void operate(struct input *in)
 		act_as_client(in, (uint32_t)input_number(in, 1));
 		break;
 	}
-}
-
-static int next_fd(void)
-{
-	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-	HOLDS(fd >= 0);
-	close(fd);
-	return fd;
 }
 
 static void begin(uint64_t shape)

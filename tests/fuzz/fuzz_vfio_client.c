@@ -192,15 +192,6 @@ static void call(struct vfio_device *d, uint32_t op)
 	drain();
 }
 
-static int next_fd(void)
-{
-	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-	HOLDS(fd >= 0);
-	close(fd);
-	return fd;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = {data, size};

@@ -208,15 +208,6 @@ static void end(struct vfio_endpoint *e)
 	pthread_mutex_destroy(&e->lock);
 }
 
-static int next_fd(void)
-{
-	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-	HOLDS(fd >= 0);
-	close(fd);
-	return fd;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static uint8_t buffer[65536];

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 
 #include "fuzz.h"
+#include "packet_input.h"
 #include "protocol.h"
 #include "vf.h"
 
@@ -81,21 +82,11 @@ static void shorten(struct softgpu_packet *p)
 /* Puts packets into the ring, and says how many. Ranges lie behind it, or are wrong. */
 static uint32_t fill_ring(struct input *in)
 {
-	uint32_t count = (uint32_t)input_number(in, 1) % (MAX_PACKETS + 1), i, a;
+	uint32_t count = (uint32_t)input_number(in, 1) % (MAX_PACKETS + 1), i;
 	struct softgpu_packet p;
 
 	for (i = 0; i < count; i++) {
-		memset(&p, 0, sizeof(p));
-		p.opcode = (uint32_t)input_number(in, 1);
-		p.flags = (uint32_t)input_number(in, 1);
-		/* Offsets and sizes have 2 bytes; a mark in them makes one of 8 bytes. */
-		for (a = 0; a < 7; a++) {
-			p.arg[a] = input_number(in, 2);
-			if (p.arg[a] >> 8 == 0xff)
-				p.arg[a] = input_number(in, 8);
-		}
-		if (p.opcode == SOFTGPU_MANDELBROT || p.opcode == SOFTGPU_GEMM)
-			p.arg[p.opcode == SOFTGPU_GEMM ? 3 : 1] |= input_number(in, 2) << 32;
+		p = packet_of(in);
 		shorten(&p);
 		memcpy(window + RING + i * sizeof(p), &p, sizeof(p));
 	}
@@ -360,15 +351,6 @@ static void end(void)
 	close(vf_fd);
 	free(window);
 	free(model);
-}
-
-static int next_fd(void)
-{
-	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-	HOLDS(fd >= 0);
-	close(fd);
-	return fd;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

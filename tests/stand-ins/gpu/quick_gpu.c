@@ -26,7 +26,7 @@ static void *sink_data;
 static _Atomic bool busy_vfs[QUICK_VFS];
 static uint64_t host;
 static uint32_t first_out;
-static _Atomic bool stops, clears, present, block;
+static _Atomic bool stops, present, block;
 static void (*_Atomic watch)(void);
 static sem_t blocked, go;
 
@@ -71,11 +71,6 @@ void quick_stops(bool yes)
 	pthread_mutex_unlock(&lock);
 	if (yes && event.type == VGPU_EV_DONE)
 		post(event);
-}
-
-void quick_clears(bool yes)
-{
-	clears = yes;
 }
 
 void quick_present(bool yes)
@@ -177,13 +172,6 @@ static int quick_commands(struct vgpu_driver *driver, const struct vgpu_order *o
 	return kept ? 0 : vgpu_null_driver.switched->commands(driver, orders, n, now);
 }
 
-static int quick_is_busy(struct vgpu_driver *driver, bool *failed)
-{
-	int r = vgpu_null_driver.memory->busy(driver, failed);
-
-	return clears ? r : 1;
-}
-
 static int quick_fd(const struct vgpu_driver *driver)
 {
 	(void)driver;
@@ -224,7 +212,6 @@ static int quick_probe(const char *device, struct vgpu_error *err)
 
 static struct vgpu_device_face device_face;
 static struct vgpu_switched_face switched_face;
-static struct vgpu_memory_face memory_face;
 struct vgpu_driver_ops quick_driver;
 
 /* Copies the null driver's tables and replaces the operations that the test steers. */
@@ -238,13 +225,10 @@ static void make_tables(void)
 	device_face.dispatch = quick_dispatch;
 	switched_face = *vgpu_null_driver.switched;
 	switched_face.commands = quick_commands;
-	memory_face = *vgpu_null_driver.memory;
-	memory_face.busy = quick_is_busy;
 	quick_driver = vgpu_null_driver;
 	quick_driver.name = "quick";
 	quick_driver.device = &device_face;
 	quick_driver.switched = &switched_face;
-	quick_driver.memory = &memory_face;
 }
 
 void quick_reset(void)
@@ -258,7 +242,7 @@ void quick_reset(void)
 	idle.type = VGPU_EV_TIMER;
 	host = 0;
 	first_out = QUICK_VFS;
-	stops = clears = present = true;
+	stops = present = true;
 	block = false;
 	watch = NULL;
 	sem_init(&blocked, 0, 0);

@@ -26,8 +26,6 @@ void quick_host(uint64_t bytes, uint32_t out);
 void quick_busy(uint32_t vf, bool busy);
 /* Sets whether commands to be idle are answered from now on. */
 void quick_stops(bool yes);
-/* Sets whether the clearing of memory ends. */
-void quick_clears(bool yes);
 /* Sets whether the GPU is present. */
 void quick_present(bool yes);
 /* quick_block() makes the engine thread wait inside the driver, and returns when it waits;

@@ -3,7 +3,7 @@
  * The instructions of the PTX ISA, version 8.5, and which of them the machine executes. An opcode
  * that no row has is none, and is refused like those whose rows say REFUSED.
  *
- * WORDS: the instruction, and a group of alternatives for each word that may follow it; behind a
+ * WORDS: the instructions, and a group of alternatives for each word that may follow it; behind a
  * group, ? means that the word may be left out. Types have an order, other words have none.
  * OPERANDS, one letter each, in which T is the last type and F the first one:
  *   D a register of F        R the same, or a wider one   X one of twice T's bits
@@ -58,10 +58,8 @@ static const struct row rows[] = {
 	{OP_ADD, "add u16x2|s16x2", "Dtt"},
 	{OP_SUB, "sub " INTS, "Dtt"},
 	{OP_SUB, "sub sat s32", "Dtt"},
-	{OP_CARRIES, "add cc " WORDS_32_64, "Dtt"},
-	{OP_CARRIES, "addc cc? " WORDS_32_64, "Dtt"},
-	{OP_CARRIES, "sub cc " WORDS_32_64, "Dtt"},
-	{OP_CARRIES, "subc cc? " WORDS_32_64, "Dtt"},
+	{OP_CARRIES, "add|sub cc " WORDS_32_64, "Dtt"},
+	{OP_CARRIES, "addc|subc cc? " WORDS_32_64, "Dtt"},
 	{OP_CARRIES, "mad lo|hi cc " WORDS_32_64, "Dttt"},
 	{OP_CARRIES, "madc lo|hi cc? " WORDS_32_64, "Dttt"},
 	{OP_MUL, "mul lo|hi " INTS, "Dtt"},
@@ -105,10 +103,8 @@ static const struct row rows[] = {
 	{OP_SUB, "sub" RND "? f64", "Dtt"},
 	{OP_MUL, "mul" RND "? ftz? sat? f32", "Dtt"},
 	{OP_MUL, "mul" RND "? f64", "Dtt"},
-	{OP_FMA, "fma" RND " ftz? sat? f32", "Dttt"},
-	{OP_FMA, "fma" RND " f64", "Dttt"},
-	{OP_FMA, "mad" RND " ftz? sat? f32", "Dttt"},
-	{OP_FMA, "mad" RND " f64", "Dttt"},
+	{OP_FMA, "fma|mad" RND " ftz? sat? f32", "Dttt"},
+	{OP_FMA, "fma|mad" RND " f64", "Dttt"},
 	{OP_DIV, "div approx|full ftz? f32", "Dtt"},
 	{OP_DIV, "div" RND " ftz? f32", "Dtt"},
 	{OP_DIV, "div" RND " f64", "Dtt"},
@@ -310,14 +306,8 @@ static const struct row rows[] = {
 	{OP_REFUSED, "multimem ld_reduce|st|red", "m"},
 	{OP_REFUSED, "tensormap replace tile", "m"},
 	/* textures and surfaces */
-	{OP_REFUSED, "tex", "m"},
-	{OP_REFUSED, "tld4", "m"},
-	{OP_REFUSED, "txq", "m"},
+	{OP_REFUSED, "tex|tld4|txq|suld|sust|sured|suq", "m"},
 	{OP_REFUSED, "istypep texref|samplerref|surfref", "Qa"},
-	{OP_REFUSED, "suld", "m"},
-	{OP_REFUSED, "sust", "m"},
-	{OP_REFUSED, "sured", "m"},
-	{OP_REFUSED, "suq", "m"},
 	/* control */
 	{OP_BRA, "bra uni?", "l"},
 	{OP_BRX, "brx idx uni?", "wl"},
@@ -390,9 +380,7 @@ static const struct row rows[] = {
 	/* matrices */
 	{OP_REFUSED, "wmma load|store|mma", "m"},
 	{OP_REFUSED, "mma sync|sp", "m"},
-	{OP_REFUSED, "ldmatrix sync", "m"},
-	{OP_REFUSED, "stmatrix sync", "m"},
-	{OP_REFUSED, "movmatrix sync", "m"},
+	{OP_REFUSED, "ldmatrix|stmatrix|movmatrix sync", "m"},
 	{OP_REFUSED, "wgmma mma_async|fence|commit_group|wait_group", "m"},
 	{OP_REFUSED, "tcgen05", "m"},
 	{OP_REFUSED, "clusterlaunchcontrol try_cancel|query_cancel", "m"},
@@ -407,16 +395,13 @@ static const struct row rows[] = {
 	{OP_VABSDIFF, "vabsdiff" VIDEO " add|min|max", "Wqqw"},
 	{OP_VMIN, "vmin" VIDEO " add|min|max", "Wqqw"},
 	{OP_VMAX, "vmax" VIDEO " add|min|max", "Wqqw"},
-	{OP_REFUSED, "vshl" VIDEO " clamp|wrap add|min|max?", "Wqqw?"},
-	{OP_REFUSED, "vshr" VIDEO " clamp|wrap add|min|max?", "Wqqw?"},
+	{OP_REFUSED, "vshl|vshr" VIDEO " clamp|wrap add|min|max?", "Wqqw?"},
 	{OP_REFUSED, "vmad" VIDEO " shr7|shr15? po?", "Wqqw"},
 	{OP_REFUSED, "vset u32|s32 u32|s32 eq|ne|lt|le|gt|ge add|min|max?", "Wqqw?"},
-	{OP_REFUSED, "vadd2|vadd4" VIDEO " add?", "Wqqw"},
-	{OP_REFUSED, "vsub2|vsub4" VIDEO " add?", "Wqqw"},
-	{OP_REFUSED, "vavrg2|vavrg4" VIDEO " add?", "Wqqw"},
-	{OP_REFUSED, "vabsdiff2|vabsdiff4" VIDEO " add?", "Wqqw"},
-	{OP_REFUSED, "vmin2|vmin4" VIDEO " add?", "Wqqw"},
-	{OP_REFUSED, "vmax2|vmax4" VIDEO " add?", "Wqqw"},
+	{OP_REFUSED,
+	 "vadd2|vadd4|vsub2|vsub4|vavrg2|vavrg4|vabsdiff2|vabsdiff4|vmin2|vmin4|vmax2|vmax4" VIDEO
+	 " add?",
+	 "Wqqw"},
 	{OP_REFUSED, "vset2|vset4 u32|s32 u32|s32 eq|ne|lt|le|gt|ge add?", "Wqqw"},
 };
 

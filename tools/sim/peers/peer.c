@@ -240,3 +240,22 @@ int64_t peer_least_value(const struct peer *p)
 
 	return least == VGPU_NO_VF ? 0 : p->vfs[least].a;
 }
+
+bool peer_wake_level(void *state, uint32_t vf, vgpu_nsec now)
+{
+	struct peer *p = state;
+	int64_t least = peer_least_value(p);
+
+	if (p->vfs[vf].a < least)
+		p->vfs[vf].a = least;
+	return peer_wake(state, vf, now);
+}
+
+void peer_pick_least(void *state, struct vgpu_pick *out, vgpu_nsec now)
+{
+	struct peer *p = state;
+
+	(void)now;
+	out->vf = peer_least(p);
+	out->slice = (vgpu_nsec)p->slice;
+}

@@ -38,6 +38,7 @@ struct peer {
 
 extern const struct vgpu_param peer_params[], peer_vf_params[];
 
+/* What models have in common, for their tables of operations: as vgpu/policy.h describes those. */
 size_t peer_memory(uint32_t max_vfs);
 void peer_attach(void *state, const struct vgpu_facts *facts, const int64_t *params);
 void peer_set_params(void *state, const int64_t *params, vgpu_nsec now);
@@ -71,6 +72,9 @@ int64_t peer_weights(const struct peer *p);
 uint32_t peer_least(const struct peer *p);
 /* Returns the smallest `a` of the VFs that have work; 0 if none has. */
 int64_t peer_least_value(const struct peer *p);
+/* Of models in which that VF is next: one that wakes is not behind those that worked meanwhile. */
+void peer_pick_least(void *state, struct vgpu_pick *out, vgpu_nsec now);
+bool peer_wake_level(void *state, uint32_t vf, vgpu_nsec now);
 
 /*
  * Defines a model by its pick, its account and its wake. A model that would pick the same VF again

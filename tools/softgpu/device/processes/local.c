@@ -30,7 +30,7 @@ struct local {
 	pthread_cond_t cond;
 	char name[128]; /* of the socket, for vfio_device_open() */
 	struct vfio_device *device;
-	int wake, dma, dma_theirs;
+	int wake, dma;
 	int irqs[SOFTGPU_VF_VECTORS];
 	bool quit;
 };
