@@ -20,6 +20,8 @@ socket = $run/control.sock
 device = vulkan:llvmpipe
 vfs = 3
 policy = fair
+# Lavapipe makes no such calls: the programs run behind a wall, and have none to wait for.
+wall = amdgpu
 grace_ms = 5000
 [vf gpu0/0]
 memory_mib = 256

@@ -20,6 +20,7 @@
 #include "vgpu/gate.h"
 #include "vgpu/local_socket.h"
 #include "vgpu/number.h"
+#include "wall.h"
 
 #define MANIFEST "VkLayer_vgpud_gate.json"
 
@@ -52,6 +53,32 @@ static int prepend(const char *name, const char *what)
 		return -ENOMEM;
 	r = setenv(name, list, 1) < 0 ? -errno : 0;
 	free(list);
+	return r;
+}
+
+/* Whether the program is a VM's QEMU: vgpud-qemu takes the wall up, of which QEMU itself is spared.
+ */
+static bool is_qemu(char *const *words)
+{
+	const char *slash;
+
+	for (; *words; words++) {
+		slash = strrchr(*words, '/');
+		if (strcmp(slash ? slash + 1 : *words, "vgpud-qemu") == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What holds the program's calls to the GPU. Returns 0 or -errno, and says why. */
+static int wall(struct json_object *answer, char *const *words)
+{
+	const char *door = get_text(answer, "door");
+	struct vgpu_error err;
+	int r = *door && !is_qemu(words) ? wall_take_up(door, false, &err) : 0;
+
+	if (r < 0)
+		fprintf(stderr, "vgpuctl: %s\n", err.text);
 	return r;
 }
 
@@ -124,6 +151,11 @@ int run(const struct options *o, char **words)
 	if (fd < 0)
 		return -fd;
 	r = tell(answer);
+	if (r == 0 && wall(answer, words) < 0) {
+		json_object_put(answer);
+		close(fd);
+		return EXIT_FAILED;
+	}
 	if (r == 0) {
 		words = for_engine(words, get_text(answer, "lease"));
 		execvp(words[0], words); /* the connection closes then */

@@ -57,6 +57,7 @@ struct gpu_config {
 	char policy[32];
 	char pool[32];	/* which domains may claim instead of the GPU; "": none */
 	char door[108]; /* vulkan:DEVICE: path of its socket */
+	char wall[16];	/* likewise: auto, off or a driver of the kernel */
 	int64_t vfs, pf_reserve_mib, interrupts, gpu_reset, realtime, spin_us;
 	int64_t min_slice_us, switch_least_us, grace_ms, window_max_ms, lone_slice_ms, debt_cap_ms;
 	int64_t memory_mib[VGPU_GPU_MAX_VFS];

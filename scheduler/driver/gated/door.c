@@ -3,6 +3,8 @@
  * The door: a socket at which processes with the layer ask for the pages of their VF, and the
  * thread that answers, to which nobody else waits. It reads nothing that they send. Whose VF it is
  * follows from what the kernel says of the process: it, or an ancestor, is the VF's owner.
+ *
+ * Keepers of walls (tools/render/wall) have a socket of their own beside it, and each VF has one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -66,9 +68,32 @@ static uint32_t free_place(const struct vgpu_driver *d, uint32_t vf, uint32_t *o
 		if (atomic_load(&d->workers[i].place) == GATED_FREE)
 			place = i;
 		else
-			*of_vf += d->workers[i].vf == vf;
+			*of_vf += d->workers[i].vf == vf && !d->workers[i].keeps_wall;
 	}
 	return place;
+}
+
+/* Whether the VF's owner has a wall that somebody keeps. The keeper of a former owner's ends here:
+ * it stays for as long as anybody lives behind that wall. */
+static bool has_wall(const struct vgpu_driver *d, uint32_t vf)
+{
+	const struct gate_seat *page = d->seats[vf].page;
+	bool has = false;
+	uint32_t i;
+
+	for (i = 0; i < GATED_WORKERS; i++) {
+		const struct gated_worker *w = &d->workers[i];
+		uint32_t place = atomic_load(&w->place);
+
+		if ((place != GATED_NEW && place != GATED_LIVE) || w->vf != vf || !w->keeps_wall)
+			continue;
+		if (w->owner == atomic_load(&page->owner) &&
+		    w->since == atomic_load(&page->started))
+			has = true;
+		else
+			syscall(SYS_pidfd_send_signal, w->pidfd, SIGKILL, NULL, 0);
+	}
+	return has;
 }
 
 static void say(struct gate_welcome *welcome, int status, const char *why)
@@ -88,12 +113,15 @@ static void empty(struct gated_worker *w)
 }
 
 /* Makes the worker's page and bell. */
-static int furnish(struct vgpu_driver *d, uint32_t place, uint32_t vf, int pidfd)
+static int furnish(struct vgpu_driver *d, uint32_t place, uint32_t vf, int pidfd, bool keeper)
 {
 	struct gated_worker *w = &d->workers[place];
 	int r;
 
 	w->vf = vf;
+	w->keeps_wall = keeper;
+	w->owner = atomic_load(&d->seats[vf].page->owner);
+	w->since = atomic_load(&d->seats[vf].page->started);
 	w->pidfd = pidfd;
 	w->bell = vgpu_eventfd();
 	w->fd = gated_make_page("vgpud-worker", (void **)&w->page);
@@ -105,20 +133,31 @@ static int furnish(struct vgpu_driver *d, uint32_t place, uint32_t vf, int pidfd
 	return r;
 }
 
+/* Answers, with N descriptors; a keeper, also of which driver the wall is. */
+static void reply(const struct vgpu_driver *d, int fd, const struct gate_welcome *welcome,
+		  bool keeper, const int *fds, uint32_t n)
+{
+	struct gate_wall wall = {.welcome = *welcome};
+	struct iovec part = {&wall, keeper ? sizeof(wall) : sizeof(wall.welcome)};
+
+	snprintf(wall.driver, sizeof(wall.driver), "%s", d->wall);
+	vgpu_socket_send(fd, &part, 1, fds, n, MSG_DONTWAIT);
+}
+
+/* Sends the pages. If they do not arrive, the process ends without them, and the place is free
+ * again then. */
 static void send_pages(struct vgpu_driver *d, int fd, struct gate_welcome *welcome, uint32_t place)
 {
 	struct gated_worker *w = &d->workers[place];
 	struct gated_seat *s = &d->seats[w->vf];
 	int fds[GATE_DESCRIPTORS] = {s->read_fd, s->account_fd, w->fd, w->bell};
-	struct iovec part = {welcome, sizeof(*welcome)};
 
-	/* If it does not arrive, the process ends without it, and the place is free again then. */
-	vgpu_socket_send(fd, &part, 1, fds, GATE_DESCRIPTORS, MSG_DONTWAIT);
+	reply(d, fd, welcome, w->keeps_wall, fds, GATE_DESCRIPTORS);
 }
 
-/* Lets the process PID in, of which PIDFD is the caller's unless it is let in. Returns whether it
- * is. */
-static bool let_in(struct vgpu_driver *d, int fd, uint32_t pid, int pidfd,
+/* Lets the process PID in, of which PIDFD is the caller's unless it is let in, as a worker or as
+ * the KEEPER of a wall. Returns whether it is. */
+static bool let_in(struct vgpu_driver *d, int fd, uint32_t pid, int pidfd, bool keeper,
 		   struct gate_welcome *welcome)
 {
 	uint32_t generation = 0;
@@ -140,6 +179,13 @@ static bool let_in(struct vgpu_driver *d, int fd, uint32_t pid, int pidfd,
 			    "(docs/gated.md)");
 		return false;
 	}
+	if (d->wall[0] && has_wall(d, vf) == keeper) {
+		say(welcome, EPERM,
+		    keeper ? "its VF has a wall already"
+			   : "there is no wall before it (docs/gated.md), or its keeper has ended: "
+			     "start the program again, with this version's vgpuctl or vgpud-qemu");
+		return false;
+	}
 	place = free_place(d, vf, &of_vf);
 	if (place == GATED_WORKERS || of_vf >= GATED_OF_VF) {
 		say(welcome, EBUSY,
@@ -149,7 +195,7 @@ static bool let_in(struct vgpu_driver *d, int fd, uint32_t pid, int pidfd,
 					   "most that there can be");
 		return false;
 	}
-	if (gated_renew_account(d, vf) < 0 || furnish(d, place, vf, pidfd) < 0) {
+	if (gated_renew_account(d, vf) < 0 || furnish(d, place, vf, pidfd, keeper) < 0) {
 		say(welcome, ENOMEM, "vgpud has no descriptors or memory left for it");
 		return false;
 	}
@@ -180,11 +226,10 @@ static int pidfd_of(int fd, pid_t pid)
 	return pidfd < 0 ? -errno : pidfd;
 }
 
-static void answer(struct vgpu_driver *d, int fd)
+static void answer(struct vgpu_driver *d, int fd, bool keeper)
 {
 	struct gate_welcome welcome = {.magic = GATE_MAGIC, .version = GATE_VERSION};
 	struct timespec breath = {0, BREATH_NS};
-	struct iovec part = {&welcome, sizeof(welcome)};
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
 	int pidfd;
@@ -195,10 +240,10 @@ static void answer(struct vgpu_driver *d, int fd)
 	pidfd = pidfd_of(fd, peer.pid);
 	if (pidfd < 0)
 		say(&welcome, ESRCH, "it has ended");
-	else if (let_in(d, fd, (uint32_t)peer.pid, pidfd, &welcome))
+	else if (let_in(d, fd, (uint32_t)peer.pid, pidfd, keeper, &welcome))
 		return;
 	vgpu_close(&pidfd);
-	vgpu_socket_send(fd, &part, 1, NULL, 0, MSG_DONTWAIT);
+	reply(d, fd, &welcome, keeper, NULL, 0);
 	nanosleep(&breath, NULL);
 }
 
@@ -219,27 +264,34 @@ static void clear_away(struct vgpu_driver *d)
 	}
 }
 
+static void accept_one(struct vgpu_driver *d, int listener)
+{
+	struct timespec breath = {0, BREATH_NS};
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0) {
+		nanosleep(&breath, NULL); /* there may be no descriptors */
+		return;
+	}
+	answer(d, fd, listener == d->wall_listener);
+	vgpu_untrusted_close(&fd);
+}
+
 static void *serve(void *arg)
 {
 	struct vgpu_driver *d = arg;
-	struct pollfd p[2] = {{.fd = d->call, .events = POLLIN},
-			      {.fd = d->listener, .events = POLLIN}};
-	struct timespec breath = {0, BREATH_NS};
-	int fd;
+	struct pollfd p[3] = {{.fd = d->call, .events = POLLIN},
+			      {.fd = d->listener, .events = POLLIN},
+			      {.fd = d->wall_listener, .events = POLLIN}};
+	int i;
 
 	while (!atomic_load(&d->ends)) {
-		if (poll(p, 2, -1) < 0)
+		if (poll(p, 3, -1) < 0)
 			continue;
 		clear_away(d);
-		if (!p[1].revents)
-			continue;
-		fd = accept4(d->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd < 0) {
-			nanosleep(&breath, NULL); /* there may be no descriptors */
-			continue;
-		}
-		answer(d, fd);
-		vgpu_untrusted_close(&fd);
+		for (i = 1; i < 3; i++)
+			if (p[i].revents)
+				accept_one(d, p[i].fd);
 	}
 	return NULL;
 }
@@ -265,10 +317,12 @@ int gated_door_open(struct vgpu_driver *d, struct vgpu_error *err)
 {
 	int r = d->door[0] ? listen_at(d->door) : -EINVAL;
 
+	d->listener = r;
+	if (r >= 0 && d->wall[0])
+		r = d->wall_listener = listen_at(d->wall_door);
 	if (r < 0)
 		return vgpu_error_set(err, r, "door = %s: cannot listen there: %s", d->door,
 				      strerror(-r));
-	d->listener = r;
 	r = vfio_thread_create(&d->thread, "vgpud-door", SCHED_OTHER, 0, serve, d);
 	if (r != 0)
 		return vgpu_error_set(err, -r, "cannot start the door's thread: %s", strerror(r));
@@ -283,6 +337,9 @@ void gated_door_close(struct vgpu_driver *d)
 		vgpu_eventfd_signal(d->call);
 		pthread_join(d->thread, NULL);
 		unlink(d->door);
+		if (d->wall[0])
+			unlink(d->wall_door);
 	}
 	vgpu_untrusted_close_listener(&d->listener);
+	vgpu_untrusted_close_listener(&d->wall_listener);
 }

@@ -73,6 +73,7 @@ static void look_at_stop(struct vgpu_driver *d, vgpu_nsec now)
 	d->look_at = now + LOOK;
 	if (gated_in_flight(d, vf) > 0)
 		return;
+	gated_seal(d, vf);
 	d->stopping = VGPU_NO_VF;
 	emit(d, VGPU_EV_DONE, vf, VGPU_CMD_IDLE, now);
 }
@@ -148,6 +149,7 @@ static void begin_reset(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now)
 	if (d->stopping == vf)
 		d->stopping = VGPU_NO_VF;
 	gated_gate(d, vf, false);
+	gated_seal(d, vf);
 	atomic_fetch_add(&page->generation, 1);
 	atomic_store(&page->up, 0);
 	d->up[vf] = GATED_DOWN;

@@ -6,8 +6,9 @@
  * in is under way. A reset ends the VF's processes. vgpu/gate.h has the pages that both sides
  * share.
  *
- * open.c opens the GPU; pages.c makes the pages, or adopts them; door.c is the thread that hands
- * them to processes; workers.c knows the processes; driver.c has the faces.
+ * open.c opens the GPU; wall.c finds out whether submit calls wait in the kernel, too; pages.c
+ * makes the pages, or adopts them; door.c is the thread that hands them to processes; workers.c
+ * knows the processes; driver.c has the faces.
  *
  * The engine thread reads what workers write, as numbers that may be false, and waits for none of
  * them. The door's thread may block, because no other thread waits for it.
@@ -35,6 +36,10 @@ enum gated_place { GATED_FREE = 0, GATED_NEW, GATED_LIVE, GATED_ENDED };
 struct gated_worker {
 	_Atomic uint32_t place;
 	uint32_t vf;
+	bool keeps_wall; /* not a worker, but the keeper of the VF's wall: a reset leaves it */
+	/* Of a keeper: for which owner of the VF. The door's. */
+	uint32_t owner;
+	uint64_t since;
 	int fd, bell, pidfd; /* its page's */
 	struct gate_worker *page;
 	/* Owned by the engine thread. */
@@ -67,7 +72,9 @@ struct vgpu_driver {
 	int call;  /* the engine has an ended one, or the driver closes */
 
 	char door[108];
-	int listener;
+	char wall_door[108 + sizeof(GATE_WALL_DOOR)];
+	char wall[16]; /* the kernel's driver whose calls wait at a wall; "": there is none */
+	int listener, wall_listener;
 	pthread_t thread;
 	bool threaded;
 	_Atomic bool ends;
@@ -107,6 +114,10 @@ int gated_renew_account(struct vgpu_driver *d, uint32_t vf);
 void gated_keep_worker(struct vgpu_driver *d, uint32_t place);
 void gated_forget_worker(struct vgpu_driver *d, uint32_t place);
 
+/* wall.c: whether there is a wall, and which: writes the kernel's driver to OUT, or "". Returns 0,
+ * or -errno with the reason. Reads /sys. */
+int gated_wall(const struct vgpu_driver_config *config, char out[16], struct vgpu_error *err);
+
 /* door.c */
 /* Opens the door and starts its thread. Returns 0, or -errno with the reason. */
 int gated_door_open(struct vgpu_driver *d, struct vgpu_error *err);
@@ -126,6 +137,8 @@ uint64_t gated_in_flight(const struct vgpu_driver *d, uint32_t vf);
 bool gated_has_work(const struct vgpu_driver *d, uint32_t vf);
 bool gated_has_workers(const struct vgpu_driver *d, uint32_t vf);
 void gated_kill(struct vgpu_driver *d, uint32_t vf);
+/* Nothing of the VF is under way any more: its wall lets nothing pass until the gate opens. */
+void gated_seal(struct vgpu_driver *d, uint32_t vf);
 /* Opens or shuts the gate of a VF; nothing if it is so already. */
 void gated_gate(struct vgpu_driver *d, uint32_t vf, bool open);
 

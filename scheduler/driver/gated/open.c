@@ -50,10 +50,12 @@ static struct vgpu_driver *make(const struct vgpu_driver_config *config, vgpu_ev
 				  .news = -1,
 				  .call = -1,
 				  .listener = -1,
+				  .wall_listener = -1,
 				  .stopping = VGPU_NO_VF};
 	for (c = config->device + strlen(GATED_PREFIX); *c && n + 1 < sizeof(d->name); c++)
 		d->name[n++] = isalnum((unsigned char)*c) ? *c : '_';
 	snprintf(d->door, sizeof(d->door), "%s", config->door);
+	snprintf(d->wall_door, sizeof(d->wall_door), "%s" GATE_WALL_DOOR, config->door);
 	for (i = 0; i < GATED_WORKERS; i++)
 		d->workers[i].fd = d->workers[i].bell = d->workers[i].pidfd = -1;
 	for (i = 0; i < VGPU_GPU_MAX_VFS; i++)
@@ -80,6 +82,11 @@ static void fill_caps(const struct vgpu_driver_config *config, struct vgpu_drive
 int gated_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps *caps,
 		struct vgpu_error *err)
 {
+	char wall[16];
+	int r = gated_wall(config, wall, err);
+
+	if (r < 0)
+		return r;
 	if (caps->max_vfs == 0)
 		fill_caps(config, caps);
 	return config->host > 0
@@ -102,7 +109,9 @@ int gated_open(struct vgpu_driver **out, const struct vgpu_driver_config *config
 	if (!d)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	*found = (struct vgpu_driver_found){.adopted = false};
-	r = open_events(d, err);
+	r = gated_wall(config, d->wall, err);
+	if (r == 0)
+		r = open_events(d, err);
 	if (r == 0)
 		r = gated_pages_open(d, config, found, err);
 	if (r == 0)

@@ -60,14 +60,18 @@ void gated_keep_worker(struct vgpu_driver *d, uint32_t place)
 	store_put(d, 'w', place, w->fd);
 	store_put(d, 'b', place, w->bell);
 	store_put(d, 'p', place, w->pidfd);
+	if (w->keeps_wall)
+		atomic_fetch_or(&d->seats[w->vf].page->walls, UINT64_C(1) << place);
 	atomic_fetch_or(&d->seats[w->vf].page->workers, UINT64_C(1) << place);
 }
 
 void gated_forget_worker(struct vgpu_driver *d, uint32_t place)
 {
+	struct gate_seat *page = d->seats[d->workers[place].vf].page;
 	size_t i;
 
-	atomic_fetch_and(&d->seats[d->workers[place].vf].page->workers, ~(UINT64_C(1) << place));
+	atomic_fetch_and(&page->workers, ~(UINT64_C(1) << place));
+	atomic_fetch_and(&page->walls, ~(UINT64_C(1) << place));
 	for (i = 0; i < sizeof(worker_kinds); i++)
 		drop(d, worker_kinds[i], place);
 }
@@ -165,6 +169,10 @@ static void adopt_worker(struct vgpu_driver *d, uint32_t vf, uint32_t place)
 	struct gated_worker *w = &d->workers[place];
 
 	*w = (struct gated_worker){.vf = vf,
+				   .keeps_wall =
+					   atomic_load(&d->seats[vf].page->walls) >> place & 1,
+				   .owner = atomic_load(&d->seats[vf].page->owner),
+				   .since = atomic_load(&d->seats[vf].page->started),
 				   .fd = take(d, 'w', place),
 				   .bell = take(d, 'b', place),
 				   .pidfd = take(d, 'p', place),
@@ -215,6 +223,8 @@ static void adopt(struct vgpu_driver *d, uint32_t vf, struct vgpu_driver_found *
 		/* It has the GPU, and must be reset before another VF gets it. */
 		found->contexts[vf] = VGPU_CTX_RUNNING;
 		found->driver_up[vf] = false;
+	} else {
+		gated_seal(d, vf);
 	}
 }
 

@@ -171,7 +171,7 @@ bool gated_has_workers(const struct vgpu_driver *d, uint32_t vf)
 	uint32_t i;
 
 	for (i = 0; i < GATED_WORKERS; i++)
-		has |= is_of(&d->workers[i], vf);
+		has |= is_of(&d->workers[i], vf) && !d->workers[i].keeps_wall;
 	return has;
 }
 
@@ -180,8 +180,15 @@ void gated_kill(struct vgpu_driver *d, uint32_t vf)
 	uint32_t i;
 
 	for (i = 0; i < GATED_WORKERS; i++)
-		if (is_of(&d->workers[i], vf))
+		if (is_of(&d->workers[i], vf) && !d->workers[i].keeps_wall)
 			syscall(SYS_pidfd_send_signal, d->workers[i].pidfd, SIGKILL, NULL, 0);
+}
+
+void gated_seal(struct vgpu_driver *d, uint32_t vf)
+{
+	struct gate_seat *page = d->seats[vf].page;
+
+	atomic_store(&page->shut, atomic_load(&page->gate));
 }
 
 void gated_gate(struct vgpu_driver *d, uint32_t vf, bool open)

@@ -89,7 +89,9 @@ struct vgpu_driver_config {
 	bool interrupts;    /* completion by interrupt; else by polling alone */
 	uint32_t vgpu_type; /* number of the type that VFs of NVIDIA vGPU get; 0: what they have */
 	struct vgpu_declaration declaration; /* only for a driver with that face */
-	const char *door; /* path of a socket; only for a driver with the face `seats` */
+	/* Only for a driver with the face `seats`: the path of a socket; and whose calls to the
+	 * kernel wait for a turn: "auto", "off" or a driver of Linux. NULL: nobody's */
+	const char *door, *wall;
 };
 
 /* What open() found. */

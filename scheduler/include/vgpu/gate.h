@@ -36,6 +36,11 @@ struct gate_seat {
 	_Atomic uint32_t up;
 	_Atomic uint64_t started; /* of the process, clock ticks after boot */
 	_Atomic uint64_t workers; /* bitmap of the places of its workers */
+	/* For the wall (tools/render/wall): the value of `gate` at which nothing was under way any
+	 * more. From then on nothing passes before the gate has opened again. */
+	_Atomic uint32_t shut;
+	_Atomic uint32_t reserved;
+	_Atomic uint64_t walls; /* of `workers`, the keepers of walls: vgpud's own */
 };
 
 struct gate_account {
@@ -68,6 +73,16 @@ struct gate_welcome {
 	char why[240];
 };
 #define GATE_DESCRIPTORS 4u
+
+/* What the door of walls answers, at the path of the door with this behind it: beside the welcome,
+ * the kernel's driver whose calls wait there; "": there is no wall. DRIVER is said to everybody. */
+#define GATE_WALL_DOOR ".wall"
+struct gate_wall {
+	struct gate_welcome welcome;
+	char driver[16];
+};
+/* The variable that names the keeper of the wall, a process. */
+#define GATE_WALL_KEEPER "VGPUD_WALL"
 
 /* The layer's name, and the variable that tells it where the door is. */
 #define GATE_LAYER "VK_LAYER_VGPUD_gate"

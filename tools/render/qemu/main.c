@@ -15,6 +15,7 @@
 
 #include "arguments.h"
 #include "vgpu/gate.h"
+#include "wall.h"
 
 #define QEMU "/usr/bin/qemu-system-x86_64"
 #define LIBRARY "libvgpud-venus-only.so"
@@ -58,10 +59,11 @@ static int clean_environment(void)
 	return setenv("HOME", "/nonexistent", 1) < 0 ? -ENOMEM : r;
 }
 
-/* The layer, for the render server's processes and not for this one, and what switches virgl off.
- */
+/* The layer and the wall, for the render server's processes and not for this one, and what switches
+ * virgl off. */
 static int gate(void)
 {
+	struct vgpu_error err = {""};
 	const char *layers = getenv("VK_ADD_LAYER_PATH");
 	char pid[16], library[4096];
 
@@ -81,7 +83,12 @@ static int gate(void)
 	if (setenv(GATE_SPARES, pid, 1) < 0 || setenv("LD_PRELOAD", library, 1) < 0 ||
 	    setenv("VK_INSTANCE_LAYERS", GATE_LAYER, 1) < 0)
 		return -ENOMEM;
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	if (wall_take_up(getenv(GATE_DOOR), true, &err) == 0)
+		return 0;
+	fprintf(stderr, "vgpud-qemu: %s\n", err.text);
+	return -EPERM;
 }
 
 /*

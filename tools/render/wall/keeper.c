@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The keeper. It says of each call at once what becomes of it, or holds it until the gate opens.
+ * vgpud sees it as one of the VF's processes, whose work is what it holds: so a VF for which
+ * something is held gets a turn. Of what the processes say to vgpud it takes nothing: a gate that
+ * is shut and at which vgpud has seen the end of all work is shut for all.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "vgpu/descriptor.h"
+#include "vgpu/local_socket.h"
+#include "wall.h"
+
+#ifndef SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP /* Linux 6.6 */
+#define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1ul << 0)
+#define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
+#endif
+/* While something is held, the gate is looked at that often; else for a reset of the VF; and if
+ * vgpud does not know the VM yet, it is asked again so soon. Milliseconds. */
+#define LOOK_MS 1
+#define IDLE_MS 200
+#define KNOCK_MS 100
+/* How long the door may take to answer. */
+#define PATIENCE (5 * VGPU_SEC)
+
+/* A process that has submitted something. */
+struct submitter {
+	pid_t pid;
+	int pidfd;
+};
+
+struct keeper {
+	int listener;
+	const struct vgpu_wall *wall;
+	struct wall_gate *gate;
+	pid_t owner;
+	bool spares;
+	uint64_t *held;
+	size_t n_held, room;
+	struct submitter *submitters;
+	size_t n_submitters, room_submitters;
+	bool said[256]; /* of which call it has said that it is refused */
+};
+
+/* Receives what the door answers. Returns how many descriptors came with it, or -errno. */
+static int receive(const char *door, struct gate_wall *out, int fds[GATE_DESCRIPTORS])
+{
+	char path[4096 + sizeof(GATE_WALL_DOOR)];
+	struct vgpu_received got = {.n_fds = 0};
+	ssize_t n;
+	int fd;
+
+	if (!realpath(door, path)) /* of a VM, it is a link */
+		return -errno;
+	strcat(path, GATE_WALL_DOOR);
+	fd = vgpu_socket_connect_within(path, PATIENCE);
+	if (fd < 0)
+		return fd;
+	n = vgpu_socket_receive(fd, out, sizeof(*out), 0, &got);
+	close(fd);
+	if (n != sizeof(*out) || out->welcome.magic != GATE_MAGIC ||
+	    (got.n_fds && got.n_fds != GATE_DESCRIPTORS)) {
+		vgpu_received_drop(&got);
+		return -EPROTO;
+	}
+	memcpy(fds, got.fds, got.n_fds * sizeof(*fds));
+	return (int)got.n_fds;
+}
+
+void wall_knock(const char *door, struct wall_gate *out)
+{
+	struct gate_wall answer;
+	int fds[GATE_DESCRIPTORS], n = receive(door, &answer, fds);
+	void *seat, *page;
+
+	*out = (struct wall_gate){.driver = "", .bell = -1};
+	if (n < 0)
+		return;
+	memcpy(out->driver, answer.driver, sizeof(out->driver) - 1);
+	if (n == 0)
+		return;
+	seat = mmap(NULL, GATE_PAGE, PROT_READ, MAP_SHARED, fds[0], 0);
+	page = mmap(NULL, GATE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fds[2], 0);
+	if (seat == MAP_FAILED || page == MAP_FAILED)
+		_exit(1); /* nothing passes any more */
+	close(fds[0]);
+	close(fds[1]);
+	close(fds[2]);
+	out->bell = fds[3];
+	out->page = page;
+	out->generation = answer.welcome.generation;
+	out->seat = seat;
+}
+
+/* A submission that was let in is still to be given to the driver after the gate was shut: until
+ * vgpud has seen that nothing is under way. */
+static bool passes(const struct keeper *k)
+{
+	const struct gate_seat *seat = k->gate->seat;
+	uint32_t gate = seat ? atomic_load(&seat->gate) : 0;
+
+	return seat && (gate_is_open(gate) || atomic_load(&seat->shut) != gate);
+}
+
+/* RESULT and ERROR are what the caller gets; with FLAGS it makes the call itself instead. A caller
+ * that has ended needs no answer. */
+static void answer(const struct keeper *k, uint64_t id, int64_t result, int error, uint32_t flags)
+{
+	struct seccomp_notif_resp r = {.id = id, .val = result, .error = error, .flags = flags};
+
+	ioctl(k->listener, SECCOMP_IOCTL_NOTIF_SEND, &r);
+}
+
+static void let_pass(const struct keeper *k, uint64_t id)
+{
+	answer(k, id, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
+}
+
+/* Makes room for one more; false: there is no memory. */
+static bool grow(void **list, size_t used, size_t *room, size_t size)
+{
+	size_t more = *room ? 2 * *room : 16;
+	void *bigger = used < *room ? *list : realloc(*list, more * size);
+
+	if (!bigger)
+		return false;
+	*room = used < *room ? *room : more;
+	*list = bigger;
+	return true;
+}
+
+/* The process of a thread, or 0. */
+static pid_t process_of(uint32_t thread)
+{
+	char path[40], line[256];
+	unsigned int process = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", thread);
+	f = fopen(path, "re");
+	while (f && !process && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Tgid: %u", &process) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return (pid_t)process;
+}
+
+/* vgpud has reset the VF, and has ended those of its processes that it knows. Others that have
+ * submitted something, which the layer has never been in, or not after a fork, end here. */
+static void end_submitters(struct keeper *k)
+{
+	struct wall_gate *g = k->gate;
+
+	if (!g->seat || atomic_load(&g->seat->generation) == g->generation)
+		return;
+	g->generation = atomic_load(&g->seat->generation);
+	while (k->n_submitters > 0) {
+		struct submitter *s = &k->submitters[--k->n_submitters];
+
+		syscall(SYS_pidfd_send_signal, s->pidfd, SIGKILL, NULL, 0);
+		close(s->pidfd);
+	}
+}
+
+/* Forgets those that have ended. */
+static void forget_ended(struct keeper *k)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < k->n_submitters; i++) {
+		struct pollfd p = {.fd = k->submitters[i].pidfd, .events = POLLIN};
+
+		if (poll(&p, 1, 0) > 0)
+			close(p.fd);
+		else
+			k->submitters[n++] = k->submitters[i];
+	}
+	k->n_submitters = n;
+}
+
+/* Remembers a process, so that it can be ended. False: it cannot. */
+static bool remember(struct keeper *k, pid_t pid)
+{
+	size_t i;
+	int pidfd;
+
+	for (i = 0; i < k->n_submitters; i++)
+		if (k->submitters[i].pid == pid)
+			return true;
+	forget_ended(k);
+	if (!grow((void **)&k->submitters, k->n_submitters, &k->room_submitters,
+		  sizeof(*k->submitters)))
+		return false;
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (pidfd < 0)
+		return false;
+	k->submitters[k->n_submitters++] = (struct submitter){pid, pidfd};
+	return true;
+}
+
+static void hold(struct keeper *k, uint64_t id)
+{
+	if (!grow((void **)&k->held, k->n_held, &k->room, sizeof(*k->held))) {
+		answer(k, id, 0, -ENOMEM, 0);
+		return;
+	}
+	k->held[k->n_held++] = id;
+}
+
+static void let_held_pass(struct keeper *k)
+{
+	while (k->n_held > 0 && passes(k))
+		let_pass(k, k->held[--k->n_held]);
+}
+
+static void refuse(struct keeper *k, const struct seccomp_notif *call, int error)
+{
+	uint32_t number = call->data.args[1] & 0xff;
+
+	if (!k->said[number])
+		fprintf(stderr, "vgpud's wall: process %u: %s's call 0x%02x is refused: %s\n",
+			call->pid, k->wall->driver, number, strerror(-error));
+	k->said[number] = true;
+	answer(k, call->id, 0, error, 0);
+}
+
+static void take(struct keeper *k, const struct seccomp_notif *call)
+{
+	const struct vgpu_wall_row *row = vgpu_wall_row_of(k->wall, call->data.args[1]);
+	pid_t process = process_of(call->pid);
+	int64_t result = 0;
+	int r;
+
+	if (!row || process == 0 || !wall_waits(k->listener, call)) {
+		answer(k, call->id, 0, -EPERM, 0);
+	} else if (k->spares && process == k->owner && getppid() == k->owner) {
+		let_pass(k, call->id);
+	} else if (row->kind == VGPU_WALL_SUBMITS) {
+		if (!remember(k, process))
+			refuse(k, call, -EMFILE);
+		else if (passes(k))
+			let_pass(k, call->id);
+		else
+			hold(k, call->id);
+	} else {
+		r = row->kind == VGPU_WALL_LOOKED
+			    ? wall_look(k->listener, call, process, row, &result)
+			    : -EACCES;
+		if (r == -EACCES || r == -EPERM)
+			refuse(k, call, r);
+		else
+			answer(k, call->id, result, r, 0);
+	}
+}
+
+/* Says to vgpud whether anything is held. */
+static void tell(const struct keeper *k)
+{
+	uint32_t held = k->n_held > 0;
+
+	if (k->gate->seat && atomic_exchange(&k->gate->page->work, held) != held)
+		vgpu_eventfd_signal(k->gate->bell);
+}
+
+static int patience(const struct keeper *k)
+{
+	if (!k->gate->seat)
+		return KNOCK_MS;
+	return k->n_held ? LOOK_MS : IDLE_MS;
+}
+
+void wall_keep(int listener, const char *door, struct wall_gate *gate, pid_t owner, bool spares)
+{
+	struct keeper k = {.listener = listener,
+			   .wall = vgpu_wall_of(gate->driver),
+			   .gate = gate,
+			   .owner = owner,
+			   .spares = spares};
+	struct pollfd p = {.fd = listener, .events = POLLIN};
+	struct seccomp_notif call;
+
+	ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
+	for (;;) {
+		if (poll(&p, 1, patience(&k)) < 0)
+			continue;
+		if (!gate->seat)
+			wall_knock(door, gate);
+		end_submitters(&k);
+		let_held_pass(&k);
+		memset(&call, 0, sizeof(call));
+		if (p.revents & POLLIN && ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call) == 0)
+			take(&k, &call);
+		else if (p.revents & (POLLHUP | POLLERR))
+			return; /* nobody is behind the wall any more */
+		tell(&k);
+	}
+}

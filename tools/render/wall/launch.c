@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "vgpu/descriptor.h"
+#include "vgpu/local_socket.h"
+#include "wall.h"
+
+/* Keeps nothing of the program but what says what it does. */
+static void leave_all(int but)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), i;
+
+	for (i = 0; i < 2; i++)
+		dup2(null, i);
+	dup2(but, 3);
+	syscall(SYS_close_range, 4u, ~0u, 0);
+}
+
+/* The keeper's beginning: it says which driver's wall there is to be, and gets the listener. */
+static void become_keeper(int launcher, const char *door, pid_t owner, bool spares)
+{
+	struct vgpu_received got = {.n_fds = 0};
+	struct wall_gate gate;
+	sigset_t none;
+	char byte;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	/* No signal of the program's terminal; and no other process may look into it, or change
+	 * it: the program's user is its own. */
+	setsid();
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	prctl(PR_SET_NAME, "vgpud-wall", 0, 0, 0);
+	leave_all(launcher);
+	launcher = 3;
+	wall_knock(door, &gate);
+	if (vgpu_socket_send_all(launcher, gate.driver, sizeof(gate.driver)) < 0 ||
+	    !vgpu_wall_of(gate.driver) || vgpu_socket_receive(launcher, &byte, 1, 0, &got) != 1 ||
+	    got.n_fds != 1)
+		_exit(0);
+	if (vgpu_socket_send_all(launcher, &byte, 1) < 0)
+		_exit(0);
+	close(launcher);
+	wall_keep(got.fds[0], door, &gate, owner, spares);
+	_exit(0);
+}
+
+/* Sets the filter, and gives it to the keeper. Returns 0 or -errno. */
+static int set_up(int keeper, const struct vgpu_wall *wall)
+{
+	VGPU_AUTO_CLOSE int listener = -1;
+	char byte = 0;
+	struct iovec part = {&byte, 1};
+
+	if (prctl(PR_CAPBSET_READ, CAP_SYS_NICE, 0, 0, 0) == 1)
+		prctl(PR_CAPBSET_DROP, CAP_SYS_NICE, 0, 0, 0);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	listener = wall_filter(wall);
+	if (listener < 0)
+		return listener;
+	if (vgpu_socket_send(keeper, &part, 1, &listener, 1, 0) != 1 || read(keeper, &byte, 1) != 1)
+		return -EPIPE;
+	return 0;
+}
+
+int wall_take_up(const char *door, bool spares, struct vgpu_error *err)
+{
+	const struct vgpu_wall *wall;
+	pid_t owner = getpid(), keeper;
+	char driver[sizeof(((struct gate_wall *)0)->driver)] = "", text[16];
+	int ends[2], r = 0;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+		return vgpu_error_set(err, -errno, "cannot make a socket: %s", strerror(errno));
+	/* Without a signal at its end: wait() of the program does not know it. */
+	keeper = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
+	if (keeper == 0) {
+		close(ends[0]);
+		become_keeper(ends[1], door, owner, spares);
+	}
+	close(ends[1]);
+	if (keeper < 0 || recv(ends[0], driver, sizeof(driver), MSG_WAITALL) != sizeof(driver))
+		r = vgpu_error_set(err, -EAGAIN, "cannot start the keeper of the wall");
+	driver[sizeof(driver) - 1] = '\0'; /* even of none */
+	wall = r == 0 ? vgpu_wall_of(driver) : NULL;
+	if (!wall && keeper > 0)
+		waitpid(keeper, NULL, __WCLONE);
+	if (wall) {
+		r = set_up(ends[0], wall);
+		snprintf(text, sizeof(text), "%d", (int)keeper);
+		if (r == 0 && setenv(GATE_WALL_KEEPER, text, 1) < 0)
+			r = -ENOMEM;
+		if (r < 0)
+			vgpu_error_set(err, r,
+				       "the wall for %s's submit calls cannot be set up: %s%s",
+				       driver, strerror(-r),
+				       r == -EBUSY ? ": there is a filter of another program "
+						     "(seccomp) that has a keeper"
+						   : "");
+	}
+	close(ends[0]);
+	return r;
+}
