@@ -24,6 +24,8 @@ int iommu_resume(struct iommu *m, const struct pci_info *info, const char *token
 void iommu_close(struct iommu *m);
 const char *iommu_name(const struct iommu *m);
 
+/* Has the device reach SIZE bytes at MEMORY, or no longer, at the address IOVA; all are multiples
+ * of pages. MEMORY must stay until then. Return 0, or -errno. */
 int iommu_map(const struct iommu *m, void *memory, uint64_t iova, uint64_t size);
 int iommu_unmap(const struct iommu *m, uint64_t iova, uint64_t size);
 

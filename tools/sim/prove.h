@@ -21,6 +21,8 @@ struct proof {
 /* Called now and then; DONE: from 0 to 1. */
 typedef void prove_progress(double done);
 
+/* Runs random scenarios of SEED under the policy until it has made so many DECISIONS, or one fails;
+ * OUT is written. PROGRESS may be NULL. */
 void prove(const struct vgpu_policy_ops *policy, uint64_t decisions, uint64_t seed,
 	   prove_progress *progress, struct proof *out);
 

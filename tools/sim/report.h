@@ -35,6 +35,7 @@ struct report {
 void report_add(struct report *report, const struct running *r);
 void report_free(struct report *report);
 
+/* Write it for people, and for programs. */
 void report_table(const struct report *report, FILE *to);
 void report_json(const struct report *report, FILE *to);
 /* Write one line for each rule. */

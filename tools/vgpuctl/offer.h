@@ -21,6 +21,7 @@ struct offer_class {
 	int64_t total, least, most, step;
 };
 
+/* Writes what GPU, a row of vgpud's gpu.list, offers of each class. */
 void offer_classes(struct json_object *gpu, struct offer_class out[OFFER_CLASSES]);
 
 /* Writes the GPU's trait number I, 0 to OFFER_TRAITS - 1: its policy, its pool or its model.

@@ -18,6 +18,7 @@ struct json_object *tenant_claim(const struct options *o, char ***words);
 /* Does a command whose method is one of the tenants' socket. Returns an exit code. */
 int tenant(const struct options *o, const struct command *c, char **words);
 
+/* Print the results of tenant.list and tenant.explain. */
 void view_tenant_list(struct json_object *o);
 void view_tenant_explain(struct json_object *o);
 

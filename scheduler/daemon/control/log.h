@@ -60,6 +60,7 @@ struct log_place {
 /* log_about(about, level, format, ...): logs a line about a struct log_about. */
 #define log_about(about, ...) log_write(LOG_HERE, about, __VA_ARGS__)
 
+/* What the macros call. */
 __attribute__((format(printf, 4, 5))) void log_write(const struct log_place *place,
 						     struct log_about about, int level,
 						     const char *format, ...);

@@ -138,8 +138,10 @@ void engine_look_at_spent(struct engine *e);
 /* Publishes the policy to the control thread, if it has changed. */
 void engine_publish(struct engine *e);
 
+/* Answers the request with R, a negative errno, and the reason. */
 __attribute__((format(printf, 3, 4))) void engine_refuse(struct engine_request *request, int r,
 							 const char *format, ...);
+/* Free what engines of these kinds have; NULL is permitted. */
 void governed_free(struct governed *g);
 void declared_free(struct declared *d);
 /* Says TEXT, a constant, in the log; NULL: nothing. */

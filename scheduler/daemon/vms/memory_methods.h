@@ -16,6 +16,7 @@ struct json_object *memory_json(struct call *call);
  * GPU's memory. The snapshot's extents are read only. */
 uint64_t memory_after_compaction(const struct gpu *gpu, struct engine_snapshot *s);
 
+/* The methods memory.*, as rows of the table in methods.c name them. */
 int memory_plan_begin(struct control *control, struct call *call, struct vgpu_error *err);
 int memory_set_begin(struct control *control, struct call *call, struct vgpu_error *err);
 int memory_compact_begin(struct control *control, struct call *call, struct vgpu_error *err);

@@ -17,6 +17,7 @@ extern const struct settings_ops gim_settings;
 /* Reads the slices of all VFs. Returns 0 or -errno. */
 int gim_read_program(const char *pf, uint32_t n_vfs, struct vgpu_program *out);
 
+/* The operations of the driver's table, as vgpu/driver.h describes them. */
 int gim_probe(const char *device, struct vgpu_error *err);
 int gim_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps *caps,
 	      struct vgpu_error *err);

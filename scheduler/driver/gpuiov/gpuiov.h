@@ -97,6 +97,7 @@ int gpuiov_read_own(struct vgpu_driver *d, uint32_t offset, uint32_t *value);
 typedef int gpuiov_enable(struct vfio_device *device, uint32_t n, struct vgpu_error *err);
 int gpuiov_bring_up(struct vgpu_driver *d, gpuiov_enable *enable, struct vgpu_error *err);
 
+/* Issues N orders, as the operation of the face `switched` in vgpu/driver.h. */
 int gpuiov_commands(struct vgpu_driver *d, const struct vgpu_order *orders, uint32_t n,
 		    vgpu_nsec now);
 /* Checks command and status as read, and reports the answer if it is there. */
@@ -146,6 +147,7 @@ int gpuiov_programmed(struct vgpu_driver *d, struct vgpu_program *applied);
 int gpuiov_usage(struct vgpu_driver *d, vgpu_nsec *active, vgpu_nsec now);
 int gpuiov_stop(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now);
 
+/* Operations of the driver's table, as vgpu/driver.h describes them. Engine thread. */
 bool gpuiov_spent(struct vgpu_driver *d, struct vgpu_spent *out);
 int gpuiov_fd(const struct vgpu_driver *d);
 void gpuiov_expect(struct vgpu_driver *d, vgpu_nsec planned);

@@ -48,6 +48,8 @@ void nvidia_library_close(struct nvidia_library *l);
 /* All that follow return an enum nvml_result; also NVML_NO_FUNCTION if the library has no such
  * function. */
 
+/* What the driver's scheduler takes, and how it is set now: *OUT is written if they return
+ * NVML_SUCCESS. */
 int nvidia_get_limits(struct nvidia_library *l, struct nvidia_limits *out);
 int nvidia_get_scheduler(struct nvidia_library *l, struct nvidia_scheduler *out);
 /* Only while no vGPU exists; NVML_NOT_SUPPORTED otherwise. */

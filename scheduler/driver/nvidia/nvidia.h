@@ -88,6 +88,7 @@ struct vgpu_driver {
 int nvidia_translate(const struct nvidia_limits *limits, const struct vgpu_declaration *from,
 		     struct nvidia_scheduler *to, struct vgpu_error *err);
 
+/* The operations of the driver's table, as vgpu/driver.h describes them. */
 int nvidia_probe(const char *device, struct vgpu_error *err);
 int nvidia_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps *caps,
 		 struct vgpu_error *err);

@@ -65,6 +65,7 @@ void xe_counters_close(struct xe_counters *c);
 /* What the writer writes with. */
 extern const struct settings_ops xe_settings;
 
+/* The operations of the driver's table, as vgpu/driver.h describes them. */
 int xe_probe(const char *device, struct vgpu_error *err);
 int xe_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps *caps,
 	     struct vgpu_error *err);

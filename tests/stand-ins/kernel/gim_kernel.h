@@ -21,6 +21,7 @@ extern const char *gim_says;
 extern int gim_read_error, gim_write_error, gim_reset_error;
 extern unsigned gim_resets[GIM_VFS];
 
+/* Make the machine with the GPU, on which vfio then looks (machine.h); and remove it. */
 void make_gim_machine(void);
 void remove_gim_machine(void);
 

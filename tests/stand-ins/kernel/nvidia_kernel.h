@@ -18,6 +18,7 @@ extern uint32_t nvidia_room;
 /* Called before each write of a type, with the number of the VF. NULL: nothing is. */
 extern void (*nvidia_before_type)(uint32_t vf);
 
+/* Make the machine with the GPU, on which vfio then looks (machine.h); and remove it. */
 void make_nvidia_machine(void);
 void remove_nvidia_machine(void);
 

@@ -46,6 +46,7 @@ extern int xe_no_counters, xe_counters_gone;
 /* Number of kernel calls; the number of the one that fails with EIO (0: none). */
 extern _Atomic unsigned xe_calls, xe_fail_at;
 
+/* Make the machine with the GPU, on which vfio then looks (machine.h); and remove it. */
 void make_xe_machine(void);
 void remove_xe_machine(void);
 

@@ -73,7 +73,9 @@ struct ptx_form {
 };
 bool ptx_form(uint32_t i, struct ptx_form *out);
 
+/* Executes the launch in the calling thread, block after block unless they are to run together. */
 void ptx_run(struct ptx *p, const struct ptx_launch *l);
+/* Frees P and all that was read. */
 void ptx_free(struct ptx *p);
 
 #endif

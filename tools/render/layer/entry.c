@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All entry points that the layer has, and how it treats them. tests/unit/gate walks this table,
- * and compares it with the commands of queues that the Vulkan headers know.
+ * All entry points that the layer has, and how it treats them. tests/gate/test_order.c walks this
+ * table, and compares it with the commands of queues that the Vulkan headers know.
  */
 #include <string.h>
 

@@ -116,6 +116,8 @@ bool settings_set(struct settings *s, const char *name, const char *value);
 int settings_apply(const struct settings *s, const struct vgpu_param *table, bool strict,
 		   int64_t *values, struct vgpu_error *err);
 
+/* Add an empty item or operation, which is the scenario's and stays where it is until the next one
+ * is added. They end the program if memory runs out. */
 struct scenario_item *scenario_add_item(struct scenario_vf *vf);
 struct scenario_op *scenario_add_op(struct scenario *s);
 

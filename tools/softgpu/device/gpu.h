@@ -169,6 +169,7 @@ struct softgpu {
 	int running; /* the VF that may execute, or -1 */
 };
 
+/* Takes the lock of all that GPU has. Any thread. */
 void softgpu_lock(struct softgpu *gpu);
 /* Releases the lock, and delivers interrupts and changes of the VFs. */
 void softgpu_unlock(struct softgpu *gpu);

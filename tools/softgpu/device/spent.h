@@ -44,6 +44,7 @@ struct spent {
 	vgpu_nsec left_cpu, left_had, left_at;
 };
 
+/* Begins to count, with nothing; before any VF has a process. */
 void spent_begin(struct softgpu *gpu);
 /* A VF has the engine from now on; -1: none. */
 void spent_turn(struct softgpu *gpu, int vf);

@@ -17,6 +17,8 @@ struct map {
 	uint64_t window_size;
 };
 
+/* Begins with nothing mapped. OPS and DEVICE must outlive M; WINDOW_SIZE: bytes of the slot's
+ * window. */
 void map_init(struct map *m, const struct device_ops *ops, struct device *device,
 	      uint64_t window_size);
 
