@@ -260,7 +260,9 @@ static bool run_set(const struct scenario *s, const struct vgpu_policy_ops *poli
  * Makes the VFs use the same budgets as hard as possible: they always work, or, but for the first
  * three tries, have jobs of their whole budget in each period, at other instants each time. In one
  * try of three all stop as late as allowed, in one none is late, and in one they are late for some
- * periods and then in time for as many: who is always late has paid for that already.
+ * periods and then in time for as many: who is always late has paid for that already. Where
+ * switches vary, all of them take as long as any may, in one try of two: those that are drawn
+ * hardly ever follow each other for a whole period.
  */
 static void make_harder(struct scenario *s, const struct drawn *d,
 			const struct admission_options *o, uint32_t k)
@@ -270,6 +272,8 @@ static void make_harder(struct scenario *s, const struct drawn *d,
 	uint32_t i;
 
 	s->seed += k;
+	if (k % 2 == 0)
+		s->load.min = s->load.max;
 	for (i = 0; i < s->n_vfs; i++) {
 		const struct server_drawn *v = i < d->n ? &d->servers[i] : NULL;
 		struct scenario_vf *vf = &s->vfs[i];
@@ -277,6 +281,8 @@ static void make_harder(struct scenario *s, const struct drawn *d,
 
 		vf->late.min = vf->late.max = k % 3 == 1 ? 0 : o->late;
 		vf->late_span.min = vf->late_span.max = k % 3 == 2 ? span : 0;
+		if (k % 2 == 0)
+			vf->save.min = vf->save.max;
 		if (vf->work == VHOST_NEVER)
 			continue;
 		vf->work = always ? VHOST_ALWAYS : VHOST_PERIODIC;
@@ -465,8 +471,8 @@ void admission_kind(struct rng *r, const struct vgpu_policy_ops *policy,
 		.min_slice = random_one_in(r, 4) ? 2 * VGPU_MSEC : 500 * VGPU_USEC,
 		.late = random_between(r, 0, 5) * 100 * VGPU_USEC,
 		.background = (uint32_t)random_between(r, 0, 1),
-		.cap_pct = random_one_in(r, 2) ? 100 : 90,
-		.vary = random_one_in(r, 2),
+		.cap_pct = random_one_in(r, 4) ? 90 : 100,
+		.vary = random_one_in(r, 4),
 		.reclaim = random_one_in(r, 2) && strcmp(policy->name, "deadline") == 0,
 	};
 }

@@ -25,7 +25,7 @@
 /* Of all decisions, the parts that random scenarios and sets at the boundary of admission have; and
  * a climb, at most. */
 #define RANDOM_PART 0.5
-#define ADMISSION_PART 0.1
+#define ADMISSION_PART 0.2
 #define CLIMB_PART 0.05
 /* Memory changes every few hundredths of a second, also while no VF has work: not in scenarios that
  * last for weeks. */
