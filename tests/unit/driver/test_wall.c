@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The wall behind the Vulkan layer, with Linux's own seccomp: processes make the calls of DRM
- * drivers at /dev/null, since the filter does not see what a descriptor is of, or by hand at another
- * device, $VGPU_TEST_NODE. What passes has the error that it has without a wall. Gate and door are
- * those of the real driver.
+ * drivers at /dev/null, since the filter does not see what a descriptor is of, or by hand at
+ * another device, $VGPU_TEST_NODE. What passes has the error that it has without a wall. Gate and
+ * door are those of the real driver.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -277,9 +277,10 @@ static struct gate_worker *become_worker(int *status)
 	return page;
 }
 
+static const unsigned long same[] = {CS, 0x44, 0xffffff44, 0x123456789abcde44};
+
 static void play_gate(void)
 {
-	const unsigned long same[] = {CS, 0x44, 0xffffff44, 0x123456789abcde44};
 	struct gate_worker *worker;
 	int status;
 	size_t i;
@@ -303,7 +304,7 @@ static void play_gate(void)
 
 /* A submission waits for the gate, gets its VF a turn, and passes then; also one that was let in
  * before the gate was shut, until vgpud has seen the end of all of them. */
-static void test_gate(void)
+TEST(test_gate, "gate")
 {
 	pid_t child;
 	int i;
@@ -314,7 +315,7 @@ static void test_gate(void)
 		UNTIL(busy);
 		CU_ASSERT_EQUAL(RESULT(i), -1);
 		command(VGPU_CMD_RUN);
-		UNTIL(RESULT(i) == call(CS));
+		UNTIL(RESULT(i) == call(same[i]));
 		stop();
 		UNTIL(!busy);
 		atomic_store(&shared->go, i + 2);
@@ -387,7 +388,7 @@ static void play_ways(void)
 }
 
 /* Other ways past the wall. */
-static void test_ways(void)
+TEST(test_ways, "ways")
 {
 	const int want[] = {EACCES, EACCES, ENOSYS,    ENOSYS, ENOSYS,		 ENOSYS,
 			    ENOSYS, ENOSYS, call(CTX), EBUSY,  call(0xc0106441), 0};
@@ -428,7 +429,7 @@ static void play_descendants(void)
 }
 
 /* Children, and what they become. wait() knows no keeper. */
-static void test_descendants(void)
+TEST(test_descendants, "descendants")
 {
 	pid_t child;
 
@@ -474,7 +475,7 @@ static void play_flood(void)
 
 /* A process that has no layer any more submits all the time, in threads: nothing that was begun
  * while the gate was shut comes back before it opens. */
-static void test_flood(void)
+TEST(test_flood, "flood")
 {
 	uint64_t before;
 	pid_t child;
@@ -518,7 +519,7 @@ static void play_keeper_dies(void)
 }
 
 /* Without its keeper nothing passes, whether the gate is open or not, and nobody is let in. */
-static void test_keeper_dies(void)
+TEST(test_keeper_dies, "keeper")
 {
 	pid_t child;
 
@@ -550,7 +551,7 @@ static void play_hidden(void)
 
 /* A reset ends all processes that have submitted something, known to vgpud or not; the wall stays.
  */
-static void test_hidden(void)
+TEST(test_hidden, "hidden")
 {
 	pid_t child, hidden;
 
@@ -588,7 +589,7 @@ static void play_spared(void)
 }
 
 /* QEMU itself is spared, and nobody else of its VM. */
-static void test_spared(void)
+TEST(test_spared, "spared")
 {
 	pid_t child;
 
@@ -613,7 +614,7 @@ static void play_once(void)
 
 /* vgpud is killed: what is held stays held, and the next vgpud gives it its turn. A VF without a
  * wall has none to keep. */
-static void test_adoption(void)
+TEST(test_adoption, "adoption")
 {
 	pid_t child;
 
@@ -659,7 +660,7 @@ static void play_leaves_one(void)
 
 /* A program has left a process that has never submitted anything: the wall of who has the VF next
  * is its own, and the former one falls. */
-static void test_heir(void)
+TEST(test_heir, "heir")
 {
 	pid_t child, former, left;
 
@@ -691,7 +692,7 @@ bool always_waits(int listener, const struct seccomp_notif *notification)
 
 /* A call that is looked at is made at the caller's descriptor, with a copy of what it gives. The
  * call is TIOCGPTN, which writes the terminal's number. */
-static void test_look(void)
+TEST(test_look, "look")
 {
 	struct vgpu_wall_row row = {.kind = VGPU_WALL_LOOKED,
 				    .command = TIOCGPTN,
@@ -742,7 +743,7 @@ static void test_look(void)
 }
 
 /* What calls that are looked at may ask for. */
-static void test_rules(void)
+TEST(test_rules, "rules")
 {
 	const struct vgpu_wall_row *ctx = vgpu_wall_row_of(vgpu_wall_of("amdgpu"), CTX),
 				   *queue = vgpu_wall_row_of(vgpu_wall_of("msm"), 0x4a);
@@ -806,7 +807,7 @@ static ssize_t read_link(const char *path, char *out, size_t size)
 
 /* Which wall a GPU has: that of its driver; if the device is named otherwise than by its address,
  * that of the only driver that has one. */
-static void test_which(void)
+TEST(test_which, "which")
 {
 	static const struct {
 		const char *nodes, *wall, *of; /* NULL: refused */
@@ -856,20 +857,4 @@ static void test_which(void)
 	vfio_kernel = &vfio_real_kernel;
 }
 
-static const struct test tests[] = {
-	{"gate", test_gate},
-	{"ways", test_ways},
-	{"descendants", test_descendants},
-	{"flood", test_flood},
-	{"keeper", test_keeper_dies},
-	{"hidden", test_hidden},
-	{"spared", test_spared},
-	{"adoption", test_adoption},
-	{"heir", test_heir},
-	{"look", test_look},
-	{"rules", test_rules},
-	{"which", test_which},
-	{NULL, NULL},
-};
-
-SUITE_MAIN("wall", tests)
+SUITE_MAIN("wall")
