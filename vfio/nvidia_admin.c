@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "vfio/kernel.h"
+#include "vfio/libvirt_notes.h"
 
 #define VENDOR_NVIDIA 0x10deu
 #define FOLDER PCI_DEVICES "/%s/virtfn%" PRIu32 "/nvidia"
@@ -118,20 +119,14 @@ static bool find_uuid(const char *words, size_t n, char *uuid, size_t size)
 	return false;
 }
 
-bool nvidia_vm_of(const char *pf, uint32_t vf, char *uuid, size_t size)
+/* By its arguments, which it can change. */
+static bool read_arguments(pid_t pid, char *uuid, size_t size)
 {
-	char address[PCI_ADDRESS_SIZE], user[64], path[64], words[8192];
-	const char *pid;
+	char path[64], words[8192];
 	ssize_t n;
 	int fd;
 
-	if (pci_vf_address(pf, vf, address) < 0 || !pci_user(address, user, sizeof(user)))
-		return false;
-	pid = strstr(user, "(pid ");
-	if (!pid)
-		return false;
-	snprintf(path, sizeof(path), "/proc/%.*s/cmdline", (int)strspn(pid + 5, "0123456789"),
-		 pid + 5);
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
 	fd = vfio_kernel->open(path, O_RDONLY);
 	if (fd < 0)
 		return false;
@@ -141,4 +136,26 @@ bool nvidia_vm_of(const char *pf, uint32_t vf, char *uuid, size_t size)
 		return false;
 	words[n] = '\0';
 	return find_uuid(words, (size_t)n, uuid, size);
+}
+
+static void look_for_user(void *data, const char *line)
+{
+	unsigned real, effective;
+
+	if (sscanf(line, "Uid: %u %u", &real, &effective) == 2)
+		*(bool *)data = real == 0 && effective == 0;
+}
+
+bool nvidia_vm_of(const char *pf, uint32_t vf, char *uuid, size_t size)
+{
+	char address[PCI_ADDRESS_SIZE], path[64];
+	bool is_root = false;
+	pid_t pid;
+
+	pid = pci_vf_address(pf, vf, address) == 0 ? pci_user_pid(address) : 0;
+	if (pid == 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	kernel_each_line(path, look_for_user, &is_root);
+	return libvirt_vm_of(pid, uuid, size) || (is_root && read_arguments(pid, uuid, size));
 }

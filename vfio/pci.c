@@ -181,18 +181,35 @@ static int node(void *data, const char *name)
 	return 1;
 }
 
+/* Searches /proc for a process that has the function open. False: the function has no group. */
+static bool search(struct search *s)
+{
+	char group[16], path[96];
+
+	if (kernel_read_link(group, sizeof(group), PCI_DEVICES "/%s/iommu_group", s->address) < 0)
+		return false;
+	snprintf(s->group, sizeof(s->group), "/dev/vfio/%s", group);
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/vfio-dev", s->address);
+	vfio_kernel->list(path, node, s);
+	vfio_kernel->list("/proc", process, s);
+	return true;
+}
+
+pid_t pci_user_pid(const char *address)
+{
+	struct search s = {.address = address};
+
+	return search(&s) && s.found ? (pid_t)atoi(s.pid) : 0;
+}
+
 bool pci_user(const char *address, char *out, size_t size)
 {
 	struct search s = {.address = address};
 	int64_t enabled = 0;
-	char group[16], name[32] = "?", path[96];
+	char name[32] = "?";
 
-	if (kernel_read_link(group, sizeof(group), PCI_DEVICES "/%s/iommu_group", address) < 0)
+	if (!search(&s))
 		return false;
-	snprintf(s.group, sizeof(s.group), "/dev/vfio/%s", group);
-	snprintf(path, sizeof(path), PCI_DEVICES "/%s/vfio-dev", address);
-	vfio_kernel->list(path, node, &s);
-	vfio_kernel->list("/proc", process, &s);
 	if (!s.found) {
 		/* VFIO keeps a function enabled while it is open. */
 		kernel_read_link(name, sizeof(name), PCI_DEVICES "/%s/driver", address);

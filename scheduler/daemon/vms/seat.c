@@ -5,19 +5,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "config/config.h"
 #include "control/caller.h"
 #include "control/log.h"
 #include "engine/engine.h"
+#include "vfio/libvirt_notes.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/number.h"
 #include "vgpu/process.h"
 
-/* Where libvirt, root's, notes the process of each domain (its qemu driver's stateDir). */
-#define LIBVIRT_STATE "/run/libvirt/qemu"
 #define FIND_WITHIN (10 * VGPU_SEC)
 
 static void on_given(struct call *call)
@@ -71,35 +71,33 @@ static ssize_t read_file(const char *path, char *out, size_t size)
 	return n;
 }
 
-/* Whether the process was started for the domain: libvirt gives QEMU "-uuid UUID". A number that
+/* Whether libvirt has started the process for the domain, and it still is a QEMU: a number that
  * libvirt has noted may be another process's by now. */
-static bool is_of_domain(uint32_t process, const char *uuid)
+static bool is_of_domain(const struct lease *l, pid_t process)
 {
-	static char arguments[1u << 17]; /* of the control thread */
-	char path[32];
-	ssize_t n, at;
+	char path[32], program[256], uuid[40];
+	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%u/cmdline", process);
-	n = read_file(path, arguments, sizeof(arguments));
-	for (at = 0; at < n; at += (ssize_t)strlen(arguments + at) + 1)
-		if (strcmp(arguments + at, uuid) == 0)
-			return true;
-	return false;
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)process);
+	n = readlink(path, program, sizeof(program) - 1);
+	program[n > 0 ? n : 0] = '\0';
+	return strstr(program, "/qemu") && libvirt_vm_is(l->domain, process, uuid, sizeof(uuid)) &&
+	       strcasecmp(uuid, l->uuid) == 0;
 }
 
 /* Finds the VM's QEMU, and opens it. False: there is none yet. */
 static bool find_qemu(struct lease *l)
 {
-	char path[sizeof(LIBVIRT_STATE) + sizeof(l->domain) + 8], text[24];
+	char path[sizeof(LIBVIRT_NOTES) + sizeof(l->domain) + 8], text[24];
 	struct vgpu_process p;
 	int64_t pid;
 
-	snprintf(path, sizeof(path), LIBVIRT_STATE "/%s.pid", l->domain);
+	snprintf(path, sizeof(path), LIBVIRT_NOTES "/%s.pid", l->domain);
 	if (strchr(l->domain, '/') || read_file(path, text, sizeof(text)) <= 0)
 		return false;
 	text[strcspn(text, "\n")] = '\0';
 	if (vgpu_parse_int(text, &pid) < 0 || pid <= 0 || pid > INT32_MAX ||
-	    vgpu_process_read((uint32_t)pid, &p) < 0 || !is_of_domain((uint32_t)pid, l->uuid))
+	    vgpu_process_read((uint32_t)pid, &p) < 0 || !is_of_domain(l, (pid_t)pid))
 		return false;
 	l->pidfd = caller_reopen((uint32_t)pid, p.started);
 	if (l->pidfd < 0)
@@ -118,7 +116,7 @@ static void warn(struct gpu *gpu, uint32_t vf)
 		return;
 	l->lacks_qemu = true;
 	log_about(about_vf(gpu, vf, LOG_PLAIN), LOG_WARNING,
-		  "domain %s runs, but " LIBVIRT_STATE "/%s.pid names no process of it: its "
+		  "domain %s runs, but " LIBVIRT_NOTES "/%s.pid names no process of it: its "
 		  "programs get no GPU",
 		  l->domain, l->domain);
 }

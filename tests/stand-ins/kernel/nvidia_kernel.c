@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #define FOLDER PCI_DEVICES "/" PF "/virtfn%u/nvidia/"
+#define NOTES "/run/libvirt/qemu/"
 
 uint32_t nvidia_types[NVIDIA_VFS], nvidia_room;
 void (*nvidia_before_type)(uint32_t vf);
@@ -63,11 +64,38 @@ static int store(const char *path, const char *text)
 
 void nvidia_vm(uint32_t pid, uint32_t n, const char *uuid)
 {
-	char target[32], path[64], words[128] = "qemu\0-name\0x\0-uuid\0";
+	char path[64];
+
+	nvidia_process(pid, n, 64055, "another", "qemu");
+	put_file("", NOTES "vm%u.pid", pid);
+	snprintf(path, sizeof(path), NOTES "vm%u.xml", pid);
+	nvidia_note(path, pid, uuid);
+}
+
+void nvidia_note(const char *path, uint32_t pid, const char *uuid)
+{
+	char text[500];
+
+	snprintf(text, sizeof(text),
+		 "<!--\nWARNING\n-->\n<domstatus state='running' reason='booted' pid='%u'>\n"
+		 "  <monitor path='/m' type='unix'/>\n  <domain type='kvm' id='1'>\n"
+		 "    <name>&lt;uuid&gt;</name>\n    <uuid>%s</uuid>\n    <metadata>\n"
+		 "      <x:uuid>other</x:uuid>\n      <uuid>0</uuid>\n    </metadata>\n"
+		 "  </domain>\n</domstatus>\n",
+		 pid, uuid);
+	put_bytes(text, strlen(text), path);
+}
+
+void nvidia_process(uint32_t pid, uint32_t n, uint32_t uid, const char *uuid, const char *name)
+{
+	char target[32], path[64], text[128], words[128] = "qemu\0-name\0x\0-uuid\0";
 	size_t used = sizeof("qemu\0-name\0x\0-uuid");
 
 	snprintf(target, sizeof(target), "/dev/vfio/%u", 50 + n);
-	put_file("qemu\n", "/proc/%u/comm", pid);
+	snprintf(text, sizeof(text), "%s\n", name);
+	put_file(text, "/proc/%u/comm", pid);
+	snprintf(text, sizeof(text), "Name:\t%s\nUid:\t%u\t%u\t%u\t%u\n", name, uid, uid, uid, uid);
+	put_file(text, "/proc/%u/status", pid);
 	put_file("", "/proc/%u/fd/0", pid);
 	snprintf(path, sizeof(path), "/proc/%u/fd/%u", pid, 9 + n);
 	point(target, path);

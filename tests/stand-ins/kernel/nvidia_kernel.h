@@ -22,8 +22,14 @@ extern void (*nvidia_before_type)(uint32_t vf);
 void make_nvidia_machine(void);
 void remove_nvidia_machine(void);
 
-/* Process PID, a VM with this UUID, has VF N open; or it ends. */
+/* Process PID, of libvirt's VM with this UUID, has VF N open, and lies about its UUID; or it ends.
+ */
 void nvidia_vm(uint32_t pid, uint32_t n, const char *uuid);
+/* Process PID of user UID has VF N open, and says that it has this name, and a VM with this UUID.
+ */
+void nvidia_process(uint32_t pid, uint32_t n, uint32_t uid, const char *uuid, const char *name);
+/* libvirt has noted in the file PATH that process PID is that of the VM with this UUID. */
+void nvidia_note(const char *path, uint32_t pid, const char *uuid);
 void nvidia_vm_ends(uint32_t pid, uint32_t n);
 
 #endif

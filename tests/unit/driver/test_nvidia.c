@@ -17,6 +17,7 @@
 #include "library.h"
 #include "nvidia_kernel.h"
 #include "suite.h"
+#include "vfio/nvidia_admin.h"
 
 #define MS VGPU_MSEC
 #define UUID_A "11111111-2222-3333-4444-555555555555"
@@ -475,6 +476,32 @@ static const struct vgpu_observation *await(uint32_t running, uint32_t unassigne
 	}
 	CU_FAIL_FATAL("the vGPUs are not seen");
 	return seen;
+}
+
+/* Whose a VF is: as root says, and nobody else. */
+TEST(whose, "a VF is whose root says")
+{
+	char uuid[NVML_ID_SIZE];
+
+	make_gpu();
+	CU_ASSERT(!nvidia_vm_of(PF, 0, uuid, sizeof(uuid)));
+	/* A QEMU of libvirt's lies in its arguments. */
+	nvidia_vm(4711, 0, UUID_A);
+	CU_ASSERT(nvidia_vm_of(PF, 0, uuid, sizeof(uuid)));
+	CU_ASSERT_STRING_EQUAL(uuid, UUID_A);
+	/* What is not root's is not believed, and what is root's is. */
+	nvidia_process(4712, 1, 64055, UUID_A, "qemu");
+	CU_ASSERT(!nvidia_vm_of(PF, 1, uuid, sizeof(uuid)));
+	nvidia_process(4712, 1, 0, UUID_B, "qemu");
+	CU_ASSERT(nvidia_vm_of(PF, 1, uuid, sizeof(uuid)));
+	CU_ASSERT_STRING_EQUAL(uuid, UUID_B);
+	/* Its name says that it is another one. */
+	nvidia_process(4713, 2, 64055, UUID_A, "x (pid 4711)");
+	CU_ASSERT(!nvidia_vm_of(PF, 2, uuid, sizeof(uuid)));
+	/* A VM has ended, and its number is another VM's now. */
+	nvidia_note("/run/libvirt/qemu/old.xml", 4711, UUID_B);
+	CU_ASSERT(!nvidia_vm_of(PF, 0, uuid, sizeof(uuid)));
+	remove_gpu();
 }
 
 /* What a vGPU did is its VF's: both belong to the same VM. */

@@ -25,8 +25,9 @@ int nvidia_write_type(const char *pf, uint32_t vf, uint32_t type);
  * it can have: "1428 (NVIDIA H200X-141C)". */
 bool nvidia_can_have(const char *pf, uint32_t vf, uint32_t type, char *out, size_t size);
 
-/* Reads the UUID of the VM that has a VF open, from QEMU's arguments. Searches /proc. Returns
- * whether there is one. */
+/* Finds the UUID of the VM that has a VF open: by what libvirt has noted of the process
+ * (/run/libvirt/qemu), or, of one that is root's, by its arguments, which another one could have
+ * changed. Searches /proc. Returns whether it is known. */
 bool nvidia_vm_of(const char *pf, uint32_t vf, char *uuid, size_t size);
 
 #endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What libvirt, which is root, has noted of the VMs that it has started: whose a process is. What a
+ * QEMU says of itself, its arguments and its name, it can change; and to read its arguments takes
+ * as long as it likes. Any thread.
+ */
+#ifndef VFIO_LIBVIRT_NOTES_H
+#define VFIO_LIBVIRT_NOTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Where libvirt's qemu driver keeps them (its stateDir): NAME.pid and NAME.xml. */
+#define LIBVIRT_NOTES "/run/libvirt/qemu"
+
+/* Writes the UUID of the VM whose process PID is. False: no note names that process, or two do. */
+bool libvirt_vm_of(pid_t pid, char *uuid, size_t size);
+/* The same, if the VM is the domain NAME, of whose note alone it is read. */
+bool libvirt_vm_is(const char *name, pid_t pid, char *uuid, size_t size);
+
+#endif
