@@ -290,10 +290,12 @@ static int open_tenant_door(struct control *control)
 	for (i = 0; i < config->n_tenants; i++)
 		if (config->tenants[i].number == CONFIG_NOBODY)
 			log_line(LOG_WARNING,
-				 "[tenant %s]: this host has no such user or group: nobody has "
-				 "these "
-				 "limits until the configuration is reloaded",
-				 config->tenants[i].name);
+				 "[tenant %s]: %s: nobody has these limits until the configuration "
+				 "is reloaded",
+				 config->tenants[i].name,
+				 config->tenants[i].unanswered
+					 ? "the host's name service does not answer"
+					 : "this host has no such user or group");
 	control->doors.tenant_group = group ? group->gr_gid : (unsigned)-1;
 	if (fd < 0) {
 		log_line(LOG_ERR, "programs and containers get no VF: %s", err.text);

@@ -60,6 +60,7 @@
  *   control/share.c             the readers' share of the control thread
  *   control/log.c               the log
  *   config/running.c            asks another vgpud, which runs
+ *   config/names.c              finds users and groups
  *   config/config_check.c       checks what the configuration's files do not tell
  *   config/trial.c              asks whether a policy takes parameters
  *   config/config_show.c        writes the configuration
@@ -108,6 +109,7 @@
 #include "vms/live.h"
 #include "control/log.h"
 #include "metrics/metrics.h"
+#include "config/names.h"
 #include "config/running.h"
 #include "control/service.h"
 #include "uevents.h"
@@ -232,6 +234,17 @@ static struct event *watch(struct control *control, int signal, event_callback_f
 	return event;
 }
 
+/* A signal that ends vgpud waits until vgpud serves: until then nobody would remove the sockets. */
+static void hold_back(int how)
+{
+	sigset_t ends;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGINT);
+	pthread_sigmask(how, &ends, NULL);
+}
+
 /* Serves until a signal ends it. */
 static void serve(struct control *control, struct metrics *metrics)
 {
@@ -244,7 +257,9 @@ static void serve(struct control *control, struct metrics *metrics)
 
 	if (!uevents)
 		log_line(LOG_NOTICE, "%s", err.text);
+	hold_back(SIG_UNBLOCK);
 	event_base_dispatch(control->base);
+	hold_back(SIG_BLOCK); /* a second one does not cut the end short */
 	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		event_free(signals[i]);
 	service_stopping();
@@ -336,7 +351,10 @@ static int release(const char *text)
 /* Reads and checks the configuration, and prints its mistakes. Returns how many. */
 static int read_config(struct config *config, const char *file, FILE *errors)
 {
-	return config_read(config, file, errors) < 0 ? 1 : config_check_gpus(config, NULL, errors);
+	if (config_read(config, file, errors) < 0)
+		return 1;
+	names_find(config, NAMES_START_MS);
+	return config_check_gpus(config, NULL, errors);
 }
 
 /* The same, of this host, too. A GPU that a running vgpud has is known to that one alone, so it is
@@ -349,8 +367,10 @@ static int read_config_here(struct config *config, const char *file, FILE *error
 	FILE *notes = open_memstream(&untold, &size);
 	int r = notes ? config_read(config, file, errors) : -ENOMEM, wrong = r < 0, asked;
 
-	if (r != -ENOMEM)
+	if (r != -ENOMEM) {
+		names_find(config, NAMES_START_MS);
 		wrong += config_check_host(config, &known, errors, notes);
+	}
 	if (r == 0)
 		wrong += config_check_gpus(config, &known, errors);
 	if (notes)
@@ -441,7 +461,7 @@ int main(int argc, char **argv)
 	static struct config config;
 	int r;
 
-	if (vgpu_untrusted_main(argc, argv))
+	if (vgpu_untrusted_main(argc, argv) || names_main(argc, argv))
 		return 0;
 	vgpu_output_check("vgpud");
 	r = vgpu_options_read("vgpud", rows, usage, argc, argv, &o);
@@ -463,5 +483,8 @@ int main(int argc, char **argv)
 		return look_at(&config, o.file, o.check);
 	signal(SIGHUP, SIG_IGN); /* until there is something to reload */
 	service_start();
-	return is_usable(&config, o.file) ? run(&config) : EX_CONFIG;
+	if (!is_usable(&config, o.file))
+		return EX_CONFIG;
+	hold_back(SIG_BLOCK);
+	return run(&config);
 }

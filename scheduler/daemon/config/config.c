@@ -3,11 +3,9 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <grp.h>
 #include <ini.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -316,11 +314,9 @@ void config_tenant_default(struct tenant_config *out)
 	set_defaults(TENANT, out);
 }
 
-/* Finds out whose a section [tenant WHO] is. */
-static void find_tenant(struct tenant_config *t, const char *who)
+/* Says whose a section [tenant WHO] is, if that is no name. */
+static void say_whose(struct tenant_config *t, const char *who)
 {
-	const struct passwd *user;
-	const struct group *group;
 	int64_t number;
 
 	snprintf(t->name, sizeof(t->name), "%s", who);
@@ -332,9 +328,8 @@ static void find_tenant(struct tenant_config *t, const char *who)
 		t->number = (uint32_t)number;
 		return;
 	}
-	user = t->who == TENANT_USER ? getpwnam(who) : NULL;
-	group = t->who == TENANT_GROUP ? getgrnam(who) : NULL;
-	t->number = user ? user->pw_uid : group ? group->gr_gid : CONFIG_NOBODY;
+	t->number = CONFIG_NOBODY;
+	t->unanswered = true;
 }
 
 static void tenant_line(struct reader *r, const char *who, const char *name, const char *value)
@@ -355,7 +350,7 @@ static void tenant_line(struct reader *r, const char *who, const char *name, con
 	if (i == c->n_tenants) {
 		config_tenant_default(t);
 		c->n_tenants++;
-		find_tenant(t, who);
+		say_whose(t, who);
 	}
 	if (t->at.file != r->at.file || !t->at.line) /* where the section begins */
 		t->at = r->at;

@@ -45,6 +45,7 @@ struct tenant_config {
 	char name[40]; /* as written */
 	enum { TENANT_OTHERS = 0, TENANT_USER, TENANT_GROUP } who;
 	uint32_t number; /* uid or gid; CONFIG_NOBODY: this host has no such user or group */
+	bool unanswered; /* nobody has said yet whose NAME is (names.h): CONFIG_NOBODY until then */
 	struct config_place at;
 	int64_t leases, memory_mib, weight, share_percent, limit_percent;
 	char gpus[160];
@@ -110,7 +111,7 @@ const struct profile *config_profile(const struct config *config, const char *na
 /*
  * Reads FILE and its drop-ins into OUT. Prints every mistake to ERRORS, one line each with file and
  * line number where it is in one line. Returns 0; -EINVAL if there were mistakes: then OUT has what
- * could be read; -ENOMEM: OUT is undefined.
+ * could be read; -ENOMEM: OUT is undefined. Names of users and groups are not looked up: names.h.
  */
 int config_read(struct config *out, const char *file, FILE *errors);
 

@@ -177,8 +177,15 @@ int config_check_host(const struct config *config, struct config_known *known, F
 			continue;
 		wrong++;
 		config_print_place(config, t->at, errors);
-		fprintf(errors, "[tenant %s]: this host has no such %s; want a user, @GROUP or *\n",
-			t->name, t->who == TENANT_GROUP ? "group" : "user");
+		if (t->unanswered)
+			fprintf(errors,
+				"[tenant %s]: the host's name service does not answer; want a "
+				"number, or try again\n",
+				t->name);
+		else
+			fprintf(errors,
+				"[tenant %s]: this host has no such %s; want a user, @GROUP or *\n",
+				t->name, t->who == TENANT_GROUP ? "group" : "user");
 	}
 	for (i = 0; i < config->n_gpus; i++)
 		wrong += check_device(config, &config->gpus[i], &known->gpus[i], errors, untold);

@@ -207,6 +207,7 @@ struct control_reported {
 
 /* config.reload while it has all GPUs to itself (change.h). */
 struct control_reloading {
+	bool names;	   /* one waits for names, with nothing to itself */
 	struct call *call; /* NULL: there is none */
 	vgpu_nsec until;
 };

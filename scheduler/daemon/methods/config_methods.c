@@ -14,10 +14,13 @@
 #include "vms/claimed.h"
 #include "check_running.h"
 #include "config/config_keys.h"
+#include "config/names.h"
 #include "vms/live.h"
 #include "control/log.h"
 #include "vms/policy_change.h"
 #include "control/put.h"
+#include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
 
 /* Sets OUT to the configuration as it runs. */
 static void running(const struct control *control, struct config *out)
@@ -145,12 +148,37 @@ static json *differences(const struct control *control, const struct config *run
 /* A reload under way: GPU by GPU, and back again if one of them refuses. */
 struct reload {
 	struct config runs, configured;
+	int names; /* whose answers it waits for; -1: none */
+	struct event *named;
+	vgpu_nsec names_until;
 	struct policy_values wanted, before[CONFIG_MAX_GPUS];
 	uint32_t at;
 	int refused;	       /* why, as -errno; 0: no GPU has refused */
 	char why[300], *drops; /* DROPS: the whole of a long reason, the call's; or NULL */
 	const char *left;      /* a GPU whose former values could not be put back, or NULL */
 };
+
+static void free_reload(void *data)
+{
+	struct reload *reload = data;
+
+	if (reload->named)
+		event_free(reload->named);
+	vgpu_close(&reload->names);
+	free(reload);
+}
+
+static struct reload *new_reload(struct call *call)
+{
+	struct reload *reload = calloc(1, sizeof(*reload));
+
+	if (!reload)
+		return NULL;
+	reload->names = -1;
+	call->free_job = free_reload;
+	call->job = reload;
+	return reload;
+}
 
 static struct gpu_config *same_gpu(struct config *config, const struct gpu *gpu)
 {
@@ -171,6 +199,25 @@ static void copy_live(enum section section, void *to, const void *from)
 			memcpy((char *)to + k->at, (const char *)from + k->at, k->size);
 }
 
+/* A section whose user has not been found is whose it was. */
+static void keep_whose(const struct config *was, struct config *configured)
+{
+	struct tenant_config *t = configured->tenants;
+	uint32_t i;
+
+	for (; t < configured->tenants + configured->n_tenants; t++) {
+		if (!t->unanswered)
+			continue;
+		log_line(LOG_WARNING,
+			 "[tenant %s]: the host's name service does not answer: its limits are "
+			 "those of whoever had the name when it did",
+			 t->name);
+		for (i = 0; i < was->n_tenants; i++)
+			if (strcmp(was->tenants[i].name, t->name) == 0)
+				t->number = was->tenants[i].number;
+	}
+}
+
 /* All GPUs have what is configured: takes over what else needs no restart. */
 static void adopt(struct control *control, struct config *configured)
 {
@@ -180,6 +227,7 @@ static void adopt(struct control *control, struct config *configured)
 	copy_live(DAEMON, c, configured);
 	c->n_profiles = configured->n_profiles;
 	memcpy(c->profiles, configured->profiles, sizeof(c->profiles));
+	keep_whose(c, configured);
 	c->n_tenants = configured->n_tenants;
 	memcpy(c->tenants, configured->tenants, sizeof(c->tenants));
 	memcpy(c->files, configured->files,
@@ -336,34 +384,64 @@ static bool begin_reload(struct control *control, struct call *call, struct relo
 
 int config_diff_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
+	struct reload *reload = new_reload(call);
 	json *answer;
 
-	call->free_job = free;
-	call->job = calloc(1, sizeof(struct reload));
-	if (!call->job)
+	if (!reload)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	if (begin_reload(control, call, call->job, &answer))
+	if (begin_reload(control, call, reload, &answer))
 		call_answer(call, answer);
 	return 0;
 }
 
+/* The names are known, or there is no more time for them. */
+static void begin_changes(struct call *call)
+{
+	call->control->reloading.names = false;
+	change_reload(call);
+	next_gpu(call);
+}
+
+static void on_names(evutil_socket_t fd, short what, void *data)
+{
+	struct call *call = data;
+	struct reload *reload = call->job;
+	bool more = !(what & EV_TIMEOUT) && names_read(fd, &reload->configured);
+	vgpu_nsec now = vgpu_now(), left;
+	struct timeval patience;
+
+	left = reload->names_until > now ? reload->names_until - now : 0;
+	patience = (struct timeval){(time_t)(left / VGPU_SEC),
+				    (suseconds_t)(left % VGPU_SEC / VGPU_USEC)};
+	if (!more || left == 0 || event_add(reload->named, &patience) < 0)
+		begin_changes(call);
+}
+
 int config_reload_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
+	struct reload *reload;
 	json *answer;
 
-	if (control->reloading.call)
+	if (control->reloading.call || control->reloading.names)
 		return vgpu_error_set(err, -EBUSY, "a reload is under way; try again");
-	call->free_job = free;
-	call->job = calloc(1, sizeof(struct reload));
-	if (!call->job)
+	reload = new_reload(call);
+	if (!reload)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	if (!begin_reload(control, call, call->job, &answer))
+	if (!begin_reload(control, call, reload, &answer))
 		return 0;
 	if (!call->args)
 		call->args = json_object_new_object();
 	json_object_object_add(call->args, "answer", answer);
-	change_reload(call);
-	next_gpu(call);
+	reload->names = names_ask(&reload->configured);
+	if (reload->names >= 0)
+		reload->named = event_new(control->base, reload->names, EV_READ, on_names, call);
+	if (!reload->named) {
+		begin_changes(call);
+		return 0;
+	}
+	control->reloading.names = true;
+	reload->names_until = vgpu_now() + NAMES_RELOAD_MS * VGPU_MSEC;
+	on_names(reload->names, 0, call);
 	return 0;
 }
 
