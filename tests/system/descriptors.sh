@@ -12,6 +12,7 @@ cat >"$run/vgpud.conf" <<-CONF
 	socket = $run/control.sock
 	hook_socket = $run/hook.sock
 	group = nogroup
+	metrics = unix:$run/metrics.sock
 	[gpu gpu0]
 	device = null:command_us=10
 	vfs = 4
@@ -19,9 +20,9 @@ CONF
 mkfifo "$run/hold"
 exec 9<>"$run/hold" # attackers end with it
 refused=0 sent=0
-# attack WAY: sends a descriptor so; counts whether the kernel has refused it.
+# attack WAY [SOCKET]: sends a descriptor so; counts whether the kernel has refused it.
 attack() {
-	setpriv --reuid=65534 --regid="$group" --clear-groups "$lingering" "$1" "$run/control.sock" 20 <"$run/hold" >"$run/$1.txt" 2>&1 &
+	setpriv --reuid=65534 --regid="$group" --clear-groups "$lingering" "$1" "$run/${2:-control}.sock" 20 <"$run/hold" >"$run/$1.txt" 2>&1 &
 	pids+=($!)
 	began() { grep -q sent "$run/$1.txt" || ! kill -0 "${pids[-1]}"; }
 	await 10 began "$1"
@@ -44,6 +45,12 @@ ways='request behind unread urgent'
 for way in $ways; do
 	attack $way
 	answers_root "$way"
+done
+# The same at the socket of the metrics, which an operator has given to others.
+chmod 666 "$run/metrics.sock"
+for way in $ways; do
+	attack $way metrics
+	answers_root "metrics: $way"
 done
 [ $refused = 0 ] || [ $sent = 0 ] || fail "the kernel refused $refused descriptors, and not $sent"
 echo "the kernel refused $refused of $((refused + sent)) messages"

@@ -41,7 +41,7 @@ import os, socket, sys
 run = sys.argv[1]
 def say(text, fds=()):
     s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    s.connect("\0" + os.environ["NOTIFY_SOCKET"][1:])
+    s.connect(os.environ["NOTIFY_SOCKET"])
     socket.send_fds(s, [text.encode()], list(fds))
 life = len(open(run + "/lives").read()) if os.path.exists(run + "/lives") else 0
 open(run + "/lives", "a").write("x")
@@ -55,6 +55,14 @@ if life == 0:
         say("FDSTOREREMOVE=1\nFDNAME=one")
         os._exit(0)
     os.wait()
+    if os.geteuid() == 0 and os.fork() == 0: # another user cannot even reach the keeper
+        os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
+        try:
+            say("READY=1")
+        except PermissionError:
+            os._exit(0)
+        os._exit(1)
+    assert os.geteuid() != 0 or os.wait()[1] == 0, "another user reaches the keeper"
     say("FDSTOREREMOVE=1\nFDNAME=two")
     os.kill(os.getpid(), 9)
 assert names == ["one", "three"], names

@@ -9,7 +9,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,8 +42,9 @@ static struct {
 	size_t size;
 } held[MAX_HELD];
 static int n_held;
-static bool was_ready;	  /* the command has sent READY=1 at least once */
-static bool ended, asked; /* to end the keeper; to restart the command */
+static char dir[64], path[80]; /* of the socket */
+static bool was_ready;	       /* the command has sent READY=1 at least once */
+static bool ended, asked;      /* to end the keeper; to restart the command */
 
 static long long now_ms(void)
 {
@@ -138,22 +138,34 @@ static void receive(int socket, pid_t child)
 	if (size < 0)
 		return;
 	text[size] = '\0';
-	/* Any process may write to the socket: ignore all but our child. */
+	/* Other processes of this user may write to the socket: ignore all but our child. */
 	if (got.from.pid == child)
 		on_notification(text, &got);
 	vgpu_received_drop(&got);
 }
 
-static int make_socket(char name[64])
+/* Makes the socket in a directory that is this user's alone: who could reach it could fill it, so
+ * that vgpud waits, and send descriptors whose close takes as long as he likes. Returns it, or
+ * -errno. */
+static int make_socket(void)
 {
+	static const char *const places[] = {"/run", "/tmp"};
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), one = 1;
+	int fd, one = 1;
+	size_t i;
 
-	snprintf(name, 64, "@vgpud-keeper-%d", (int)getpid());
-	strcpy(address.sun_path + 1, name + 1); /* an abstract socket leaves no file behind */
+	for (i = 0; i < 2; i++) {
+		snprintf(dir, sizeof(dir), "%s/vgpud-keeper.XXXXXX", places[i]);
+		if (mkdtemp(dir))
+			break;
+	}
+	if (i == 2)
+		return -errno;
+	snprintf(path, sizeof(path), "%s/notify", dir);
+	strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)) < 0 ||
-	    bind(fd, (struct sockaddr *)&address,
-		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name))) < 0)
+	    bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		return -errno;
 	return fd;
 }
@@ -167,7 +179,7 @@ static void set_number(const char *name, int value)
 }
 
 /* In the child: passes the held descriptors as sd_listen_fds(3) expects, and runs the command. */
-static void start(char **command, const char *socket, const sigset_t *mask)
+static void start(char **command, const sigset_t *mask)
 {
 	char names[MAX_HELD * NAME_SIZE] = "";
 	size_t length = 0;
@@ -188,7 +200,7 @@ static void start(char **command, const char *socket, const sigset_t *mask)
 		set_number("LISTEN_FDS", n_held);
 		setenv("LISTEN_FDNAMES", names, 1);
 	}
-	setenv("NOTIFY_SOCKET", socket, 1);
+	setenv("NOTIFY_SOCKET", path, 1);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(command[0], command);
 	fprintf(stderr, "<3>vgpud-keeper: %s: %s\n", command[0], strerror(errno));
@@ -197,7 +209,7 @@ static void start(char **command, const char *socket, const sigset_t *mask)
 
 /* Runs the command once and returns its exit status. SIGHUP restarts it, SIGTERM and SIGINT end
  * it. */
-static int run_once(char **command, const char *name, int socket, int signals, const sigset_t *mask)
+static int run_once(char **command, int socket, int signals, const sigset_t *mask)
 {
 	struct pollfd p[] = {{.fd = socket, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
 	struct signalfd_siginfo s;
@@ -209,7 +221,7 @@ static int run_once(char **command, const char *name, int socket, int signals, c
 		return 1;
 	}
 	if (child == 0)
-		start(command, name, mask);
+		start(command, mask);
 	asked = false;
 	for (;;) {
 		poll(p, 2, -1);
@@ -256,7 +268,6 @@ int main(int argc, char **argv)
 	int socket, signals, status, wait_ms = FIRST_WAIT_MS;
 	sigset_t mask, old;
 	long long started;
-	char name[64];
 
 	if (vgpu_about(argc, argv, "vgpud-keeper", help))
 		return 0;
@@ -264,7 +275,7 @@ int main(int argc, char **argv)
 		fputs(help, stderr);
 		return 2;
 	}
-	socket = make_socket(name);
+	socket = make_socket();
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGCHLD);
 	sigaddset(&mask, SIGHUP);
@@ -278,7 +289,7 @@ int main(int argc, char **argv)
 	}
 	do {
 		started = now_ms();
-		status = run_once(argv + 1, name, socket, signals, &old);
+		status = run_once(argv + 1, socket, signals, &old);
 		if (!was_ready) /* it never became ready; its own messages say why */
 			break;
 		if (!ended && !asked && status) {
@@ -287,5 +298,7 @@ int main(int argc, char **argv)
 			wait_ms = wait_ms < LONGEST_WAIT_MS / 2 ? wait_ms * 2 : LONGEST_WAIT_MS;
 		}
 	} while (!ended && (asked || status));
+	unlink(path);
+	rmdir(dir);
 	return status;
 }

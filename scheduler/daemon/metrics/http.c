@@ -11,6 +11,8 @@
 
 #include "control/door.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/untrusted.h"
 
 /* Left to the control socket's clients and the hook's, besides vgpud's own. */
 #define RESERVE (DOOR_RESERVE + 128u)
@@ -60,7 +62,7 @@ static void drop(struct http_peer *peer)
 		evbuffer_free(peer->in);
 	if (peer->out)
 		evbuffer_free(peer->out);
-	close(peer->fd);
+	vgpu_untrusted_close(&peer->fd);
 	free(peer);
 }
 
@@ -158,14 +160,15 @@ static void serve(struct piece *piece)
 {
 	struct http_peer *peer =
 		(struct http_peer *)(void *)((char *)piece - offsetof(struct http_peer, piece));
-	int n = evbuffer_read(peer->in, peer->fd, HTTP_MAX_HEAD);
+	char bytes[HTTP_MAX_HEAD], *head;
+	ssize_t n = vgpu_untrusted_receive(peer->fd, bytes, sizeof(bytes));
 	struct evbuffer_ptr end;
-	char *head;
 
 	/* A peer that sends no more may still read. */
 	if (n == 0 && (peer->stage == WAITS || peer->stage == READS))
 		return;
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+	if (n == 0 || (n < 0 && n != -EAGAIN) ||
+	    (n > 0 && evbuffer_add(peer->in, bytes, (size_t)n) < 0)) {
 		drop(peer);
 		return;
 	}
@@ -237,7 +240,7 @@ static bool admit(int fd, void *data)
 		drop_oldest(http, false);
 	peer = calloc(1, sizeof(*peer));
 	if (!peer) {
-		close(fd);
+		vgpu_untrusted_close(&fd);
 		return false;
 	}
 	*peer = (struct http_peer){.next = http->peers,
@@ -272,9 +275,10 @@ int http_start(struct http **out, struct event_base *base, int fd, struct share 
 
 	*out = NULL;
 	if (!http) {
-		close(fd);
+		vgpu_close(&fd);
 		return -ENOMEM;
 	}
+	vgpu_untrusted_prepare(fd);
 	*http = (struct http){.base = base, .share = share, .ops = ops, .data = data};
 	if (door_open(&http->door, base, fd, "metrics", RESERVE, &door_ops, http) < 0) {
 		free(http);
@@ -286,10 +290,13 @@ int http_start(struct http **out, struct event_base *base, int fd, struct share 
 
 void http_stop(struct http *http)
 {
+	int fd;
+
 	if (!http)
 		return;
 	while (http->peers)
 		drop(http->peers);
-	close(door_close(http->door));
+	fd = door_close(http->door);
+	vgpu_untrusted_close_listener(&fd);
 	free(http);
 }
