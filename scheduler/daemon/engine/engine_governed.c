@@ -480,6 +480,11 @@ static bool values(const struct engine *e, bool to_come, struct policy_values *o
 	return false;
 }
 
+static bool on_engine(struct engine *e, vgpu_nsec had[VGPU_GPU_MAX_VFS], vgpu_nsec now)
+{
+	return !e->caps.no_usage && e->ops->programmed->usage(e->driver, had, now) == 0;
+}
+
 const struct engine_time engine_governed = {
 	.build = build,
 	.deadline = deadline,
@@ -490,4 +495,5 @@ const struct engine_time engine_governed = {
 	.at_rest = at_rest,
 	.view = view,
 	.values = values,
+	.on_engine = on_engine,
 };

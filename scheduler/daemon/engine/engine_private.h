@@ -45,6 +45,8 @@ struct engine_time {
 	/* Reads policy and values: those to come, or those in force. Returns whether a change of
 	 * policy waits. */
 	bool (*values)(const struct engine *e, bool to_come, struct policy_values *out);
+	/* Reads how long each VF has had the engine by NOW. False: nobody knows (NULL: ever). */
+	bool (*on_engine)(struct engine *e, vgpu_nsec had[VGPU_GPU_MAX_VFS], vgpu_nsec now);
 };
 extern const struct engine_time engine_switched, engine_governed, engine_declared;
 

@@ -244,6 +244,25 @@ static void view(struct engine *e, struct engine_snapshot *s)
 		vgpu_core_vf_view(e->core, i, &s->vfs[i]);
 }
 
+/* The ledger is as of the last step, which is long ago where one VF has the engine alone. */
+static bool on_engine(struct engine *e, vgpu_nsec had[VGPU_GPU_MAX_VFS], vgpu_nsec now)
+{
+	struct vgpu_core_view core;
+	struct vgpu_vf_view vf;
+	uint32_t i;
+
+	if (!e->core)
+		return false;
+	vgpu_core_view(e->core, &core);
+	for (i = 0; i < e->config.core.max_vfs; i++) {
+		vgpu_core_vf_brief(e->core, i, &vf);
+		had[i] = vf.ledger.run_ns + vf.ledger.donated_ns + vf.ledger.exclusive_ns;
+		if (core.current == i && core.phase == VGPU_PHASE_RUN && now > e->stepped_at)
+			had[i] += now - e->stepped_at;
+	}
+	return true;
+}
+
 const struct engine_time engine_switched = {
 	.moves_memory = true,
 	.build = build,
@@ -257,4 +276,5 @@ const struct engine_time engine_switched = {
 	.catch_up = catch_up,
 	.view = view,
 	.values = values,
+	.on_engine = on_engine,
 };
