@@ -37,8 +37,21 @@ start_tenants() { # options of softgpu
 }
 # CPU time, in ticks, that the host of a virtual machine took from it since boot.
 stolen() { awk '/^cpu / {print $9}' /proc/stat; }
+# real_time: CPU time that threads of softgpu and vgpud of the real-time class have had, in ns.
+real_time() {
+	local t
+	for t in /proc/"$softgpu_pid"/task/* /proc/"$vgpud_pid"/task/*; do
+		[ "$(awk '{print $41}' "$t/stat")" = 0 ] || cut -d' ' -f1 "$t/schedstat"
+	done | awk '{s += $1} END {printf "%.0f\n", s}'
+}
 # observe NAME: saves what vgpud's ledgers have by now, as NAME.json.
-observe() { jq --argjson stolen "$(stolen)" '. + {stolen: $stolen}' <(json vf list) >"$run/$1.json"; }
+observe() { jq --argjson stolen "$(stolen)" --argjson real_time "$(real_time)" '. + {stolen: $stolen, real_time: $real_time}' <(json vf list) >"$run/$1.json"; }
+# control WHAT: for a benchmark, how it is without the attack that follows.
+control() {
+	[ -n "${ATTACK_FIGURES:-}" ] || return 0
+	observe before
+	neighbours_keep "nobody attacks, before $1"
+}
 # was_fit BEFORE AFTER: this machine's host took at most max_stolen percent of its CPU time meanwhile.
 was_fit() {
 	jq -en --slurpfile b "$run/$1.json" --slurpfile a "$run/$2.json" --argjson most $max_stolen --argjson ticks "$(($(getconf CLK_TCK) * $(nproc)))" \
@@ -94,6 +107,8 @@ judge() {
 		 attacker_ms: (($a | own) - ($b | own) | ms), attacker_bound_ms: ($wall / 4 + $bound + $forgiven | ms),
 		 forgiven_ms: ($forgiven | ms), windows: ($a.vfs[3].windows - $b.vfs[3].windows), windows_ms: ($a.vfs[3].exclusive_ns - $b.vfs[3].exclusive_ns | ms),
 		 reset_ms: ($a.vfs[3].reset_ns - $b.vfs[3].reset_ns | ms), owed_ms: ([$a.vfs[0:3][].debt_ns] | max | ms),
+		 jobs_per_s: (([$a.vfs[0:3][].jobs] | add) - ([$b.vfs[0:3][].jobs] | add) | . / $wall * 1e10 | round / 10),
+		 real_time_percent: (($a.real_time - $b.real_time) / $wall * 1000 | round / 10),
 		 list_p99_ms: $list, hook_p99_ms: $hook, innocents_reset: ([$a.vfs[0:3][] | .resets + .guest_resets + .hangs] | add)}')
 	: >"$run/answers"
 	echo "$figures" | tee -a "${ATTACK_FIGURES:-/dev/null}"
@@ -139,6 +154,7 @@ attack_all() {
 			echo "skipped: $kind: this machine has no huge pages to set aside"
 			continue
 		fi
+		control "$kind"
 		: >"$run/attack.txt"
 		"$attack" "$kind" "$run/gpu/vf3.sock" 600 >"$run/attack.txt" 2>&1 &
 		pids+=($!)

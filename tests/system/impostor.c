@@ -11,12 +11,15 @@
  *   notices   asks the device to look, without an end
  *   lingers   sends the device descriptors whose close takes a minute, and ends
  *   keeps     leaves a process behind that accepts clients
+ *   keeps-on  has work for ever, and computes for 15 ms each time that it must stop
  *   borrows   makes threads while it must stop, and says if one has a real-time priority
  *   burns     leaves something in its memory, and computes in 16 threads; it answers
  *   late      says that it has stopped, and fails, and has work, all at once, without an end
  *
- * As a worker, from when it has its first run:
+ * As a worker, from when it has its first run, or, if it burns, when it is ready:
  *
+ *   burns     computes in 16 threads
+ *   stays     the same, when it is told to end, which it does not
  *   deaf      reads nothing, and does not stop
  *   asks      asks for copies without an end, and reads no answer
  *   fences    makes who reads its eventfd wait for ever, and reports fences without an end
@@ -196,16 +199,29 @@ static void fill_memory(void)
 		perror("impostor: pwrite");
 }
 
-static void burn(struct vf_page *page)
+static void compute_in_threads(void)
 {
 	pthread_t thread;
 	int i;
 
-	fill_memory();
 	for (i = 0; i < 16; i++)
 		pthread_create(&thread, NULL, compute, NULL);
+}
+
+static void burn(struct vf_page *page)
+{
+	fill_memory();
+	compute_in_threads();
 	for (;; usleep(10000))
 		atomic_store(&page->answered, atomic_load(&page->asked));
+}
+
+static uint64_t nanoseconds(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 static bool is_real_time(void)
@@ -235,8 +251,30 @@ static void start_driver(struct vf_page *page)
 	atomic_store(&page->to_pf.serial, ++said);
 }
 
-/* Has work for ever, and stops at once but for that. */
-static void borrow(struct vf_page *page)
+/* Computes for so long, by this thread's CPU time. Each second it says how much of that was at a
+ * real-time priority. */
+static void compute_for(uint64_t ns)
+{
+	static uint64_t real_time, said_at;
+	uint64_t began = nanoseconds(CLOCK_THREAD_CPUTIME_ID), last = began, now;
+
+	for (now = began; now - began < ns; last = now) {
+		now = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+		real_time += is_real_time() ? now - last : 0;
+	}
+	now = nanoseconds(CLOCK_MONOTONIC);
+	if (now - said_at < 1000000000)
+		return;
+	if (said_at)
+		fprintf(stderr, "impostor: was real-time for %llu us of %llu\n",
+			(unsigned long long)real_time / 1000,
+			(unsigned long long)(now - said_at) / 1000);
+	real_time = 0;
+	said_at = now;
+}
+
+/* Has work for ever, and stops at once but for that; LATE: after it has computed for 15 ms. */
+static void borrow(struct vf_page *page, bool late)
 {
 	bool has_said = false;
 	pthread_t thread;
@@ -249,8 +287,11 @@ static void borrow(struct vf_page *page)
 		atomic_store(&page->status,
 			     (uint64_t)atomic_load(&page->generation) << 32 | VF_BUSY);
 		if (VF_RUN_STATE(run) != VF_RUN && VF_RUN_STATE(run) != VF_STOPPED) {
-			usleep(1000);
-			if (is_real_time() && !has_said &&
+			if (late)
+				compute_for(15000000);
+			else
+				usleep(1000);
+			if (!late && is_real_time() && !has_said &&
 			    pthread_create(&thread, NULL, say_priority, NULL) == 0) {
 				pthread_join(thread, NULL);
 				fprintf(stderr, "impostor: is lent a real-time priority\n");
@@ -297,8 +338,8 @@ static void be_vf(const char *kind)
 		keep_all();
 	if (strcmp(kind, "burns") == 0)
 		burn(page);
-	if (strcmp(kind, "borrows") == 0)
-		borrow(page);
+	if (strcmp(kind, "borrows") == 0 || strcmp(kind, "keeps-on") == 0)
+		borrow(page, strcmp(kind, "keeps-on") == 0);
 	while (!quiet) {
 		if (strcmp(kind, "scribble") == 0)
 			scribble((uint32_t *)page, sizeof(*page));
@@ -312,6 +353,12 @@ static void be_vf(const char *kind)
 	}
 	for (;;)
 		pause();
+}
+
+static void stay(int number)
+{
+	(void)number;
+	compute_in_threads();
 }
 
 static void be_worker(const char *kind)
@@ -328,11 +375,16 @@ static void be_worker(const char *kind)
 		fcntl(WORKER_WAKE_FD, F_SETFL, 0);
 	else
 		notify(WORKER_WAKE_FD);
+	if (strcmp(kind, "stays") == 0)
+		signal(SIGTERM, stay);
+	if (strcmp(kind, "burns") == 0)
+		compute_in_threads();
 	poll(&has_run, 1, -1);
 	if (strcmp(kind, "lingers") == 0)
 		send_lingering(WORKER_MEMORY_FD);
 	for (;;) {
-		if (strcmp(kind, "deaf") == 0)
+		if (strcmp(kind, "deaf") == 0 || strcmp(kind, "burns") == 0 ||
+		    strcmp(kind, "stays") == 0)
 			pause();
 		if (strcmp(kind, "scribble") == 0)
 			scribble((uint32_t *)shared, sizeof(*shared));

@@ -1100,7 +1100,7 @@ static bool has_another_process(void *arg)
  * Returns how long the VF owes for that, from *SINCE on. */
 static vgpu_nsec kill_with(int64_t left, bool looked, vgpu_nsec *since)
 {
-	struct spent *s = &gpu->spent[0];
+	struct spent_of *s = &gpu->spent[0].of[SPENT_PROCESS];
 	vgpu_nsec owes;
 
 	softgpu_lock(gpu);
@@ -1123,7 +1123,7 @@ static bool has_ended(void *judged)
 
 	softgpu_lock(gpu);
 	ended = link_process(gpu->vfs[0].link, &fences) == 0;
-	*(bool *)judged = gpu->spent[0].left >= 0;
+	*(bool *)judged = gpu->spent[0].of[SPENT_PROCESS].left >= 0;
 	softgpu_unlock(gpu);
 	return ended;
 }

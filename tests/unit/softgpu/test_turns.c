@@ -124,7 +124,7 @@ TEST(allowances, "what a VF causes is bought")
 	struct allowance a;
 	vgpu_nsec now = 1000 * MS;
 
-	allowance_begin(&a, now);
+	allowance_begin(&a, &allowance_causes, now);
 	allowance_charge(&a, 40 * MS);
 	CU_ASSERT_EQUAL(allowance_owes(&a, 1, now), 0);
 	allowance_charge(&a, MS);
@@ -145,6 +145,51 @@ TEST(allowances, "what a VF causes is bought")
 	CU_ASSERT_EQUAL(allowance_owes(&a, 4, now + 3600 * VGPU_SEC), 0);
 	allowance_charge(&a, 41 * MS);
 	CU_ASSERT_EQUAL(allowance_owes(&a, 4, now + 3600 * VGPU_SEC), 20 * MS);
+}
+
+/* The longest that USED of these milliseconds were in any second, ms. */
+static uint32_t most_in_a_second(const bool *used, uint32_t n)
+{
+	uint32_t i, sum = 0, most = 0;
+
+	for (i = 0; i < n; i++) {
+		sum += used[i];
+		sum -= i >= 1000 && used[i - 1000];
+		most = sum > most ? sum : most;
+	}
+	return most;
+}
+
+/* N VFs keep the priority that they are lent for as long as they can, one after the other, as often
+ * as they get it: no VF has more of it than 5 % of any second, and all have not more than 20 %. */
+TEST(loans, "real-time priority is lent within limits")
+{
+	enum { MOST = 31, SPAN = 20000 };
+	static const uint32_t counts[] = {1, 2, 4, 7, MOST};
+	static bool by_all[SPAN], by[MOST][SPAN];
+	struct allowance a[MOST];
+	uint32_t c, n, i, at, k, loan;
+	vgpu_nsec began = 1000 * MS;
+
+	for (c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+		n = counts[c];
+		memset(by_all, 0, sizeof(by_all));
+		memset(by, 0, sizeof(by));
+		for (i = 0; i < n; i++)
+			allowance_begin(&a[i], &allowance_loans, began);
+		for (at = 0, i = 0; at + 3 < SPAN; i = (i + 1) % n) {
+			loan = (uint32_t)(allowance_has(&a[i], n, began + at * MS) / MS);
+			for (k = 0; k < loan; k++, at++)
+				by_all[at] = by[i][at] = true;
+			allowance_charge(&a[i], loan * MS);
+			at += loan == 0 && i == n - 1;
+		}
+		CU_ASSERT(most_in_a_second(by_all, SPAN) <= 200);
+		for (i = 0; i < n; i++)
+			CU_ASSERT(most_in_a_second(by[i], SPAN) <= 50);
+		/* They get what is theirs. */
+		CU_ASSERT(most_in_a_second(by[0], SPAN) >= 80 / n / 4);
+	}
 }
 
 SUITE_MAIN("turns")

@@ -513,7 +513,7 @@ void command_busy(struct softgpu *gpu, int index, bool busy)
 }
 
 /* When do_due() must be called next; VGPU_NEVER: nothing is due. */
-static vgpu_nsec next_instant(const struct softgpu *gpu)
+static vgpu_nsec next_instant(const struct softgpu *gpu, vgpu_nsec now)
 {
 	vgpu_nsec t = gpu->busy_irq_at < gpu->gpu_reset_at ? gpu->busy_irq_at : gpu->gpu_reset_at,
 		  due;
@@ -533,6 +533,8 @@ static vgpu_nsec next_instant(const struct softgpu *gpu)
 	if (gpu->enabled && gpu->spent_at < t)
 		t = gpu->spent_at;
 	t = gpu->die_at < t ? gpu->die_at : t;
+	if (gpu->loans_until > now && now + LINKS_LEND_LOOK < t)
+		t = now + LINKS_LEND_LOOK;
 	due = firmware_deadline(gpu);
 	return due < t ? due : t;
 }
@@ -581,7 +583,7 @@ void *command_sequencer(void *arg)
 {
 	struct softgpu *gpu = arg;
 	struct timespec until;
-	vgpu_nsec next;
+	vgpu_nsec next, now;
 
 	softgpu_lock(gpu);
 	while (!gpu->quit) {
@@ -589,8 +591,9 @@ void *command_sequencer(void *arg)
 		/* Delivers interrupts before sleeping. */
 		softgpu_unlock(gpu);
 		softgpu_lock(gpu);
-		next = next_instant(gpu);
-		if (gpu->quit || next <= vgpu_now())
+		now = vgpu_now();
+		next = next_instant(gpu, now);
+		if (gpu->quit || next <= now)
 			continue;
 		if (next == VGPU_NEVER) {
 			pthread_cond_wait(&gpu->sequencer_cond, &gpu->lock);

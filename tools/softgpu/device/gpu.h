@@ -151,8 +151,9 @@ struct softgpu {
 	uint32_t vfs_changing;		      /* calls of the carrier's vfs_changed under way */
 	vgpu_nsec busy_irq_at, busy_irq_last; /* moderation */
 	vgpu_nsec gpu_reset_at;
-	vgpu_nsec ask_at;   /* when to ask VF processes for an answer next */
-	vgpu_nsec spent_at; /* when to look at what they have spent next */
+	vgpu_nsec ask_at;      /* when to ask VF processes for an answer next */
+	vgpu_nsec spent_at;    /* when to look at what they have spent next */
+	vgpu_nsec loans_until; /* until when to look often whether a loan has been long enough */
 	struct spent spent[SOFTGPU_MAX_VFS];
 	uint64_t shown_spent[SOFTGPU_MAX_VFS][2];
 

@@ -6,8 +6,9 @@
  * A VF's process serves its client within a limit that it keeps itself, and else computes only
  * while the VF has the engine. One that takes clearly more has been taken over: it is killed, its
  * VF is reset, and has no other process for some time. That leaves its neighbours the CPUs that
- * their engines compute on. A worker may compile for its guest at any time: its time is counted,
- * not limited.
+ * their engines compute on. The same holds for a worker once it has started, with two differences:
+ * in its turn it may use two CPUs, one to launch and one to compute; and it may compile for its
+ * guest at any time, on one CPU, in a thread that has stepped back (confine.h).
  *
  * With the GPU's lock.
  */
@@ -29,20 +30,34 @@ struct softgpu;
 
 enum { SPENT_PROCESS = 0, SPENT_WORKER, SPENT_KINDS };
 
-struct spent {
-	vgpu_nsec cpu;	 /* since softgpu's start */
-	uint64_t fences; /* the same */
-	struct {
-		vgpu_nsec cpu; /* of those that live, so far */
-		uint64_t fences;
-	} last[SPENT_KINDS];
-	vgpu_nsec had, has_since; /* the engine; since when it has it, VGPU_NEVER: it has not */
-	vgpu_nsec process_cpu;	  /* the part of CPU that processes have used */
-	/* What the process could have used beyond what it has, and as of which CPU time, engine
-	 * time and instant. */
+/* Threads of a worker that have stepped back, as seen last: a worker has one. */
+#define SPENT_NICE 2u
+struct spent_thread {
+	pid_t tid;
+	vgpu_nsec cpu;
+};
+
+/* What a VF's processes of one kind have used. */
+struct spent_of {
+	vgpu_nsec cpu;	    /* all of them, since softgpu's start */
+	vgpu_nsec last_cpu; /* of the one that lives, so far */
+	uint64_t last_fences;
+	/* What could have been used beyond what has been, and as of which CPU time, engine time and
+	 * instant. */
 	int64_t left;
 	vgpu_nsec left_cpu, left_had, left_at;
+	struct spent_thread nice[SPENT_NICE];
 };
+
+struct spent {
+	uint64_t fences;	  /* since softgpu's start */
+	vgpu_nsec had, has_since; /* the engine; since when it has it, VGPU_NEVER: it has not */
+	struct spent_of of[SPENT_KINDS];
+};
+
+/* The CPU time of process PID so far, also of one that has ended and was not waited for; 0: there
+ * is none. Any thread. */
+vgpu_nsec spent_cpu(pid_t pid);
 
 /* Begins to count, with nothing; before any VF has a process. */
 void spent_begin(struct softgpu *gpu);
@@ -52,8 +67,9 @@ void spent_turn(struct softgpu *gpu, int vf);
  * spent_ends(), of which nothing is counted afterwards. */
 void spent_count(struct softgpu *gpu, int vf);
 void spent_ends(struct softgpu *gpu, int vf, int kind);
-/* Counts, and looks whether the VF's process has taken too much since the last look. */
-bool spent_too_much(struct softgpu *gpu, int vf);
+/* Counts, and looks whether the VF's process or worker has taken too much since the last look.
+ * NULL: neither; else the name of what has. */
+const char *spent_too_much(struct softgpu *gpu, int vf);
 /* After such a look, when a process has ended: how long the VF has to wait until its next process,
  * which may be another client's, finds all that can be saved up. */
 vgpu_nsec spent_owed(const struct softgpu *gpu, int vf);

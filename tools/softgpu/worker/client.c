@@ -62,6 +62,7 @@ static void release(struct worker_client *w)
 	vgpu_close(&w->shared_fd);
 	vgpu_close(&w->memory_fd);
 	vgpu_close(&w->stage_fd);
+	loan_close(&w->loan);
 	free(w);
 }
 
@@ -98,7 +99,6 @@ int worker_start(struct worker_client **out, const struct worker_options *option
 	if (!w)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	w->socket = w->wake_fd = w->pidfd = w->shared_fd = w->memory_fd = w->stage_fd = -1;
-	w->fifo = options->fifo > 0;
 	create_pair(&w->socket, &fds[WORKER_SOCKET_FD - WORKER_SOCKET_FD]);
 	fds[WORKER_SHARED_FD - WORKER_SOCKET_FD] = create_shared(sizeof(struct worker_shared));
 	fds[WORKER_WINDOW_FD - WORKER_SOCKET_FD] = fcntl(options->window_fd, F_DUPFD_CLOEXEC, 0);
@@ -120,6 +120,8 @@ int worker_start(struct worker_client **out, const struct worker_options *option
 	} else {
 		r = spawn(w, options, fds, err);
 	}
+	if (r == 0 && options->fifo > 0)
+		loan_open(&w->loan, w->pid);
 	w->shared_fd = vgpu_take(&fds[WORKER_SHARED_FD - WORKER_SOCKET_FD]);
 	for (i = 0; i < FDS; i++)
 		vgpu_close(&fds[i]);
@@ -238,14 +240,13 @@ void worker_run(struct worker_client *w, struct worker_message *m)
 	worker_send(w, m);
 }
 
-void worker_lend(struct worker_client *w, bool on)
+vgpu_nsec worker_lend(struct worker_client *w, bool on)
 {
-	const struct sched_param param = {.sched_priority = on};
-
-	if (w->fifo && w->lent != on)
-		sched_setscheduler(w->pid, (on ? SCHED_FIFO : SCHED_OTHER) | SCHED_RESET_ON_FORK,
-				   &param);
-	w->lent = on;
+	if (!on && w->loan.out)
+		return loan_take_back(&w->loan, SCHED_OTHER);
+	if (on)
+		loan_lend(&w->loan);
+	return 0;
 }
 
 void worker_stop(struct worker_client *w)

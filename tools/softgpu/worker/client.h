@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "loan.h"
 #include "protocol.h"
 #include "vgpu/types.h"
 
@@ -19,7 +20,7 @@ struct worker_client {
 	struct worker_turn *turn;
 	uint32_t serial;
 	bool has_run;
-	bool fifo, lent; /* see worker_lend() */
+	struct loan loan; /* see worker_lend() */
 };
 
 struct worker_options {
@@ -69,8 +70,8 @@ void worker_stop(struct worker_client *w);
 #define WORKER_SOCKETS 2u
 void worker_take_sockets(struct worker_client *w, int sockets[WORKER_SOCKETS]);
 /* Lends a real-time priority to the worker's control thread, or takes it back. worker_stop() and
- * worker_receive() do it for a stop. Threads that it makes meanwhile do not have it. */
-void worker_lend(struct worker_client *w, bool on);
+ * worker_receive() do it for a stop. Returns what loan_take_back() does, or 0. */
+vgpu_nsec worker_lend(struct worker_client *w, bool on);
 /* Sends a message without waiting. */
 void worker_send(struct worker_client *w, const struct worker_message *m);
 /* Receives the next message without waiting. 1; 0: there is none; -EPIPE: the worker is gone, or

@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 #include "allowance.h"
 
-/* What can be saved up. */
-#define SAVED ((int64_t)(40 * VGPU_MSEC))
-/* What can be owed, so that a VF's next tenant does not wait for what the last one did. */
-#define OWED ((int64_t)(10 * VGPU_MSEC))
 /* Parts of a CPU are counted in these; and any bucket is full after that time. */
 #define WHOLE UINT64_C(100000)
 #define FILLED (60 * VGPU_SEC)
 
-void allowance_begin(struct allowance *a, vgpu_nsec now)
+const struct allowance_limits allowance_causes = {.vf = 5,
+						  .all = 20,
+						  .saved = 40 * VGPU_MSEC,
+						  .owed = 10 * VGPU_MSEC};
+/* What is lent is used at once, so in any second it is what comes in that time and what was saved
+ * up: less than 5 % of one VF, and than 20 % of 31. A process that stops when it is told needs some
+ * 20 us. */
+const struct allowance_limits allowance_loans = {.vf = 2,
+						 .all = 8,
+						 .saved = 3 * VGPU_MSEC,
+						 .owed = 20 * VGPU_MSEC};
+
+void allowance_begin(struct allowance *a, const struct allowance_limits *limits, vgpu_nsec now)
 {
-	*a = (struct allowance){SAVED, now};
+	*a = (struct allowance){limits, limits->saved, now};
 }
 
 void allowance_charge(struct allowance *a, vgpu_nsec used)
@@ -19,19 +27,34 @@ void allowance_charge(struct allowance *a, vgpu_nsec used)
 	a->left -= (int64_t)used;
 }
 
-vgpu_nsec allowance_owes(struct allowance *a, uint32_t n, vgpu_nsec now)
+/* Adds what has come since it was asked last. Returns the part of a CPU that comes, of WHOLE. */
+static uint64_t fill(struct allowance *a, uint32_t n, vgpu_nsec now)
 {
-	uint64_t part = ALLOWANCE_ALL * (WHOLE / 100) / (n ? n : 1);
+	const struct allowance_limits *most = a->limits;
+	uint64_t part = most->all * (WHOLE / 100) / (n ? n : 1);
 	int64_t gained;
 
-	if (part > ALLOWANCE_VF * (WHOLE / 100))
-		part = ALLOWANCE_VF * (WHOLE / 100);
+	if (part > most->vf * (WHOLE / 100))
+		part = most->vf * (WHOLE / 100);
 	if (now - a->at > FILLED)
 		a->at = now - FILLED;
 	gained = (int64_t)((now - a->at) * part / WHOLE);
 	a->at += (vgpu_nsec)gained * WHOLE / part; /* what is less than 1 ns counts next time */
-	a->left = a->left + gained > SAVED ? SAVED : a->left + gained;
-	if (a->left < -OWED)
-		a->left = -OWED;
+	a->left = a->left + gained > most->saved ? most->saved : a->left + gained;
+	if (a->left < -most->owed)
+		a->left = -most->owed;
+	return part;
+}
+
+vgpu_nsec allowance_has(struct allowance *a, uint32_t n, vgpu_nsec now)
+{
+	fill(a, n, now);
+	return a->left > 0 ? (vgpu_nsec)a->left : 0;
+}
+
+vgpu_nsec allowance_owes(struct allowance *a, uint32_t n, vgpu_nsec now)
+{
+	uint64_t part = fill(a, n, now);
+
 	return a->left < 0 ? (vgpu_nsec)-a->left * WHOLE / part : 0;
 }

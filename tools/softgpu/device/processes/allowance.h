@@ -6,6 +6,10 @@
  *
  * The time of softgpu's own thread of the VF is measured. What an interrupt costs the threads that
  * answer the PF, and the PF's driver, is not seen here, and has a price.
+ *
+ * What a VF's process has of a priority that it is lent is measured, and paid from this bucket,
+ * too. Whether it is lent any is asked of a smaller one, from which nothing else is paid: who sends
+ * many messages still stops in time.
  */
 #ifndef SOFTGPU_ALLOWANCE_H
 #define SOFTGPU_ALLOWANCE_H
@@ -14,9 +18,14 @@
 
 #include "vgpu/types.h"
 
-/* One VF may cause this part of one CPU, and all VFs together that, per cent. */
-#define ALLOWANCE_VF 5u
-#define ALLOWANCE_ALL 20u
+struct allowance_limits {
+	uint64_t vf, all; /* parts of one CPU, per cent: of one VF, and of all VFs together */
+	int64_t saved;	  /* what can be saved up */
+	int64_t owed;	  /* what can be owed, so that a VF's next tenant does not wait long for
+			   * what the last one did */
+};
+extern const struct allowance_limits allowance_causes, allowance_loans;
+
 /* Prices, nanoseconds of CPU time: an interrupt of the PF, with what its driver does then; a word
  * that its driver reads; a reset, after which its driver clears what the VF had; a process that
  * ends, with the reset that follows. */
@@ -26,14 +35,17 @@
 #define ALLOWANCE_PROCESS (3500 * VGPU_USEC)
 
 struct allowance {
+	const struct allowance_limits *limits;
 	int64_t left; /* below 0: owed */
 	vgpu_nsec at; /* when that was so */
 };
 
 /* Fills the bucket. */
-void allowance_begin(struct allowance *a, vgpu_nsec now);
+void allowance_begin(struct allowance *a, const struct allowance_limits *limits, vgpu_nsec now);
 /* Takes what has been used out of the bucket. */
 void allowance_charge(struct allowance *a, vgpu_nsec used);
+/* How much of it is left, nanoseconds, for a VF of N that are enabled; 0: nothing. */
+vgpu_nsec allowance_has(struct allowance *a, uint32_t n, vgpu_nsec now);
 /* How long until a VF, of N that are enabled, owes nothing, nanoseconds; 0: it owes nothing. */
 vgpu_nsec allowance_owes(struct allowance *a, uint32_t n, vgpu_nsec now);
 

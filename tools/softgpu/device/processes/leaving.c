@@ -12,6 +12,7 @@
 #include "gpu.h"
 #include "leaving.h"
 #include "link.h"
+#include "spent.h"
 #include "workers.h"
 
 #include "vfio/thread.h"
@@ -22,11 +23,26 @@
  * driver that hangs, or its memory is large. */
 #define REPORT_AFTER (2 * VGPU_SEC)
 
+/* How much CPU time a worker may use to end, and for each GiB that it clears; how often that is
+ * looked at. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ENDS_WITHIN (10 * VGPU_SEC)
+#else
+#define ENDS_WITHIN (700 * VGPU_MSEC)
+#endif
+#define CLEARS_WITHIN VGPU_SEC
+#define LOOK (100 * VGPU_MSEC)
+/* After so long a worker takes long: none needs it on the CPU. */
+#define LINGERS_AFTER (300 * VGPU_MSEC)
+
 struct leaver {
 	struct leaver *next;
 	int pidfd, vf;
 	vgpu_nsec until; /* when to kill it, or, if it is killed, to report it */
 	bool killed;
+	pid_t worker;	      /* 0: it is none */
+	int of;		      /* its VF */
+	vgpu_nsec since, cpu; /* since when it leaves, and its CPU time then */
 };
 
 struct leaving {
@@ -65,6 +81,15 @@ static void remove_leaver(struct leaving *l, struct leaver *gone)
 		link_wake(l->gpu->vfs[vf].link);
 }
 
+/* Whether a worker that leaves has used more than it needs for that. */
+static bool computes(const struct leaving *l, const struct leaver *e)
+{
+	uint64_t gib = (l->gpu->vfs[e->of].fb_size + (UINT64_C(1) << 30) - 1) >> 30;
+
+	return e->worker && !e->killed &&
+	       spent_cpu(e->worker) > e->cpu + ENDS_WITHIN + gib * CLEARS_WITHIN;
+}
+
 /* Kills processes that have exceeded their deadline, and reports those that do not end then; what
  * depends on them waits on. Returns the next deadline. */
 static vgpu_nsec kill_overdue(struct leaving *l, vgpu_nsec now)
@@ -73,6 +98,14 @@ static vgpu_nsec kill_overdue(struct leaving *l, vgpu_nsec now)
 	struct leaver *e;
 
 	for (e = l->first; e; e = e->next) {
+		if (computes(l, e)) {
+			fprintf(stderr,
+				"<4>softgpu: VF %d: its worker computes instead of ending and is "
+				"killed\n",
+				e->of);
+			link_rest(l->gpu->vfs[e->of].link);
+			e->until = now;
+		}
 		if (e->until <= now && !e->killed) {
 			pidfd_send_signal(e->pidfd, SIGKILL, NULL, 0);
 			e->killed = true;
@@ -85,6 +118,8 @@ static vgpu_nsec kill_overdue(struct leaving *l, vgpu_nsec now)
 			if (e->vf < 0)
 				settled(l);
 		}
+		if (e->worker && !e->killed && now + LOOK < next)
+			next = now + LOOK;
 		if (e->until < next)
 			next = e->until;
 	}
@@ -165,20 +200,48 @@ void leaving_destroy(struct leaving *l)
 	free(l);
 }
 
-void leaving_add(struct leaving *l, int pidfd, int vf, vgpu_nsec until)
+static void add(struct leaving *l, const struct leaver *what)
 {
-	struct leaver *e = calloc(1, sizeof(*e));
+	struct leaver *e = malloc(sizeof(*e));
 	struct epoll_event want = {.events = EPOLLIN, .data.ptr = e};
+	int pidfd = what->pidfd;
 
 	if (!e) { /* without memory nothing can wait for it: it is killed at once */
 		pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
 		vgpu_close(&pidfd);
 		return;
 	}
-	*e = (struct leaver){.next = l->first, .pidfd = pidfd, .vf = vf, .until = until};
+	*e = *what;
+	e->next = l->first;
 	l->first = e;
 	epoll_ctl(l->epoll, EPOLL_CTL_ADD, pidfd, &want);
 	vgpu_eventfd_signal(l->wake);
+}
+
+void leaving_add(struct leaving *l, int pidfd, int vf, vgpu_nsec until)
+{
+	add(l, &(struct leaver){.pidfd = pidfd, .vf = vf, .until = until});
+}
+
+void leaving_add_worker(struct leaving *l, int pidfd, pid_t pid, int vf, vgpu_nsec until)
+{
+	add(l, &(struct leaver){.pidfd = pidfd,
+				.vf = -1,
+				.until = until,
+				.worker = pid,
+				.of = vf,
+				.since = vgpu_now(),
+				.cpu = spent_cpu(pid)});
+}
+
+bool leaving_lingers(const struct leaving *l, int vf)
+{
+	const struct leaver *e;
+
+	for (e = l->first; e; e = e->next)
+		if (e->worker && e->of == vf && vgpu_now() - e->since > LINGERS_AFTER)
+			return true;
+	return false;
 }
 
 vgpu_nsec leaving_quiet_since(const struct leaving *l)

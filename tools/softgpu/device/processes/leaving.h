@@ -8,6 +8,7 @@
 #define SOFTGPU_LEAVING_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "vgpu/types.h"
 
@@ -21,8 +22,14 @@ int leaving_create(struct leaving **out, struct softgpu *gpu, struct vgpu_error 
 void leaving_destroy(struct leaving *l);
 
 /* Adds a process. PIDFD is taken over. UNTIL: when to kill the process; VGPU_NEVER: never. VF is
- * not served before the process has ended; -1: no VF depends on it. */
+ * not served before the process has ended. */
 void leaving_add(struct leaving *l, int pidfd, int vf, vgpu_nsec until);
+/* Adds the worker PID of VF, which clears its memory until UNTIL at most. No VF depends on it. One
+ * that computes meanwhile has been taken over: it is killed, and VF has no process for some time.
+ */
+void leaving_add_worker(struct leaving *l, int pidfd, pid_t pid, int vf, vgpu_nsec until);
+/* Whether a worker of this VF takes long. */
+bool leaving_lingers(const struct leaving *l, int vf);
 /* Whether a process with this VF is in the list. */
 bool leaving_holds(const struct leaving *l, int vf);
 /* When the last process on which no VF depends had ended, or was found to hang; VGPU_NEVER: there

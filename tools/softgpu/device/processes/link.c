@@ -18,7 +18,9 @@
 #include "allowance.h"
 #include "doors.h"
 #include "groups.h"
+#include "leaving.h"
 #include "link.h"
+#include "loan.h"
 #include "local.h"
 #include "program.h"
 #include "says.h"
@@ -44,17 +46,22 @@
 #define ANSWER_MS 2000
 /* How often a thread that waits for the end of a process checks whether the device must end. */
 #define GONE_MS 200
+/* How often the same is asked of a worker that takes long to end. */
+#define LINGERS_MS 100
 /* The page of a process that notifies the device is read at most PAGE_READS times in PAGE_READS_IN,
  * so that a process cannot keep the device busy. */
 #define PAGE_READS 4u
 #define PAGE_READS_IN VGPU_MSEC
 /* How long a thread of the device watches a VF that stops: twice as long as a tile takes. */
 #define WATCH (25 * VGPU_USEC)
-/* The priority of a process that must stop: above all that compute, below the threads that answer.
+/* For how long a process that must stop is lent a priority; then it has to stop at an ordinary one.
+ * Less than the first is not worth a loan. One that computes uses all of it; a worker mostly waits.
  */
-#define BOOST 1
-/* How long a process keeps that priority in one stop; then it has to stop at an ordinary one. */
+#define LEND_LEAST VGPU_MSEC
 #define LEND_MOST (20 * VGPU_MSEC)
+/* For how long after a loan the sequencer looks each LINKS_LEND_LOOK, so that the next one need not
+ * wake it. */
+#define LEND_LOOKS (30 * LINKS_LEND_LOOK)
 
 struct link {
 	struct softgpu *gpu;
@@ -80,13 +87,14 @@ struct link {
 	vgpu_nsec again_at; /* no process is started before that */
 
 	uint32_t run, context, to_vf, asked; /* serials */
-	bool stopping, boosted;
+	bool stopping, raised;		     /* raised: its policy is not ordinary() */
 	vgpu_nsec stopped; /* with workers: when it was told to stop; VGPU_NEVER: at once */
 	vgpu_nsec deadline;
-	vgpu_nsec lent_until; /* when a priority is taken back; VGPU_NEVER: none is lent */
+	struct loan loan;     /* of a real-time priority, for a stop */
+	vgpu_nsec lent_until; /* when it is taken back; VGPU_NEVER: none is lent */
 	vgpu_nsec answer_by;  /* for link_check(); VGPU_NEVER: it has not been called */
 
-	struct allowance allowance;
+	struct allowance allowance, loans;
 	bool muted; /* its notices wake nobody */
 
 	/* what was read last */
@@ -167,16 +175,50 @@ vgpu_nsec link_deadline(const struct link *l)
 	return first < l->lent_until ? first : l->lent_until;
 }
 
-/* Takes the real-time priority back from a process that has not stopped in time. */
-static void take_back(struct link *l)
+/* The policy of a process that need not stop: one that computes takes what others leave. */
+static int ordinary(const struct link *l)
 {
-	struct sched_param param = {0};
+	return l->gpu->workers ? SCHED_OTHER : SCHED_IDLE;
+}
+
+/* Takes back what lend() has lent. The process goes on at POLICY. */
+static void take_back(struct link *l, int policy)
+{
+	vgpu_nsec had = loan_take_back(&l->loan, policy);
 
 	l->lent_until = VGPU_NEVER;
-	if (l->ready)
-		sched_setscheduler(l->pid, SCHED_OTHER | SCHED_RESET_ON_FORK, &param);
+	l->raised = policy != ordinary(l);
 	if (l->gpu->workers)
-		workers_lend(l->gpu, l->vf, false);
+		had += workers_lend(l->gpu, l->vf, false);
+	allowance_charge(&l->loans, had);
+	allowance_charge(&l->allowance, had);
+}
+
+/*
+ * Lends a real-time priority to the process's first thread, which executes, and to its worker,
+ * until they have stopped or have had what the VF may have of that. A VF that has had it stops at
+ * an ordinary priority. RLIMIT_RTTIME is of no use here: it adds up what a thread had of many
+ * loans, if the thread does not sleep in them, and would end an innocent process.
+ */
+static void lend(struct link *l)
+{
+	struct softgpu *gpu = l->gpu;
+	vgpu_nsec now = vgpu_now(), most = allowance_has(&l->loans, gpu->enabled, now);
+
+	if (gpu->config.fifo == 0)
+		return;
+	l->raised = true;
+	if (most < LEND_LEAST) {
+		loan_take_back(&l->loan, SCHED_OTHER);
+		return;
+	}
+	loan_lend(&l->loan);
+	if (gpu->workers)
+		workers_lend(gpu, l->vf, true);
+	l->lent_until = now + (gpu->workers ? LEND_MOST : most);
+	if (gpu->loans_until <= now)
+		pthread_cond_signal(&gpu->sequencer_cond);
+	gpu->loans_until = now + LEND_LOOKS;
 }
 
 /* Kills the process, for the reason that is logged. */
@@ -200,10 +242,23 @@ void link_check(struct link *l)
 	pthread_cond_signal(&l->gpu->sequencer_cond);
 }
 
+/* A process that has waited for a CPU, which the host of this machine may have taken, has not used
+ * what it was lent. */
+static bool extend(struct link *l)
+{
+	vgpu_nsec now = vgpu_now(), used = loan_used(&l->loan);
+	vgpu_nsec has = allowance_has(&l->loans, l->gpu->enabled, now);
+
+	if (l->gpu->workers || used + LEND_LEAST > has)
+		return false;
+	l->lent_until = now + has - used;
+	return true;
+}
+
 void link_overdue(struct link *l)
 {
-	if (l->lent_until <= vgpu_now())
-		take_back(l);
+	if (l->lent_until <= vgpu_now() && !extend(l))
+		take_back(l, SCHED_OTHER);
 	if (l->answer_by <= vgpu_now()) {
 		l->answer_by = VGPU_NEVER;
 		if (!has_answered(l)) {
@@ -336,26 +391,6 @@ void link_worker(struct link *l)
 		send_order(l, &order, fds, VF_ORDER_FDS);
 }
 
-/*
- * Lends a real-time priority to the process's first thread, which executes, and to its worker,
- * until they have stopped or LEND_MOST has passed. Threads that they make meanwhile do not have it.
- * RLIMIT_RTTIME is of no use here: it adds up what a thread had of many loans, if the thread does
- * not sleep in them, and would end an innocent process.
- */
-static void boost(struct link *l, bool up)
-{
-	struct sched_param param = {.sched_priority = up ? BOOST : 0};
-	int policy = l->gpu->workers ? SCHED_OTHER : SCHED_IDLE;
-
-	if (l->gpu->config.fifo > 0 && l->boosted != up && l->ready)
-		sched_setscheduler(l->pid, (up ? SCHED_FIFO : policy) | SCHED_RESET_ON_FORK,
-				   &param);
-	if (l->gpu->config.fifo > 0 && l->boosted != up && l->gpu->workers)
-		workers_lend(l->gpu, l->vf, up);
-	l->lent_until = up && l->gpu->config.fifo > 0 ? vgpu_now() + LEND_MOST : VGPU_NEVER;
-	l->boosted = up;
-}
-
 void link_run(struct link *l)
 {
 	l->stopping = false;
@@ -432,7 +467,7 @@ bool link_stop(struct link *l, bool kill)
 	l->stopping = true;
 	if (l->muted)
 		vgpu_eventfd_signal(l->wake);
-	boost(l, true);
+	lend(l);
 	if (VF_RUN_STATE(was) != VF_RUN)
 		vf_futex_wake(&l->page->run);
 	if (l->gpu->workers)
@@ -628,17 +663,34 @@ void links_ask(struct softgpu *gpu)
 
 void links_look_at_spent(struct softgpu *gpu)
 {
+	const char *what;
 	uint32_t i;
 
 	for (i = 0; i < gpu->enabled; i++) {
 		struct link *l = gpu->vfs[i].link;
 
 		/* What one that is killed has taken is looked at when it has ended. */
-		if (l->kill || !spent_too_much(gpu, (int)i) || !l->started)
+		what = l->kill ? NULL : spent_too_much(gpu, (int)i);
+		if (!what)
 			continue;
-		l->greedy = true;
-		end_for(l, "takes more CPU time than a client can cause");
+		fprintf(stderr,
+			"<4>softgpu: VF %d: its %s takes more CPU time than a client can cause and "
+			"is killed\n",
+			l->vf, what);
+		if (gpu->workers)
+			workers_kill(gpu, (int)i);
+		link_rest(l);
+		if (l->started)
+			link_kill(l);
 	}
+}
+
+void link_rest(struct link *l)
+{
+	if (!l)
+		return;
+	l->greedy = l->started;
+	l->again_at = vgpu_now() + SPENT_REST;
 }
 
 /* Writes the present state to the page of a new process. */
@@ -650,7 +702,7 @@ static void publish_all(struct link *l)
 	l->asked = 0;
 	l->leaves = false;
 	l->answer_by = VGPU_NEVER;
-	l->faulted = l->stopping = l->boosted = false;
+	l->faulted = l->stopping = false;
 	l->deadline = VGPU_NEVER;
 	if (l->gpu->workers)
 		atomic_store(&l->page->quiet_since, workers_quiet_since(l->gpu));
@@ -667,8 +719,7 @@ static void hand_over(struct link *l)
 	l->page = l->mapped;
 	l->ready = true;
 	publish_all(l);
-	l->boosted = true;
-	boost(l, false);
+	take_back(l, ordinary(l)); /* its policy from now on */
 	link_memory(l);
 	link_open(l);
 	if (l->gpu->running == l->vf)
@@ -822,6 +873,8 @@ static int start(struct link *l, struct vgpu_error *err)
 		close(fds[VF_DMA_FD - VF_CONTROL_FD]);
 	if (r < 0)
 		return r;
+	if (c->fifo > 0)
+		loan_open(&l->loan, l->pid);
 	if (c->groups)
 		r = groups_limit(c->groups, (uint32_t)l->vf, l->limit, err);
 	if (c->groups && r == 0)
@@ -945,8 +998,8 @@ static void serve(struct link *l)
 		read_page(l);
 		softgpu_unlock(l->gpu); /* delivers interrupts */
 		softgpu_lock(l->gpu);
-		if (!l->stopping)
-			boost(l, false);
+		if (!l->stopping && l->raised)
+			take_back(l, ordinary(l));
 	}
 }
 
@@ -961,18 +1014,20 @@ static void finish(struct link *l)
 	struct softgpu *gpu = l->gpu;
 	siginfo_t info = {0};
 	bool was_ready = l->ready, was_killed = l->kill, runs;
+	const char *greedy;
 
 	link_kill(l);
-	boost(l, false); /* its worker is not to keep it */
+	take_back(l, SCHED_OTHER); /* its worker is not to keep it */
+	loan_close(&l->loan);
 	if (l->started)
 		waitid(P_PIDFD, (id_t)l->pidfd, &info, WEXITED | WNOHANG | WNOWAIT);
 	read_page(l); /* for the last time */
-	if (spent_too_much(gpu, l->vf) && !l->greedy) {
+	greedy = spent_too_much(gpu, l->vf);
+	if (greedy && !l->greedy) {
 		l->greedy = true;
 		fprintf(stderr,
-			"<4>softgpu: VF %d: its process took more CPU time than a client can "
-			"cause\n",
-			l->vf);
+			"<4>softgpu: VF %d: its %s took more CPU time than a client can cause\n",
+			l->vf, greedy);
 	}
 	spent_ends(gpu, l->vf, SPENT_PROCESS);
 	l->again_at = vgpu_now() + spent_owed(gpu, l->vf);
@@ -1057,6 +1112,8 @@ static vgpu_nsec rests(struct link *l)
 {
 	vgpu_nsec late = owes(l), now = vgpu_now();
 
+	if (leaving_lingers(l->gpu->leaving, l->vf) && late < LINGERS_MS * VGPU_MSEC)
+		late = LINGERS_MS * VGPU_MSEC;
 	return l->again_at > now + late ? l->again_at - now : late;
 }
 
@@ -1192,7 +1249,8 @@ int links_create(struct softgpu *gpu, struct vgpu_error *err)
 			l->pidfd = l->control = l->notice = l->wake = l->epoll = l->page_fd = -1;
 			l->listener = l->client = l->says = l->said = -1;
 			l->page = &l->unused;
-			allowance_begin(&l->allowance, vgpu_now());
+			allowance_begin(&l->allowance, &allowance_causes, vgpu_now());
+			allowance_begin(&l->loans, &allowance_loans, vgpu_now());
 			pthread_cond_init(&l->cond, &attr);
 			gpu->vfs[i].link = l;
 			if (!gpu->carrier->listen)

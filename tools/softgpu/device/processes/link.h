@@ -70,9 +70,13 @@ void link_overdue(struct link *l);
  * asks the others to answer. Finds
  * workers that have died while their VFs had no work: a VF with a context has lost it. */
 #define LINKS_ASK (5 * VGPU_SEC)
+/* How often, while stops are late, the sequencer looks whether a loan has been long enough. */
+#define LINKS_LEND_LOOK (3 * VGPU_MSEC)
 void links_ask(struct softgpu *gpu);
-/* Kills VF processes that have taken too much CPU time: see spent.h. */
+/* Kills VF processes that have taken too much CPU time, or whose workers have: see spent.h. */
 void links_look_at_spent(struct softgpu *gpu);
+/* The VF has no other process for SPENT_REST. L may be NULL. */
+void link_rest(struct link *l);
 /* The VF's process, which is not reaped while the lock is held, and the fences that it has counted;
  * 0: there is none. */
 pid_t link_process(const struct link *l, uint64_t *fences);

@@ -36,7 +36,7 @@
 /* A VF's worker that is starting, or was killed, since SINCE; VGPU_NEVER: neither. */
 struct churn {
 	vgpu_nsec since;
-	bool killed;
+	bool killed, started;
 };
 
 struct workers {
@@ -100,7 +100,7 @@ void workers_begin(struct softgpu *gpu, int index)
 	if (worker_start(&gpu->workers->of[index], &options, &err) < 0)
 		fprintf(stderr, "<3>softgpu: VF %d: %s\n", index, err.text);
 	else
-		gpu->workers->churn[index] = (struct churn){vgpu_now(), false};
+		gpu->workers->churn[index] = (struct churn){.since = vgpu_now()};
 	workers_tell(gpu);
 }
 
@@ -157,19 +157,21 @@ void workers_end(struct softgpu *gpu, int index)
 {
 	struct workers *w = gpu->workers;
 	int sockets[WORKER_SOCKETS] = {-1, -1}, pidfd, i;
+	pid_t pid;
 
 	spent_ends(gpu, index, SPENT_WORKER);
 	if (w->of[index])
 		worker_take_sockets(w->of[index], sockets);
 	for (i = 0; i < (int)WORKER_SOCKETS; i++)
 		doors_discard_later(gpu->doors, &sockets[i]);
+	pid = w->of[index] ? w->of[index]->pid : 0;
 	pidfd = worker_quit(w->of[index]);
 	w->of[index] = NULL;
 	forget_copies(&gpu->vfs[index]);
 	w->churn[index].since = VGPU_NEVER;
 	if (pidfd < 0)
 		return;
-	leaving_add(gpu->leaving, pidfd, -1, vgpu_now() + QUIT);
+	leaving_add_worker(gpu->leaving, pidfd, pid, index, vgpu_now() + QUIT);
 	workers_tell(gpu);
 }
 
@@ -180,7 +182,7 @@ void workers_kill(struct softgpu *gpu, int index)
 	if (!w)
 		return;
 	pidfd_send_signal(w->pidfd, SIGKILL, NULL, 0);
-	gpu->workers->churn[index] = (struct churn){vgpu_now(), true};
+	gpu->workers->churn[index] = (struct churn){.since = vgpu_now(), .killed = true};
 	workers_tell(gpu);
 }
 
@@ -228,10 +230,17 @@ pid_t workers_process(const struct softgpu *gpu, int index, uint64_t *fences)
 	return w->pid;
 }
 
-void workers_lend(struct softgpu *gpu, int index, bool on)
+bool workers_is_starting(struct softgpu *gpu, int index)
 {
-	if (gpu->workers->of[index])
-		worker_lend(gpu->workers->of[index], on);
+	struct churn *c = &gpu->workers->churn[index];
+
+	c->started |= !churns(gpu->workers, index);
+	return !c->started;
+}
+
+vgpu_nsec workers_lend(struct softgpu *gpu, int index, bool on)
+{
+	return gpu->workers->of[index] ? worker_lend(gpu->workers->of[index], on) : 0;
 }
 
 void workers_begin_turn(struct softgpu *gpu, int index)

@@ -50,8 +50,11 @@ bool workers_is(const struct softgpu *gpu, int vf, uint32_t number);
 /* The VF's worker, which is not reaped while the lock is held, and the fences that it has counted;
  * 0: there is none. */
 pid_t workers_process(const struct softgpu *gpu, int index, uint64_t *fences);
-/* Lends a real-time priority to the VF's worker while it must stop, or takes it back. */
-void workers_lend(struct softgpu *gpu, int index, bool on);
+/* Whether the VF's worker is starting: for 10 s at most, and never again once it has said that it
+ * is not. */
+bool workers_is_starting(struct softgpu *gpu, int index);
+/* worker_lend() for the VF's worker, if there is one. */
+vgpu_nsec workers_lend(struct softgpu *gpu, int index, bool on);
 /* The VF is about to run, so workers_restart() must replace its worker from now on. */
 void workers_begin_turn(struct softgpu *gpu, int vf);
 /* The VF's process says that the VF has stopped: its worker may not run from now on. False: it

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A real-time priority, the lowest one, that is lent to the first thread of another process for as
+ * long as that must stop. Threads that it makes meanwhile do not have it. One thread at a time.
+ */
+#ifndef WORKER_LOAN_H
+#define WORKER_LOAN_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "vgpu/types.h"
+
+struct loan {
+	pid_t pid;
+	int ran;	      /* what the kernel says of the thread's CPU time; -1: nothing */
+	bool out;	      /* it has the priority */
+	vgpu_nsec since, had; /* when that began, and its CPU time then */
+};
+
+/* The process PID has none yet. */
+void loan_open(struct loan *loan, pid_t pid);
+/* Frees what loan_open() has taken. A zeroed LOAN, which was never opened, may be closed. */
+void loan_close(struct loan *loan);
+void loan_lend(struct loan *loan);
+/* The CPU time that the thread has had since it was lent the priority, or, where the kernel does
+ * not say, the time since then. While it runs, what it has had since the last tick may be missing.
+ */
+vgpu_nsec loan_used(const struct loan *loan);
+/* Gives the thread the policy POLICY of ordinary threads. Returns loan_used(), exactly; 0: it had
+ * none. */
+vgpu_nsec loan_take_back(struct loan *loan, int policy);
+
+#endif
