@@ -38,6 +38,12 @@
 #define KEEPALIVE_S 5
 #define KEEPALIVES 3
 #define LONGEST_BACKOFF_S 30
+/* After a look there is no other one for this many times as long as it took: events without an end
+ * keep neither libvirt nor vgpud busy. */
+#define LOOK_RESTS 2u
+/* Domains' XML that is kept while libvirt lists them, before what is too much for vgpud is left
+ * out. */
+#define KEEPS_MOST (4u * CLAIM_MAX_REQUEST)
 
 static struct {
 	const char *socket;
@@ -47,6 +53,8 @@ static struct {
 	int vgpud;		     /* descriptor; -1: not connected */
 	int vgpud_watch;
 	bool look; /* libvirt or vgpud has changed: sync again */
+	int rest;  /* the timer that says that the next look may come */
+	bool rests;
 	bool lost; /* the connection to libvirt is */
 	unsigned seconds;
 	bool told; /* it was logged that vgpud cannot be reached */
@@ -174,7 +182,8 @@ static struct json_object *new_args(void)
  * NULL: libvirt does not answer. */
 static struct json_object *running(void)
 {
-	struct json_object *args, *domains, *paused;
+	struct json_object *args, *domains, *paused, *text;
+	size_t kept = 0;
 	char uuid[VIR_UUID_STRING_BUFLEN];
 	virDomainPtr *list = NULL;
 	vgpu_nsec as_of = vgpu_now();
@@ -191,7 +200,13 @@ static struct json_object *running(void)
 			/* The state first: a domain that resumes meanwhile sends an event. */
 			if (is_paused(list[i]))
 				json_object_object_add(paused, uuid, json_object_new_boolean(true));
-			json_object_object_add(domains, uuid, claim_of(list[i]));
+			text = claim_of(list[i]);
+			kept += (size_t)json_object_get_string_len(text);
+			json_object_object_add(domains, uuid, text);
+		}
+		if (kept > KEEPS_MOST) {
+			trim(domains, CLAIM_MAX_REQUEST);
+			kept = CLAIM_MAX_REQUEST;
 		}
 		virDomainFree(list[i]);
 	}
@@ -216,6 +231,13 @@ static struct json_object *call(const char *method, struct json_object *args, in
 	if (r == -ECONNRESET || r == -EHOSTDOWN)
 		drop_vgpud();
 	return result;
+}
+
+static void on_rested(int timer, void *data)
+{
+	(void)data;
+	a.rests = false;
+	virEventUpdateTimeout(timer, -1);
 }
 
 static void on_second(int timer, void *data)
@@ -349,10 +371,17 @@ static void disconnect_libvirt(void)
 
 static void follow(void)
 {
+	vgpu_nsec began;
+
 	while (!ended && !a.lost && virEventRunDefaultImpl() == 0) {
-		if (a.look && a.vgpud >= 0) {
+		if (a.look && !a.rests && a.vgpud >= 0) {
+			began = vgpu_now();
 			a.look = false;
 			tell();
+			a.rests = true;
+			virEventUpdateTimeout(a.rest,
+					      (int)((vgpu_now() - began) * LOOK_RESTS / VGPU_MSEC) +
+						      1);
 		}
 	}
 }
@@ -469,7 +498,8 @@ int main(int argc, char **argv)
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	if (virInitialize() < 0 || virEventRegisterDefaultImpl() < 0 ||
-	    virEventAddTimeout(1000, on_second, NULL, NULL) < 0) {
+	    virEventAddTimeout(1000, on_second, NULL, NULL) < 0 ||
+	    (a.rest = virEventAddTimeout(-1, on_rested, NULL, NULL)) < 0) {
 		log_line(3, "cannot start libvirt's event loop", libvirts_words());
 		return 1;
 	}
