@@ -50,6 +50,7 @@ await 60 is 3 state available
 is_real_time() { awk '$41 == 1 {found = 1} END {exit !found}' /proc/"$1"/task/*/stat; }
 kinds=${*:-deaf hold scribble truncate notices late lingers keeps borrows}
 for kind in $kinds; do
+	control $kind
 	observe before
 	becomes $kind
 	ends 3

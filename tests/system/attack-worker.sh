@@ -23,6 +23,7 @@ taken_over() { [ "$(readlink "/proc/$(process_of 3 softgpu-worker)/exe")" -ef "$
 was_reset() { at_least 3 resets $((resets + 1)); }
 kinds=${*:-asks fences lingers}
 for kind in $kinds; do
+	control "$kind"
 	resets=$(vf 3 resets)
 	becomes "$kind"
 	ends 3 # and its worker
