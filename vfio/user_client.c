@@ -495,6 +495,11 @@ int vfio_user_open(struct vfio_device **out, const char *path, struct vgpu_error
 	return make_client(out, fd, path, err);
 }
 
+/* A lease's VF has one client, as every socket of a VF. */
+#define IS_USED                                                                                    \
+	"another process uses the VF of this lease: one at a time can; start them one after the "  \
+	"other, or ask for a VF for each"
+
 /* What vgpud says: one byte and a connection, or why there is none. */
 int vfio_lease_open(struct vfio_device **out, const char *path, struct vgpu_error *err)
 {
@@ -503,14 +508,17 @@ int vfio_lease_open(struct vfio_device **out, const char *path, struct vgpu_erro
 	struct vgpu_received with = {0};
 	char text[200];
 	ssize_t n;
+	int r;
 
 	if (fd < 0)
 		return vgpu_error_set(err, fd, "cannot connect to %s: %s; does vgpud run?", path,
 				      strerror(-fd));
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	n = vgpu_socket_receive(fd, text, sizeof(text) - 1, 0, &with);
-	if (n > 0 && with.n_fds == 1)
-		return make_client(out, with.fds[0], path, err);
+	if (n > 0 && with.n_fds == 1) {
+		r = make_client(out, with.fds[0], path, err);
+		return r == -EBUSY ? vgpu_error_set(err, r, "%s: " IS_USED, path) : r;
+	}
 	vgpu_received_drop(&with);
 	if (n <= 0)
 		return vgpu_error_set(err, -ENODEV, "%s: %s", path,

@@ -10,7 +10,9 @@
 #include "engine/engine.h"
 #include "vms/lease.h"
 #include "vms/hold.h"
+#include "control/heard.h"
 #include "control/log.h"
+#include "control/offers.h"
 #include "vms/memory_methods.h"
 #include "vgpu/clock.h"
 #include "vms/vm.h"
@@ -163,7 +165,7 @@ void events_take(struct gpu *gpu)
 		}
 		if (!is_event(&record))
 			continue;
-		trail_add(&gpu->heard.events, &record);
+		heard_add(gpu, &record);
 		log_record(gpu, &record);
 		note_use(gpu, &record);
 		clearing_note(gpu, &record);
@@ -195,6 +197,7 @@ void events_trouble(struct gpu *gpu)
 			  "GPU lost: %s; vgpud keeps looking for it", trouble);
 	else
 		log_about(about_gpu(gpu, LOG_GPU_FOUND), LOG_NOTICE, "GPU found again");
+	offers_changed(gpu->control);
 }
 
 void events_begin_lost(struct gpu *gpu, const char *why)

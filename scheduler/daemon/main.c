@@ -51,6 +51,8 @@
  *   control/call.c              a request, from its beginning to its answer
  *   control/client.c            a client of the control socket or the hook's
  *   control/caller.c            who has connected
+ *   control/heard.c             rare records, and who had their VFs
+ *   control/offers.c            says that what containers may ask for has changed
  *   control/door.c              accepts connections
  *   control/listen.c            sockets to listen on
  *   control/service.c           talks to the service manager
@@ -108,6 +110,7 @@
 #include "control/listen.h"
 #include "vms/live.h"
 #include "control/log.h"
+#include "control/offers.h"
 #include "metrics/metrics.h"
 #include "config/names.h"
 #include "config/running.h"
@@ -327,6 +330,7 @@ static int run(struct config *config)
 	vgpu_note_remove(config->hook_socket);
 	vgpu_note_remove(config->tenant_socket);
 	service_ready();
+	offers_changed(&control);
 	serve(&control, metrics);
 	control_stop(&control);
 	note(config, VGPU_NOTE_STOPPED, NULL);

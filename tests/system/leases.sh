@@ -59,11 +59,11 @@ as 7777 gpu list 2>/dev/null && fail "a user who is in no group of vgpud's reads
 pids+=($!)
 lease() { ctl -o json tenant list | jq -er '.tenants[] | select(.name | startswith("sleep")).lease'; }
 await 10 lease
-ctl tenant set "$(lease)" min=20% >"$run/set.txt" && grep -q 200000 "$run/set.txt" || fail "tenant set: $(cat "$run/set.txt")"
-as 7778 tenant set "$(lease)" min=5% 2>/dev/null && fail "another user could change a lease"
+ctl container set "$(lease)" min=20% >"$run/set.txt" && grep -q 200000 "$run/set.txt" || fail "tenant set: $(cat "$run/set.txt")"
+as 7778 container set "$(lease)" min=5% 2>/dev/null && fail "another user could change a lease"
 vf=$(ctl -o json tenant list | jq -er '.tenants[] | select(.name | startswith("sleep")).vf')
 ctl vf set "$vf" weight=3 2>"$run/set.txt" && fail "the VF of a program was changed as if it were free"
-grep -q "vgpuctl tenant set $(lease) weight=3" "$run/set.txt" || fail "vf set: $(cat "$run/set.txt")"
+grep -q "vgpuctl container set $(lease) weight=3" "$run/set.txt" || fail "vf set: $(cat "$run/set.txt")"
 kill "${pids[-1]}"
 sed -i 's/share_percent = 50/share_percent = 10/' "$run/vgpud.conf"
 ctl config reload >/dev/null || fail "config reload"

@@ -138,7 +138,7 @@ told "stop vgpud-softgpu@\*.service"
 told "stop vgpud-booking.socket vgpud-booking.service vgpud-providers.timer"
 told "stop vgpud-libvirt.service"
 told "stop vgpud.service"
-told "stop vgpud-mount.socket"
+told "stop vgpud-mount.socket vgpud-cdi.path vgpud-names.service"
 left=$(within sh -c 'ls -d /etc/cdi/vgpud.json /usr/sbin/vgpud* /usr/bin/vgpu* /usr/bin/softgpu /usr/libexec/vgpud /lib/systemd/system/vgpud* /usr/lib/*/libcuda.so.1 /usr/lib/*/libnvidia-ml.so.1 /usr/lib/udev/rules.d/60-vgpu* /etc/libvirt/hooks/qemu.d/50-vgpud 2>/dev/null')
 [ -z "$left" ] || fail "files are left after the packages were removed: $left"
 grep -q "^# mine" "$root/etc/vgpud/vgpud.conf" || fail "removing the packages deleted the configuration"

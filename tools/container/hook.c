@@ -2,14 +2,15 @@
 /*
  * vgpud-oci-hook: what CDI has OCI runtimes call for a container with a GPU of vgpud.
  *
- *     vgpud-oci-hook createRuntime [--gpu NAME] [--profile NAME] < STATE
+ *     vgpud-oci-hook createRuntime [--gpu NAME] [--profile NAME] [--later] < STATE
  *     vgpud-oci-hook poststop < STATE
  *
  * createRuntime asks vgpud for a lease for the container's first process, and mounts its directory
  * into the container; the container does not start if there is none. Runtimes may show no more of
  * the reason than that this program failed: it is in the journal, and vgpud keeps it for
- * "vgpuctl container explain". poststop tells vgpud that the container has ended, which vgpud sees
- * for itself: it never fails.
+ * "vgpuctl container explain". With --later, for a slot that is filled while the container runs, it
+ * gives what was attached before a restart, and never keeps a container from starting. poststop
+ * tells vgpud that the container has ended, which vgpud sees for itself: it never fails.
  *
  * It runs with the rights of the user who starts the container, and has a deadline: runtimes wait
  * for it.
@@ -35,13 +36,14 @@
 #define SECONDS 20
 
 static const char help[] =
-	"usage: vgpud-oci-hook createRuntime [--gpu NAME] [--profile NAME] < STATE\n"
+	"usage: vgpud-oci-hook createRuntime [--gpu NAME] [--profile NAME] [--later] < STATE\n"
 	"       vgpud-oci-hook poststop < STATE\n"
 	"Called by OCI runtimes, as CDI says: gives a container a lease of vgpud's, or keeps\n"
 	"it from starting. vgpud-oci-hook(8)\n";
 
 struct order {
 	const char *gpu, *profile;
+	bool later;
 	struct state state;
 };
 
@@ -63,8 +65,11 @@ static struct json_object *claim(const struct order *o)
 	struct json_object *args = json_object_new_object(), *container = json_object_new_object();
 
 	add(container, "id", o->state.id);
+	json_object_object_add(container, "later", json_object_new_boolean(o->later));
 	json_object_object_add(container, "pid", json_object_new_int(o->state.pid));
 	json_object_object_add(container, "annotations", json_object_get(o->state.annotations));
+	if (json_object_object_length(o->state.names) > 0)
+		json_object_object_add(container, "names", json_object_get(o->state.names));
 	json_object_object_add(args, "container", container);
 	add(args, "gpu", o->gpu);
 	add(args, "profile", o->profile);
@@ -100,7 +105,32 @@ static int find_root(struct state *s, struct vgpu_error *err)
 	return r;
 }
 
-/* A lease that cannot be mounted ends with the container's process, which the runtime ends now. */
+/* Has vgpud keep what only this program knows, for "vgpuctl container explain". */
+static void note(int fd, const struct order *o, const char *why)
+{
+	struct json_object *args = json_object_new_object(), *container = json_object_new_object();
+	struct json_object *answer = NULL;
+	struct vgpu_error err;
+
+	add(container, "id", o->state.id);
+	json_object_object_add(container, "names", json_object_get(o->state.names));
+	json_object_object_add(args, "container", container);
+	add(args, "why", why);
+	if (client_call(fd, "tenant.note", args, &answer, &err) == 0)
+		json_object_put(answer);
+}
+
+/* Ends a lease, or says that a container has ended. */
+static void stop(int fd, const char *what, const char *name)
+{
+	struct json_object *args = json_object_new_object(), *answer = NULL;
+	struct vgpu_error err;
+
+	add(args, what, name);
+	if (client_call(fd, "tenant.stop", args, &answer, &err) == 0)
+		json_object_put(answer);
+}
+
 static int give(const struct order *o, int process, struct json_object *lease,
 		struct vgpu_error *err)
 {
@@ -113,7 +143,7 @@ static int give(const struct order *o, int process, struct json_object *lease,
 	return slot_fill(process, o->state.root, dir, err);
 }
 
-static int create_runtime(struct order *o, struct vgpu_error *err)
+static int take(struct order *o, struct vgpu_error *err)
 {
 	VGPU_AUTO_CLOSE int process = -1;
 	VGPU_AUTO_CLOSE int fd = -1;
@@ -134,22 +164,38 @@ static int create_runtime(struct order *o, struct vgpu_error *err)
 		r = client_call(fd, "tenant.start", claim(o), &lease, err);
 	if (r < 0)
 		return r;
+	if (!text_of(lease, "lease")[0]) { /* nothing was attached */
+		json_object_put(lease);
+		return 0;
+	}
 	r = give(o, process, lease, err);
+	if (r < 0) {
+		note(fd, o, err->text);
+		stop(fd, "lease", text_of(lease, "lease"));
+	}
 	json_object_put(lease);
+	return r;
+}
+
+/* An empty slot is no reason for a container not to start. */
+static int create_runtime(struct order *o, struct vgpu_error *err)
+{
+	int r = take(o, err);
+
+	if (r < 0 && o->later) {
+		syslog(LOG_NOTICE, "container %.64s starts without a VF: %s", o->state.id,
+		       err->text);
+		return 0;
+	}
 	return r;
 }
 
 static int poststop(struct order *o, struct vgpu_error *err)
 {
 	VGPU_AUTO_CLOSE int fd = client_connect(door(), err);
-	struct json_object *args, *answer = NULL;
 
-	if (fd >= 0) {
-		args = json_object_new_object();
-		add(args, "container", o->state.id);
-		if (client_call(fd, "tenant.stop", args, &answer, err) == 0)
-			json_object_put(answer);
-	}
+	if (fd >= 0)
+		stop(fd, "container", o->state.id);
 	return 0;
 }
 
@@ -182,6 +228,7 @@ int main(int argc, char **argv)
 	static const struct option options[] = {
 		{"gpu", required_argument, NULL, 'g'},
 		{"profile", required_argument, NULL, 'p'},
+		{"later", no_argument, NULL, 'l'},
 		{NULL, 0, NULL, 0},
 	};
 	struct order o = {0};
@@ -196,7 +243,10 @@ int main(int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (option == '?')
 			return 2;
-		*(option == 'g' ? &o.gpu : &o.profile) = optarg;
+		if (option == 'l')
+			o.later = true;
+		else
+			*(option == 'g' ? &o.gpu : &o.profile) = optarg;
 	}
 	if (argc - optind != 1) {
 		fputs(help, stderr);

@@ -93,8 +93,30 @@ static int enter(int process, struct vgpu_error *err)
 	return 0;
 }
 
-/* Opens the slot, which must be a mount: what CDI has put there. */
-static int open_slot(const char *root, struct vgpu_error *err)
+static bool has(int top, const char *path)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+			       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+	VGPU_AUTO_CLOSE int fd = (int)syscall(SYS_openat2, top, path, &how, sizeof(how));
+
+	return fd >= 0;
+}
+
+/* The libraries that are mounted need glibc. In an image without it they fail with names of its
+ * functions, which tell nobody why. */
+static int refuse_musl(int top, struct vgpu_error *err)
+{
+	if (!has(top, "/lib/ld-musl-x86_64.so.1") || has(top, "/lib64/ld-linux-x86-64.so.2"))
+		return 0;
+	return vgpu_error_set(
+		err, -ENOTSUP,
+		"the image's C library is musl: libcuda.so.1 of vgpud needs glibc "
+		"2.28 or later; take an image of Debian, Ubuntu, Fedora or their like");
+}
+
+/* Opens the slot, which must be a mount: what CDI has put there. FILLS: a lease is to come there.
+ */
+static int open_slot(const char *root, bool fills, struct vgpu_error *err)
 {
 	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 			       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS |
@@ -102,6 +124,7 @@ static int open_slot(const char *root, struct vgpu_error *err)
 	VGPU_AUTO_CLOSE int top = open(root ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	VGPU_AUTO_CLOSE int slot = -1;
 	struct statx at;
+	int r;
 
 	if (top < 0)
 		return vgpu_error_set(err, -errno, "%s: %s", root ? root : "/", strerror(errno));
@@ -117,7 +140,8 @@ static int open_slot(const char *root, struct vgpu_error *err)
 		return vgpu_error_set(err, -ENOENT,
 				      "the container was not started with a slot: start it with "
 				      "--device vgpud.dev/gpu=later, or =NAME of a GPU");
-	return vgpu_take(&slot);
+	r = fills ? refuse_musl(top, err) : 0;
+	return r < 0 ? r : vgpu_take(&slot);
 }
 
 /* Whether what is at a descriptor is the directory that FIRST describes. */
@@ -142,7 +166,7 @@ int slot_fill(int process, const char *root, const char *dir, struct vgpu_error 
 	r = enter(process, err);
 	if (r < 0)
 		return r;
-	slot = open_slot(root, err);
+	slot = open_slot(root, true, err);
 	if (slot < 0)
 		return slot;
 	if (is_same(slot, &st))
@@ -172,7 +196,7 @@ int slot_clear(int process, const char *dir, struct vgpu_error *err)
 	r = enter(process, err);
 	if (r < 0)
 		return r;
-	slot = open_slot(NULL, err);
+	slot = open_slot(NULL, false, err);
 	if (slot < 0)
 		return slot;
 	if (!is_same(slot, &st))

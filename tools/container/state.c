@@ -90,6 +90,34 @@ static bool copy_annotations(struct json_object *o, struct json_object *out)
 	return true;
 }
 
+/* What engines write for whoever looks at a container from outside: CRI-O, containerd for
+ * Kubernetes, nerdctl. podman and docker write nothing. */
+static const struct {
+	const char *annotation, *name;
+} engine_names[] = {
+	{"io.kubernetes.container.name", "name"},
+	{"io.kubernetes.pod.name", "pod"},
+	{"io.kubernetes.pod.namespace", "namespace"},
+	{"io.kubernetes.cri-o.ImageName", "image"},
+	{"io.kubernetes.cri.container-name", "name"},
+	{"io.kubernetes.cri.sandbox-name", "pod"},
+	{"io.kubernetes.cri.sandbox-namespace", "namespace"},
+	{"io.kubernetes.cri.image-name", "image"},
+	{"nerdctl/name", "name"},
+};
+
+static void copy_names(struct json_object *o, struct json_object *out)
+{
+	struct json_object *all = json_object_object_get(o, "annotations");
+	char text[LONGEST_VALUE + 1];
+	size_t i;
+
+	for (i = 0; i < sizeof(engine_names) / sizeof(engine_names[0]); i++)
+		if (copy_text(all, engine_names[i].annotation, text, sizeof(text)) && text[0])
+			json_object_object_add(out, engine_names[i].name,
+					       json_object_new_string(text));
+}
+
 int state_read(struct state *out, const char *text, size_t size, struct vgpu_error *err)
 {
 	struct json_object *o = size <= STATE_MAX ? parse(text, size) : NULL;
@@ -101,6 +129,8 @@ int state_read(struct state *out, const char *text, size_t size, struct vgpu_err
 				      "the runtime's state is no JSON object of up to %u bytes",
 				      STATE_MAX);
 	out->annotations = json_object_new_object();
+	out->names = json_object_new_object();
+	copy_names(o, out->names);
 	if (!copy_text(o, "id", out->id, sizeof(out->id)) || !out->id[0])
 		wrong = "id";
 	else if (!copy_pid(o, &out->pid))
@@ -139,5 +169,6 @@ int state_read_config(struct state *s, const char *text, size_t size, struct vgp
 void state_drop(struct state *s)
 {
 	json_object_put(s->annotations);
-	s->annotations = NULL;
+	json_object_put(s->names);
+	s->annotations = s->names = NULL;
 }

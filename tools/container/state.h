@@ -19,6 +19,9 @@ struct state {
 	char root[STATE_PATH_SIZE]; /* the container's file system; "": only BUNDLE says */
 	char bundle[STATE_PATH_SIZE];
 	struct json_object *annotations; /* those of vgpud, texts; the state's */
+	/* What its engine calls it in annotations of its own: name, image, pod and namespace, those
+	 * that it says; the state's. */
+	struct json_object *names;
 };
 
 /* Reads a state from TEXT of SIZE bytes. 0, and state_drop() follows; or -EINVAL with the reason.

@@ -1,109 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A container that runs gets its lease by the number of its first process, which its engine knows.
- * vgpud gives the lease, and vgpud-mount mounts its directory, which vgpud itself must not. What
- * was attached is lost when the container is restarted.
+ * vgpud gives the lease, and vgpud-mount mounts its directory, which vgpud itself must not.
  */
 #include "container.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "answer.h"
+#include "container_name.h"
 #include "control_client.h"
+#include "engine.h"
 #include "exit_code.h"
 #include "session.h"
 #include "tenant.h"
+#include "view.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
-
-/* Engines, by preference. All of them know this format. */
-static const char *const engines[] = {"podman", "docker", "nerdctl"};
-#define FORMAT "{{.Id}} {{.State.Pid}}"
-
-/* Runs an engine, and reads the line that it prints. False: it is not there, or has no such
- * container. */
-static bool ask_engine(const char *engine, const char *id, char *line, size_t size)
-{
-	char *const words[] = {(char *)engine,
-			       (char *)"inspect",
-			       (char *)"--format",
-			       (char *)FORMAT,
-			       (char *)"--",
-			       (char *)id,
-			       NULL};
-	posix_spawn_file_actions_t actions;
-	size_t have = 0;
-	int ends[2], status = 0;
-	ssize_t n = 1;
-	pid_t pid;
-
-	if (pipe(ends) < 0)
-		return false;
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-	posix_spawn_file_actions_addclose(&actions, ends[0]);
-	posix_spawn_file_actions_addclose(&actions, ends[1]);
-	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", 1, 0);
-	if (posix_spawnp(&pid, engine, &actions, NULL, words, environ) != 0)
-		pid = -1;
-	posix_spawn_file_actions_destroy(&actions);
-	close(ends[1]);
-	while (pid > 0 && n > 0 && have < size - 1) {
-		n = read(ends[0], line + have, size - 1 - have);
-		have += n > 0 ? (size_t)n : 0;
-	}
-	close(ends[0]);
-	line[have] = '\0';
-	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
-}
-
-/* The container's own id and its first process. Several engines may have one of this name: the one
- * that runs is meant. An exit code. */
-static int find_container(const char *name, char id[160], int *pid)
-{
-	char line[400];
-	bool known = false;
-	size_t i;
-
-	for (i = 0; i < sizeof(engines) / sizeof(engines[0]); i++) {
-		if (!ask_engine(engines[i], name, line, sizeof(line)) ||
-		    sscanf(line, "%159s %d", id, pid) != 2)
-			continue;
-		if (*pid > 0)
-			return EXIT_OK;
-		known = true;
-	}
-	if (known) {
-		fprintf(stderr, "vgpuctl: container %s does not run\n", name);
-		return EXIT_FAILED;
-	}
-	fprintf(stderr,
-		"vgpuctl: neither podman, docker nor nerdctl has a container %s of this user\n",
-		name);
-	return EXIT_NOT_FOUND;
-}
 
 /* Has vgpud-mount do ORDER for a lease. An exit code. */
 static int order(const struct options *o, const char *what, const char *lease)
 {
 	const char *given = getenv("VGPUD_MOUNT_SOCKET");
-	char tenants[VGPU_SOCKET_PATH], path[VGPU_SOCKET_PATH + 16];
+	char directory[VGPU_SOCKET_PATH], path[VGPU_SOCKET_PATH + 16];
 	struct json_object *args = json_object_new_object(), *answer = NULL;
 	struct vgpu_error err = {""};
 	VGPU_AUTO_CLOSE int fd = -1;
-	char *slash;
 	int r;
 
-	vgpu_socket_of_tenants(session_path(o), tenants, sizeof(tenants));
-	slash = strrchr(tenants, '/');
-	snprintf(path, sizeof(path), "%.*s/mount.sock", slash ? (int)(slash - tenants) : 1,
-		 slash ? tenants : ".");
+	tenant_directory(o, directory);
+	snprintf(path, sizeof(path), "%s/mount.sock", directory);
 	json_object_object_add(args, "lease", json_object_new_string(lease));
 	fd = vgpu_socket_connect(given && *given ? given : path, 0);
 	if (fd < 0) {
@@ -147,7 +76,7 @@ static int attach(const struct options *o, const char *name, char **words)
 
 	if (!args)
 		return EXIT_USAGE;
-	code = words[0] ? EXIT_USAGE : find_container(name, id, &pid);
+	code = words[0] ? EXIT_USAGE : engine_find(name, id, &pid);
 	if (words[0])
 		fprintf(stderr, "vgpuctl: container attach: want NAME=VALUE, not %s\n", words[0]);
 	if (code != EXIT_OK) {
@@ -157,6 +86,7 @@ static int attach(const struct options *o, const char *name, char **words)
 	of = json_object_new_object();
 	json_object_object_add(of, "id", json_object_new_string(id));
 	json_object_object_add(of, "pid", json_object_new_int(pid));
+	json_object_object_add(of, "attach", json_object_new_boolean(true));
 	json_object_object_add(args, "container", of);
 	if (strncmp(id, name, strlen(name)) != 0)
 		json_object_object_add(args, "name", json_object_new_string(name));
@@ -226,6 +156,10 @@ static int set(const struct options *o, const char *lease, char **words)
 	fd = tenant_call(o, "tenant.set", args, &answer);
 	if (fd < 0)
 		return -fd;
+	if (o->json)
+		print_json(answer);
+	else
+		view_params(answer);
 	json_object_put(answer);
 	close(fd);
 	return EXIT_OK;
@@ -233,12 +167,16 @@ static int set(const struct options *o, const char *lease, char **words)
 
 int container(const struct options *o, const struct command *c, char **words)
 {
-	bool sets = strcmp(c->verb, "set") == 0, attaches = strcmp(c->verb, "attach") == 0;
+	bool names = strcmp(c->verb, "name") == 0, sets = strcmp(c->verb, "set") == 0,
+	     attaches = strcmp(c->verb, "attach") == 0;
 	char lease[64];
 	int code;
 
-	if (!words[0] || (sets && !words[1]) || (!sets && !attaches && words[1])) {
-		fprintf(stderr, "vgpuctl: container %s: want %s\n", c->verb, c->words);
+	if (names && !words[0])
+		return container_name(o);
+	if (names || !words[0] || (sets && !words[1]) || (!sets && !attaches && words[1])) {
+		fprintf(stderr, "vgpuctl: container %s: want %s\n", c->verb,
+			*c->words ? c->words : "no argument");
 		return EXIT_USAGE;
 	}
 	if (attaches)

@@ -87,23 +87,16 @@ static struct json_object *hook(const char *when, const char *option, const char
 	return o;
 }
 
-/* Adds a device; OPTION: what of the hook names it; NULL: it gets no lease. */
+/* Adds a device; OPTION: what of the hook names it. */
 static void add_device(struct json_object *devices, const char *name, const char *option)
 {
 	struct json_object *o = json_object_new_object(), *edits = json_object_new_object();
-	struct json_object *list;
+	struct json_object *list = json_object_new_array();
 
-	if (option) {
-		list = json_object_new_array();
-		json_object_array_add(list, hook("createRuntime", option, name));
-		json_object_array_add(list, hook("poststop", NULL, NULL));
-		json_object_object_add(edits, "hooks", list);
-	} else {
-		/* A device must change something: what all devices have already. */
-		list = json_object_new_array();
-		add_mount(list, SLOT_SOURCE, "/run/vgpud/gpu");
-		json_object_object_add(edits, "mounts", list);
-	}
+	json_object_array_add(list,
+			      hook("createRuntime", option, strcmp(name, LATER) ? name : NULL));
+	json_object_array_add(list, hook("poststop", NULL, NULL));
+	json_object_object_add(edits, "hooks", list);
 	add_text(o, "name", name);
 	json_object_object_add(o, "containerEdits", edits);
 	json_object_array_add(devices, o);
@@ -147,7 +140,7 @@ void inventory_cdi(struct json_object *gpus, FILE *to)
 			   *profiles = get(at(gpus, 0), "profiles");
 	size_t i;
 
-	add_device(devices, LATER, NULL);
+	add_device(devices, LATER, "--later");
 	for (i = 0; i < count(gpus); i++)
 		if (strcmp(get_text(at(gpus, i), "pf_address"), "-") == 0)
 			try_device(devices, get_text(at(gpus, i), "gpu"), "--gpu");

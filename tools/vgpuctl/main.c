@@ -7,9 +7,10 @@
 
 #include "answer.h"
 #include "arguments.h"
+#include "audit.h"
 #include "commands.h"
-#include "container.h"
 #include "complete.h"
+#include "container.h"
 #include "doctor.h"
 #include "domain.h"
 #include "events.h"
@@ -303,6 +304,8 @@ int main(int argc, char **argv)
 	view_colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 	if (strcmp(c->noun, "run") == 0)
 		return run(&o, o.words + used);
+	if (strcmp(c->noun, "audit") == 0)
+		return audit(&o, o.words + used);
 	if (c->method && strncmp(c->method, "tenant.", 7) == 0 && !c->view)
 		return container(&o, c, o.words + used);
 	if (c->method && strncmp(c->method, "tenant.", 7) == 0)

@@ -56,7 +56,9 @@ static const struct row {
 	 "number of events, the newest (1 to 1024; 50, or 1024 with --since); run: the largest "
 	 "part of the GPU's time, like 40%, under policies that limit"},
 	{"follow", 'f', NULL, FLAG, AT(follow), 0, 0, TAKES_FOLLOW,
-	 "print further events as they happen"},
+	 "print further events as they happen; container name: go on for containers that start"},
+	{"podman", 0, NULL, FLAG, AT(podman), 0, 0, TAKES_PODMAN,
+	 "audit: compare with podman's own state of its containers, too"},
 	{"output", 0, "FILE", TEXT, AT(output), 0, 0, TAKES_OUTPUT,
 	 "write to FILE instead of stdout"},
 	{"format", 0, "FORMAT", TEXT, AT(format), 0, 0, TAKES_INVENTORY,

@@ -24,6 +24,7 @@ enum {
 	TAKES_SORT = 1 << 12,
 	TAKES_SAVE = 1 << 13,	   /* --save, --reason */
 	TAKES_INVENTORY = 1 << 14, /* --format, --check, --provider */
+	TAKES_PODMAN = 1 << 15,	   /* --podman */
 	TAKES_VERIFY = 1 << 16,	   /* --seconds, --busy, --change */
 	TAKES_HOST = 1 << 17,
 	TAKES_SOCKET = 1 << 18,
@@ -34,7 +35,7 @@ enum {
 struct options {
 	const char *socket, *gpu, *svg, *html, *output, *since, *sort, *reason, *format, *provider,
 		*busy, *change, *host, *weight, *memory, *profile, *limit;
-	bool json, csv, force, save, check, watch, follow, help, version;
+	bool json, csv, force, save, check, watch, follow, podman, help, version;
 	int64_t ms, count, seconds;
 	double interval;
 	unsigned given; /* of the bits above */

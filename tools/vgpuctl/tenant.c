@@ -16,16 +16,34 @@
 #include "vgpu/local_socket.h"
 #include "vgpu/number.h"
 
+static void find_door(const struct options *o, char out[VGPU_SOCKET_PATH])
+{
+	const char *given = getenv("VGPUD_TENANT_SOCKET");
+
+	if (given && *given)
+		snprintf(out, VGPU_SOCKET_PATH, "%s", given);
+	else
+		vgpu_socket_of_tenants(session_path(o), out, VGPU_SOCKET_PATH);
+}
+
+void tenant_directory(const struct options *o, char out[VGPU_SOCKET_PATH])
+{
+	char *slash;
+
+	find_door(o, out);
+	slash = strrchr(out, '/');
+	snprintf(slash ? slash : out, 2, "%s", slash ? "" : ".");
+}
+
 int tenant_call(const struct options *o, const char *method, struct json_object *args,
 		struct json_object **answer)
 {
-	const char *given = getenv("VGPUD_TENANT_SOCKET");
 	char path[VGPU_SOCKET_PATH];
 	struct vgpu_error err = {""};
 	int fd, r;
 
-	vgpu_socket_of_tenants(session_path(o), path, sizeof(path));
-	fd = client_connect(given && *given ? given : path, &err);
+	find_door(o, path);
+	fd = client_connect(path, &err);
 	if (fd < 0)
 		json_object_put(args);
 	r = fd < 0 ? fd : client_call(fd, method, args, answer, &err);
@@ -88,12 +106,17 @@ static void owner_of(struct json_object *o, char *text, size_t size)
 		snprintf(text, size, "%" PRId64, get_int(o, "owner"));
 }
 
+static const char *or_none(const char *text)
+{
+	return *text ? text : "-";
+}
+
 void view_tenant_list(struct json_object *o)
 {
-	static const char *const heads[] = {"NAME",	"KIND",	   "OWNER",	"GPU",
-					    ">VF",	"STATE",   ">PROMISED", ">RECEIVED",
-					    "?>MEMORY", "?>SINCE", "?>PROCESS", "?LEASE",
-					    NULL};
+	static const char *const heads[] = {"NAME",	"KIND",	     "OWNER",	  "GPU",
+					    ">VF",	"STATE",     ">PROMISED", ">RECEIVED",
+					    "?>MEMORY", "?>SINCE",   "?POD",	  "?NAMESPACE",
+					    "?IMAGE",	"?>PROCESS", "?LEASE",	  NULL};
 	struct json_object *list = get(o, "tenants"), *one;
 	struct table *t = table_new(heads);
 	char owner[40];
@@ -116,6 +139,9 @@ void view_tenant_list(struct json_object *o)
 		cell(t, "%" PRId64 "M", get_int(one, "memory_bytes") >> 20);
 		cell(t, "%" PRId64 "s",
 		     (get_int(o, "now_ns") - get_int(one, "since_ns")) / 1000000000);
+		cell(t, "%s", or_none(get_text(one, "pod")));
+		cell(t, "%s", or_none(get_text(one, "namespace")));
+		cell(t, "%s", or_none(get_text(one, "image")));
 		cell(t, "%" PRId64, get_int(one, "process"));
 		cell(t, "%s", get_text(one, "lease"));
 	}
@@ -133,23 +159,10 @@ void view_tenant_explain(struct json_object *o)
 /* What the words of a command stand for. False: they are not what it wants. */
 static bool read_words(const struct command *c, char **words, struct json_object *args)
 {
-	struct json_object *params;
-	char *equals;
-
 	if (!c->words[0] || !words[0])
 		return !c->words[0] && !words[0];
-	if (strcmp(c->verb, "set") != 0) {
-		json_object_object_add(args, "id", json_object_new_string(words[0]));
-		return !words[1];
-	}
-	params = json_object_new_object();
-	json_object_object_add(args, "lease", json_object_new_string(words[0]));
-	json_object_object_add(args, "params", params);
-	for (words++; *words && (equals = strchr(*words, '=')) && equals != *words; words++) {
-		*equals = '\0';
-		json_object_object_add(params, *words, json_object_new_string(equals + 1));
-	}
-	return !*words && json_object_object_length(params) > 0;
+	json_object_object_add(args, "id", json_object_new_string(words[0]));
+	return !words[1];
 }
 
 int tenant(const struct options *o, const struct command *c, char **words)

@@ -5,12 +5,15 @@
 
 #include "commands.h"
 #include "options.h"
+#include "vgpu/local_socket.h"
 
 /* Calls METHOD at the tenants' socket with ARGS, which it frees. Returns the connection, which the
  * caller closes, and the answer, which he frees; or an exit code as a negative number: the reason
  * is on stderr. */
 int tenant_call(const struct options *o, const char *method, struct json_object *args,
 		struct json_object **answer);
+/* The directory of the tenants' socket, and of the leases' own directories. */
+void tenant_directory(const struct options *o, char out[VGPU_SOCKET_PATH]);
 /* Makes the arguments of tenant.start from the options, and from the parameters NAME=VALUE that
  * *WORDS begins with, which goes on behind them. The caller frees them. NULL: an option is wrong,
  * which is said. */

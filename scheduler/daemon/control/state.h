@@ -41,6 +41,8 @@ struct lease {
 	enum claim_by by;
 	uid_t owner;
 	char id[CLAIM_ID_SIZE];
+	/* What its engine says of it: image, pod and namespace; NULL: nothing is known. */
+	struct json_object *engine_names;
 	uint32_t process;
 	uint64_t started;	 /* vgpu/process.h */
 	uint64_t memory;	 /* that it claims, bytes */
@@ -49,8 +51,9 @@ struct lease {
 	vgpu_nsec run_base;	 /* what the VF had run when it was leased; VGPU_NEVER: not known */
 	enum { SEAT_NONE = 0, SEAT_ASKED, SEAT_GIVEN } seat; /* what the engine knows of it */
 	bool lacks_qemu;				     /* a VM's, without a process: logged */
-	bool linked;	/* there is a link for vgpud-qemu (vms/vm_door.h) */
-	bool attached;	/* the VM's XML, as last seen, has the VF as a PCI device */
+	bool linked; /* there is a link for vgpud-qemu (vms/vm_door.h) */
+	/* A VM's XML, as last seen, has the VF as a PCI device; a container got it while it ran. */
+	bool attached;
 	char said[160]; /* why its changed claim was refused, as last logged */
 	/* What it claims of the policy (claimed.h), by name, NULL: not known; which policy, "":
 	 * any; and what of that is not in force, as last logged. */
@@ -104,6 +107,7 @@ struct gpu_heard {
 	uint64_t taken;		/* records of the engine that events_take has looked at */
 	uint64_t lost;		/* those that were overwritten before */
 	struct trail events;	/* the rare ones, for 'vgpuctl events' */
+	char names[EVENTS][64]; /* of each of them, who had its VF then (heard.h) */
 	vgpu_vf_set in_use;	/* VFs whose guest driver is up or initialising */
 	const char *trouble;	/* engine_trouble, as last logged */
 	const char *said;	/* engine_says, as last logged */

@@ -19,6 +19,7 @@
 #include "control/log.h"
 #include "vms/policy_change.h"
 #include "control/put.h"
+#include "control/offers.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 
@@ -244,6 +245,7 @@ static void adopt(struct control *control, struct config *configured)
 		memcpy(gpu->config->vf_params, g->vf_params, sizeof(g->vf_params));
 		live_forget(gpu);
 	}
+	offers_changed(control);
 }
 
 /* Ends the call without a change. Nobody waits for the answer of a SIGHUP: it goes to the log, line

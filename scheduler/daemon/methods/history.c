@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "control/heard.h"
 #include "engine/engine.h"
 #include "history.h"
 #include "vms/lease.h"
@@ -55,14 +56,18 @@ static const char *code_name(const struct vgpu_record *r)
 
 /* Which records of a trail to print. */
 struct selection {
+	const struct gpu *gpu; /* whose events they are; NULL: without names */
 	const struct trail *trail;
 	vgpu_nsec since;
 	uint64_t limit; /* so many of the newest */
 };
 
-static void print_record(struct printbuf *to, const struct vgpu_record *r, bool first)
+/* NAME: who had the VF; "": it is not said. */
+static void print_record(struct printbuf *to, const struct vgpu_record *r, const char *name,
+			 bool first)
 {
 	char text[256], vf[24] = "", what[120] = "";
+	json *quoted;
 	int n;
 
 	if (r->vf != VGPU_NO_VF)
@@ -70,11 +75,18 @@ static void print_record(struct printbuf *to, const struct vgpu_record *r, bool 
 	if (*code_name(r))
 		snprintf(what, sizeof(what), ",\"what\":\"%s\"", code_name(r));
 	n = snprintf(text, sizeof(text),
-		     "%s{\"t_ns\":%" PRIu64 ",\"type\":\"%s\"%s%s,\"a\":%" PRId64 ",\"b\":%" PRId64
-		     "}",
+		     "%s{\"t_ns\":%" PRIu64 ",\"type\":\"%s\"%s%s,\"a\":%" PRId64 ",\"b\":%" PRId64,
 		     first ? "" : ",", r->t, vgpu_record_names[r->type], vf, what, (int64_t)r->a,
 		     (int64_t)r->b);
 	printbuf_memappend(to, text, n);
+	if (*name) {
+		quoted = json_object_new_string(name);
+		printbuf_strappend(to, ",\"domain\":");
+		n = (int)strlen(json_object_to_json_string(quoted));
+		printbuf_memappend(to, json_object_to_json_string(quoted), n);
+		json_object_put(quoted);
+	}
+	printbuf_memappend(to, "}", 1);
 }
 
 /* Prints records as json-c would print a list of objects, which would take a hundred times the
@@ -92,20 +104,22 @@ static int print_records(json *list, struct printbuf *to, int level, int flags)
 	printbuf_memappend(to, "[", 1);
 	for (; i < end; i++)
 		if (trail_read(s->trail, i, &record) && record.t >= s->since)
-			print_record(to, &record, printed++ == 0);
+			print_record(to, &record, s->gpu ? heard_name(s->gpu, i) : "",
+				     printed++ == 0);
 	return printbuf_memappend(to, "]", 1);
 }
 
 /* Returns a list of the records of a trail since SINCE, the newest LIMIT of them, as they are when
  * it is printed. The caller frees it before the trail. */
-static json *records_json(const struct trail *trail, vgpu_nsec since, uint64_t limit)
+static json *records_json(const struct gpu *gpu, const struct trail *trail, vgpu_nsec since,
+			  uint64_t limit)
 {
 	struct selection *s = malloc(sizeof(*s));
 	json *list = json_object_new_array();
 
 	if (!s)
 		return list;
-	*s = (struct selection){trail, since, limit};
+	*s = (struct selection){gpu, trail, since, limit};
 	json_object_set_serializer(list, print_records, s, json_object_free_userdata);
 	return list;
 }
@@ -141,7 +155,7 @@ json *finish_timeline(struct call *call)
 	put_int(o, "now_ns", now);
 	put_int(o, "since_ns", now > span ? now - span : 0);
 	json_object_object_add(o, "records",
-			       records_json(engine_records(call->gpu->engine),
+			       records_json(NULL, engine_records(call->gpu->engine),
 					    now > span ? now - span : 0, UINT64_MAX));
 	return o;
 }
@@ -153,7 +167,7 @@ json *finish_events(struct call *call)
 	put_text(o, "gpu", call->gpu->config->name);
 	put_int(o, "now_ns", call->snapshot.now);
 	json_object_object_add(o, "records",
-			       records_json(&call->gpu->heard.events,
+			       records_json(call->gpu, &call->gpu->heard.events,
 					    (vgpu_nsec)call_int(call, "since_ns", 0),
 					    (uint64_t)call_int(call, "limit", 50)));
 	return o;

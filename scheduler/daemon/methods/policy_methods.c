@@ -252,7 +252,7 @@ static int refuse_if_leased(const struct call *call, struct vgpu_error *err)
 	}
 	if (l->by != CLAIM_BY_VM)
 		return vgpu_error_set(err, -EBUSY,
-				      "VF %u of %s belongs to %s %.80s: use 'vgpuctl tenant set "
+				      "VF %u of %s belongs to %s %.80s: use 'vgpuctl container set "
 				      "%s%s'",
 				      call->vf, call->gpu->config->name, claim_by_names[l->by],
 				      l->domain, l->uuid, changes.text);

@@ -140,6 +140,8 @@ static void began(struct call *call)
 		call_fail(call, -EDQUOT, err.text);
 		return;
 	}
+	gpu->leases[vf].engine_names = asked_engine_names(asked_names(call));
+	gpu->leases[vf].attached = asked_true(call, "attach") || asked_true(call, "later");
 	leases_save(control);
 	call_answer(call, answer_of(gpu, vf));
 }
@@ -196,6 +198,7 @@ static int bring(struct call *call, const char *name, struct vgpu_error *err)
 				      "runs, whose VF a container can have",
 				      name);
 	tenant_hand_over(gpu, vf, &job->claim, job->process, job->started, vgpu_take(&job->pidfd));
+	l->engine_names = asked_engine_names(asked_names(call));
 	leases_save(control);
 	call_answer(call, answer_of(gpu, vf));
 	return 0;
@@ -215,6 +218,24 @@ static void claim_of(const struct lease *l, struct claim_vf *out)
 		asked_param(out, name, json_object_get_string(value), true, &err);
 }
 
+/* Whether nobody has given a container a name: it is called by its id. */
+static bool is_called_by_id(const char *name, const char *id)
+{
+	return strlen(name) <= 12 && strncmp(name, id, 12) == 0;
+}
+
+/* A container that starts again is called as before, unless it says otherwise. */
+static void keep_names(struct call *call, struct lease *l)
+{
+	struct claim *claim = &reservation_of(call)->claim;
+
+	if (!asked_names(call) && l->engine_names)
+		json_object_object_add(json_object_object_get(call->args, "container"), "names",
+				       json_object_get(l->engine_names));
+	if (is_called_by_id(claim->domain, claim->id))
+		snprintf(claim->domain, sizeof(claim->domain), "%s", l->domain);
+}
+
 static int begin(struct call *call, struct vgpu_error *err)
 {
 	struct reservation *job = reservation_of(call);
@@ -222,6 +243,7 @@ static int begin(struct call *call, struct vgpu_error *err)
 	const struct caller *caller = &call->client->who;
 	struct claim *claim = &job->claim;
 	const char *brought = asked_lease(call);
+	bool later = asked_true(call, "later");
 	struct gpu *gpu;
 	uint32_t vf;
 	struct lease *l = find_same(control, job, &gpu, &vf);
@@ -230,12 +252,16 @@ static int begin(struct call *call, struct vgpu_error *err)
 	if (l && l->state == LEASE_RUNNING)
 		return vgpu_error_set(err, -EEXIST, "%s has VF %u of %s already", l->domain, vf,
 				      gpu->config->name);
+	if (later && (!l || l->state != LEASE_HELD)) {
+		call_answer(call, NULL);
+		return 0;
+	}
 	if (is_begun(control, job))
 		return vgpu_error_set(err, -EEXIST, "another start of %s is under way",
 				      claim->domain);
-	if (brought && (!l || strcmp(l->uuid, brought) != 0))
+	if (brought && !later && (!l || strcmp(l->uuid, brought) != 0))
 		return bring(call, brought, err);
-	if (brought) { /* its container starts again, with what it was given then */
+	if (brought || later) { /* its container starts again, with what it was given then */
 		claim_of(l, &claim->vfs[0]);
 		snprintf(claim->uuid, sizeof(claim->uuid), "%s", l->uuid);
 	}
@@ -252,6 +278,7 @@ static int begin(struct call *call, struct vgpu_error *err)
 	if (l && claim->vfs[0].gpu[0] && strcmp(claim->vfs[0].gpu, gpu->config->name) != 0) {
 		vm_end_lease(gpu, vf); /* it does not want the GPU again that it has had */
 	} else if (l) {
+		keep_names(call, l);
 		if (l->expires < vgpu_now() + HOLD_FOR_START)
 			l->expires = vgpu_now() + HOLD_FOR_START;
 		snprintf(claim->vfs[0].gpu, sizeof(claim->vfs[0].gpu), "%s", gpu->config->name);
@@ -391,6 +418,45 @@ int tenant_set_begin(struct control *control, struct call *call, struct vgpu_err
 	return change_request(call, make_set, err);
 }
 
+/* What an engine calls a container is its owner's word, as all names are. */
+int tenant_name_begin(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	json *names = json_object_object_get(call->args, "names");
+	const char *name = json_object_get_string(json_object_object_get(names, "name"));
+	struct gpu *gpu;
+	uint32_t vf;
+	struct lease *l =
+		find_named(control, &call->client->who, call_text(call, "lease"), &gpu, &vf);
+
+	if (!l || l->by != CLAIM_BY_CONTAINER)
+		return vgpu_error_set(err, -ENOENT, "there is no such container of this user");
+	if (name && *name && is_called_by_id(l->domain, l->id))
+		asked_name(l->domain, 101, name);
+	json_object_put(l->engine_names);
+	l->engine_names = asked_engine_names(names);
+	leases_save(control);
+	call_answer(call, NULL);
+	return 0;
+}
+
+/* What a hook has found, which vgpud cannot see. It is told to the caller's own user alone. */
+int tenant_note_begin(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	json *container = json_object_object_get(call->args, "container");
+	const char *id = json_object_get_string(json_object_object_get(container, "id"));
+	const char *name =
+		json_object_get_string(json_object_object_get(asked_names(call), "name"));
+	char plain_id[CLAIM_ID_SIZE], plain_name[101];
+
+	(void)err;
+	asked_name(plain_id, sizeof(plain_id), id ? id : "");
+	asked_name(plain_name, sizeof(plain_name), name ? name : "");
+	explained_note(control, call->client->who.owner, plain_id, plain_name,
+		       call_text(call, "why"));
+	call_answer(call, NULL);
+	return 0;
+}
+
 /* What the VF got of the engine's time since its owner began to run; and what it is promised. */
 static void put_shares(json *o, const struct engine_snapshot *s, uint32_t vf, const struct lease *l)
 {
@@ -410,6 +476,13 @@ static void put_shares(json *o, const struct engine_snapshot *s, uint32_t vf, co
 	put_int(o, "memory_bytes", s->caps.memory ? s->found.partition.vfs[vf].size : l->memory);
 }
 
+static const char *engine_name(const struct lease *l, const char *what)
+{
+	const char *text = json_object_get_string(json_object_object_get(l->engine_names, what));
+
+	return text ? text : "";
+}
+
 static void list_one(const struct call *call, uint32_t vf, bool known)
 {
 	const struct lease *l = &call->gpu->leases[vf];
@@ -419,6 +492,9 @@ static void list_one(const struct call *call, uint32_t vf, bool known)
 	put_text(o, "kind", claim_by_names[l->by]);
 	put_text(o, "name", l->domain);
 	put_text(o, "id", l->by == CLAIM_BY_CONTAINER ? l->id : "");
+	put_text(o, "image", engine_name(l, "image"));
+	put_text(o, "pod", engine_name(l, "pod"));
+	put_text(o, "namespace", engine_name(l, "namespace"));
 	if (l->by != CLAIM_BY_VM) {
 		put_int(o, "owner", l->owner);
 		put_int(o, "process", l->process);
@@ -499,8 +575,11 @@ int tenant_explain_begin(struct control *control, struct call *call, struct vgpu
 				continue;
 			json_object_put(o);
 			o = json_object_new_object();
-			snprintf(text, sizeof(text), "has VF %u of %s (%s)", vf,
-				 control->gpus[g].config->name, lease_state_names[l->state]);
+			snprintf(text, sizeof(text), "has VF %u of %s (%s)%s", vf,
+				 control->gpus[g].config->name, lease_state_names[l->state],
+				 l->attached ? "; it was attached, and is attached again if the "
+					       "container is restarted within hold_s"
+					     : "");
 			put_text(o, "id", l->id);
 			put_text(o, "name", l->domain);
 			put_int(o, "owner", l->owner);

@@ -99,9 +99,9 @@ static double largest_memory(const struct place *p)
 
 /* All metrics: of vgpud, of a GPU (offset in struct engine_snapshot) or of each VF (in struct
  * vgpu_vf_view). SECONDS and HISTOGRAM are nanoseconds there. Of STATE there is a sample for each
- * state, 1 for the one in which the VF is; of GRANTED and REFUSED one for each kind of request, and
- * of REFUSED for each reason; of BOOKED for each result. */
-enum kind { SECONDS, COUNT, GAUGE, HISTOGRAM, INFO, STATE, GRANTED, REFUSED, BOOKED };
+ * state, 1 for the one in which the VF is; of GRANTED and REFUSED one for each kind of
+ * request, and of REFUSED for each reason; of BOOKED for each result. */
+enum kind { SECONDS, COUNT, GAUGE, HISTOGRAM, INFO, TENANT, STATE, GRANTED, REFUSED, BOOKED };
 enum of { OF_VGPUD, OF_GPU, OF_VF };
 static const struct family {
 	const char *name, *help;
@@ -178,6 +178,9 @@ static const struct family {
 	{"vgpud_vf_share_error_ratio",
 	 "what the VF was served in the last 10 s less its share, among VFs that always had work",
 	 OF_VF, GAUGE, 0, share_error, true},
+	{"vgpud_vf_tenant",
+	 "what has the VF: a vm, program or container; of a container, its image and pod", OF_VF,
+	 TENANT, 0, NULL, false},
 	{"vgpud_vf_state", "1 for the state in which the VF is", OF_VF, STATE, 0, NULL, false},
 	{"vgpud_vf_run_seconds", "time that the VF ran on the engine", OF_VF, SECONDS,
 	 VF_AT(run_ns)},
@@ -311,6 +314,24 @@ static void put_info(struct evbuffer *out, const struct family *f, const struct 
 	evbuffer_add_printf(out, "} 1\n");
 }
 
+static void put_tenant(struct evbuffer *out, const struct family *f, const struct place *p)
+{
+	static const char *const names[] = {"image", "pod", "namespace"};
+	const struct lease *l = &p->gpu->leases[p->vf - p->s->vfs];
+	const char *text;
+	size_t i;
+
+	put_name(out, f, "_info", p);
+	evbuffer_add(out, ",", 1);
+	put_label(out, "kind", l->state == LEASE_NONE ? "" : claim_by_names[l->by]);
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		text = json_object_get_string(json_object_object_get(l->engine_names, names[i]));
+		evbuffer_add(out, ",", 1);
+		put_label(out, names[i], text ? text : "");
+	}
+	evbuffer_add_printf(out, "} 1\n");
+}
+
 static void put_states(struct evbuffer *out, const struct family *f, const struct place *p)
 {
 	uint32_t i;
@@ -392,6 +413,7 @@ static const struct {
 	[GAUGE] = {{"gauge", "gauge"}, "", put_number},
 	[HISTOGRAM] = {{"histogram", "histogram"}, "", put_histogram},
 	[INFO] = {{"gauge", "info"}, "_info", put_info},
+	[TENANT] = {{"gauge", "info"}, "_info", put_tenant},
 	[STATE] = {{"gauge", "gauge"}, "", put_states},
 	[GRANTED] = {{"counter", "counter"}, "_total", put_granted},
 	[REFUSED] = {{"counter", "counter"}, "_total", put_refused},

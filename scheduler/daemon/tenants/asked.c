@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "control/args.h"
+#include "control/put.h"
 #include "vms/lease.h"
 #include "vgpu/number.h"
 
@@ -166,6 +167,36 @@ const char *asked_lease(const struct call *call)
 	return json_object_get_string(json_object_object_get(all, OURS "lease"));
 }
 
+struct json_object *asked_engine_names(struct json_object *names)
+{
+	static const char *const kept[] = {"image", "pod", "namespace"};
+	struct json_object *out = NULL;
+	const char *from;
+	char text[200];
+	size_t i;
+
+	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+		from = json_object_get_string(json_object_object_get(names, kept[i]));
+		if (!from || !*from)
+			continue;
+		asked_name(text, sizeof(text), from);
+		if (!out)
+			out = json_object_new_object();
+		put_text(out, kept[i], text);
+	}
+	return out;
+}
+
+bool asked_true(const struct call *call, const char *what)
+{
+	return json_object_get_boolean(json_object_object_get(container_of(call), what));
+}
+
+struct json_object *asked_names(const struct call *call)
+{
+	return json_object_object_get(container_of(call), "names");
+}
+
 static int read_params(const struct call *call, struct claim_vf *claimed, bool root,
 		       struct vgpu_error *err)
 {
@@ -183,6 +214,8 @@ static int read_params(const struct call *call, struct claim_vf *claimed, bool r
 static int read_id(const struct call *call, struct claim *claim, struct vgpu_error *err)
 {
 	const char *id = json_object_get_string(json_object_object_get(container_of(call), "id"));
+	const char *name =
+		json_object_get_string(json_object_object_get(asked_names(call), "name"));
 	size_t n = id ? strlen(id) : 0;
 
 	if (n == 0 || n >= sizeof(claim->id) || id[0] == '.' ||
@@ -191,7 +224,10 @@ static int read_id(const struct call *call, struct claim *claim, struct vgpu_err
 				      "container: id: want 1 to %zu letters, digits or _.-",
 				      sizeof(claim->id) - 1);
 	strcpy(claim->id, id);
-	snprintf(claim->domain, sizeof(claim->domain), "%.12s", id);
+	if (name && *name)
+		asked_name(claim->domain, 101, name);
+	else
+		snprintf(claim->domain, sizeof(claim->domain), "%.12s", id);
 	return 0;
 }
 

@@ -157,6 +157,18 @@ static bool lives(struct gpu *gpu, uint32_t vf)
 	return true;
 }
 
+/* A container has not started again for as long as its VF was held. */
+static void held_out(struct gpu *gpu, uint32_t vf)
+{
+	struct lease *l = &gpu->leases[vf];
+
+	if (l->attached)
+		explained_note(gpu->control, l->owner, l->id, l->domain,
+			       "it did not start again within hold_s, and the VF that was attached "
+			       "to it was given back: attach one again");
+	vm_end_lease(gpu, vf);
+}
+
 void tenants_look(struct control *control)
 {
 	vgpu_nsec now = vgpu_now();
@@ -175,7 +187,7 @@ void tenants_look(struct control *control)
 			if (l->state == LEASE_RUNNING && l->process && !lives(gpu, vf))
 				ended(gpu, vf);
 			else if (l->state == LEASE_HELD && now >= l->expires)
-				vm_end_lease(gpu, vf);
+				held_out(gpu, vf);
 			else
 				continue;
 			any = true;

@@ -7,6 +7,7 @@
 
 #include "config/config.h"
 #include "engine/engine.h"
+#include "control/heard.h"
 #include "control/log.h"
 #include "control/put.h"
 #include "vgpu/clock.h"
@@ -120,7 +121,7 @@ void claimed_look(struct gpu *gpu, uint32_t vf)
 		return;
 	snprintf(l->not_in_force, sizeof(l->not_in_force), "%s", lost);
 	r.code = any;
-	trail_add(&gpu->heard.events, &r);
+	heard_add(gpu, &r);
 	if (any)
 		log_about(about_vf(gpu, vf, LOG_CLAIM_NOT_IN_FORCE), LOG_WARNING,
 			  "%s/%s: not in force: %s: policy %s does not have it", l->domain,

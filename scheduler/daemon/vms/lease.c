@@ -84,6 +84,7 @@ void lease_clear(struct lease *l)
 {
 	json_object_put(l->params);
 	json_object_put(l->claimed);
+	json_object_put(l->engine_names);
 	if (l->process)
 		vgpu_close(&l->pidfd);
 	*l = (struct lease){.state = LEASE_NONE};
@@ -127,6 +128,7 @@ static struct json_object *to_json(struct control *control)
 			put_text(o, "by", claim_by_names[l->by]);
 			json_object_object_add(o, "owner", json_object_new_int64(l->owner));
 			put_text(o, "id", l->id);
+			json_object_object_add(o, "engine_names", json_object_get(l->engine_names));
 			/* A VM's is found by what libvirt says (seat.h). */
 			json_object_object_add(o, "process",
 					       json_object_new_int64(
@@ -224,7 +226,7 @@ static void load_params(struct gpu *gpu, uint32_t vf, struct json_object *lease)
 static bool load_one(struct control *control, struct json_object *o)
 {
 	int64_t vf = number_of(o, "vf"), owed;
-	struct json_object *claimed;
+	struct json_object *claimed, *names;
 	struct gpu *gpu = NULL;
 	struct lease *l;
 	uint32_t g;
@@ -274,6 +276,9 @@ static bool load_one(struct control *control, struct json_object *o)
 			l->by = g;
 	l->owner = number_of(o, "owner") > 0 ? (uid_t)number_of(o, "owner") : 0;
 	snprintf(l->id, sizeof(l->id), "%s", text_of(o, "id"));
+	if (json_object_object_get_ex(o, "engine_names", &names) &&
+	    json_object_is_type(names, json_type_object))
+		l->engine_names = json_object_get(names);
 	l->memory = number_of(o, "memory_bytes") > 0 ? (uint64_t)number_of(o, "memory_bytes") : 0;
 	if (l->state == LEASE_HELD) {
 		gpu->clearing.vfs |= VGPU_VF_BIT(vf);

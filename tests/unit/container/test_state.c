@@ -29,6 +29,35 @@ TEST(takes_what_it_needs, "it takes what it needs")
 	state_drop(&s);
 }
 
+/* Engines write names in annotations of their own, or not at all; a wrong one is no name. */
+TEST(takes_engines_names, "it takes engines' names")
+{
+	static const struct {
+		const char *annotations, *names;
+	} cases[] = {
+		{"\"io.kubernetes.container.name\":\"main\",\"io.kubernetes.pod.name\":\"p0\","
+		 "\"io.kubernetes.pod.namespace\":\"ml\",\"io.kubernetes.cri-o.ImageName\":\"q/"
+		 "x:1\"",
+		 "{ \"name\": \"main\", \"pod\": \"p0\", \"namespace\": \"ml\", \"image\": "
+		 "\"q\\/x:1\" }"},
+		{"\"io.kubernetes.cri.container-name\":\"c\",\"io.kubernetes.cri.sandbox-name\":"
+		 "\"p\",\"io.kubernetes.cri.image-name\":\"i\"",
+		 "{ \"name\": \"c\", \"pod\": \"p\", \"image\": \"i\" }"},
+		{"\"nerdctl\\/name\":\"web\"", "{ \"name\": \"web\" }"},
+		{"\"nerdctl\\/name\":7,\"io.kubernetes.pod.name\":\"a\\nb\"", "{ }"},
+	};
+	char text[600];
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(text, sizeof(text), "{\"id\":\"a\",\"annotations\":{%s}}",
+			 cases[i].annotations);
+		CU_ASSERT_EQUAL_FATAL(reads(text), 0);
+		CU_ASSERT_STRING_EQUAL(json_object_to_json_string(s.names), cases[i].names);
+		state_drop(&s);
+	}
+}
+
 /* runc's state has no root. */
 TEST(finds_the_root, "it finds the root")
 {

@@ -116,6 +116,8 @@ static void describe(struct json_object *r, char *out, size_t size)
 		snprintf(length, sizeof(length), ": %.0f %% of a CPU",
 			 100 * get_ms(r, "a") / get_ms(r, "b"));
 	n = (size_t)snprintf(out, size, "%-5s  %-10s  %s%s", vf, type, what, length);
+	if (get(r, "domain") && n < size)
+		n += (size_t)snprintf(out + n, size - n, "  %s", get_text(r, "domain"));
 	while (n < size && n > 0 && out[n - 1] == ' ')
 		out[--n] = '\0';
 }

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* Tells vgpud what engines call the containers that have a VF. */
+#ifndef VGPUCTL_CONTAINER_NAME_H
+#define VGPUCTL_CONTAINER_NAME_H
+
+#include "options.h"
+
+/* Does it for those that are there, and with --follow for those that come, until it is killed or
+ * vgpud ends. Returns an exit code. */
+int container_name(const struct options *o);
+
+#endif
