@@ -73,7 +73,7 @@ while True:
     c.close()
 PY
 	pids+=($!)
-	await 20 test -S "$run/mount.sock"
+	await 60 test -S "$run/mount.sock"
 }
 
 # The engine of each of them, also for vgpuctl, which asks the engine of whoever calls it.
