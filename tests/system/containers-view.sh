@@ -64,7 +64,8 @@ json events | jq -e '[.records[] | select(.domain == "web" and .type == "window"
 id=$(begin root $(gpu) --annotation io.kubernetes.container.name=main --annotation io.kubernetes.pod.name=train-0 --annotation io.kubernetes.pod.namespace=ml \
 	--annotation 'io.kubernetes.cri-o.ImageName=quay.io/x;$:1' -- sleep 1000)
 [ "$(lease "$id" '"\(.name) \(.pod) \(.namespace) \(.image)"')" = "main train-0 ml quay.io/x__:1" ] || fail "CRI-O's container is called $(lease "$id" .)"
-metrics | grep -qF 'domain="main",kind="container",image="quay.io/x__:1",pod="train-0",namespace="ml"}' || fail "metrics: $(metrics | grep tenant)"
+metrics >"$run/metrics.txt"
+grep -qF 'domain="main",kind="container",image="quay.io/x__:1",pod="train-0",namespace="ml"}' "$run/metrics.txt" || fail "metrics: $(grep tenant "$run/metrics.txt")"
 end root "$id"
 id=$(begin root $(gpu) --annotation io.kubernetes.cri.container-name=c --annotation io.kubernetes.cri.sandbox-name=p --annotation io.kubernetes.cri.sandbox-namespace=n \
 	--annotation io.kubernetes.cri.image-name=i $(named mine) -- sleep 1000)
