@@ -69,6 +69,8 @@ for unit in vgpud.service vgpud-libvirt.service; do
 	within systemctl is-enabled --quiet $unit || fail "$unit is not enabled"
 done
 within systemctl is-enabled --quiet vgpud-softgpu@.service && fail "vgpud-softgpu@.service is enabled by default"
+unit=$(within systemctl --global is-enabled vgpud-names.service)
+[ "$unit" = disabled ] || fail "vgpud-names.service is ${unit:-not there} for users, want disabled"
 hook=/etc/libvirt/hooks/qemu.d/50-vgpud
 has_hook() { [ "$(readlink "$root$hook")" = /usr/sbin/vgpud-hook ]; }
 has_hook || fail "the hook is not installed where libvirt looks for it"
