@@ -1088,11 +1088,15 @@ TEST(only_says_that_it_rests, "a VF has stopped when its worker says so too")
 	end();
 }
 
-/* VF 0 has another process than *ARG, a pid. */
+/* VF 0 has another process than *ARG, a pid, and the device knows. */
 static bool has_another_process(void *arg)
 {
-	pid_t now = process_of(0, "softgpu-vf");
+	uint64_t fences;
+	pid_t now;
 
+	softgpu_lock(gpu);
+	now = link_process(gpu->vfs[0].link, &fences);
+	softgpu_unlock(gpu);
 	return now > 0 && now != *(pid_t *)arg;
 }
 
