@@ -32,6 +32,8 @@ const char *const vgpu_phase_names[VGPU_PHASE_COUNT] = {
 
 const char *const vgpu_reset_names[VGPU_RESET_COUNT] = {"engine", "vf", "gpu"};
 
+const char *const vgpu_violation_names[VGPU_VIOLATION_COUNT] = {"access", "overlap"};
+
 static const char *const fault_texts[] = {
 	[VGPU_FAULT_NONE] = "no fault",
 	[VGPU_FAULT_BAD_VF] = "it picked a VF that does not exist",

@@ -21,6 +21,17 @@
 /* An engine may say the same in each epoch. */
 #define SAY_AGAIN (60 * VGPU_SEC)
 
+static const struct {
+	const char *text;
+	int priority;
+} violations[VGPU_VIOLATION_COUNT] = {
+	[VGPU_VIOLATION_ACCESS] = {"accessed memory outside its partition; the GPU stopped it",
+				   LOG_WARNING},
+	[VGPU_VIOLATION_OVERLAP] = {"has a partition that overlaps another one, as the GPU says: "
+				    "this is a fault of vgpud, please report it",
+				    LOG_ERR},
+};
+
 /* Whether a record is rare enough for 'vgpuctl events'. */
 static bool is_event(const struct vgpu_record *r)
 {
@@ -93,12 +104,8 @@ static int describe(const struct vgpu_record *r, enum vgpu_driver_kind kind, cha
 		return LOG_ERR;
 	case VGPU_REC_VIOLATION:
 		*message = LOG_VIOLATION;
-		snprintf(
-			text, size,
-			r->code ? "the GPU says that the partition of VF %u overlaps another one"
-				: "VF %u accessed memory outside its partition; the GPU stopped it",
-			r->vf);
-		return r->code ? LOG_ERR : LOG_WARNING;
+		snprintf(text, size, "VF %u %s", r->vf, violations[r->code].text);
+		return violations[r->code].priority;
 	default:
 		return 0;
 	}

@@ -88,7 +88,4 @@ bool record_governor_get(const struct recording *r, const struct record_entry *e
 uint32_t record_governor_hash(int result, const struct vgpu_governor *g, uint32_t max_vfs,
 			      const struct vgpu_governor_output *out);
 
-#define RECORD_MAGIC "vgpurec"
-#define RECORD_VERSION 6u
-
 #endif

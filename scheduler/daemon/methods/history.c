@@ -36,7 +36,7 @@ static const char *code_name(const struct vgpu_record *r)
 	case VGPU_REC_EVICTED:
 		return vgpu_fault_text((enum vgpu_fault)r->code);
 	case VGPU_REC_VIOLATION:
-		return r->code ? "overlap" : "access";
+		return vgpu_violation_names[r->code];
 	case VGPU_REC_WINDOW:
 	case VGPU_REC_WINDOW_END:
 	case VGPU_REC_REFUSED:

@@ -337,14 +337,18 @@ static void await_answer(struct call *call, enum state next)
 /* How near a GPU came that refused: in the order in which a start asks. */
 static int nearness(enum refusal_reason reason)
 {
-	static const int order[REFUSAL_REASONS] = {
-		[REFUSAL_NO_GPU] = 0, [REFUSAL_GPU_LOST] = 1, [REFUSAL_POLICY] = 2,
-		[REFUSAL_STATE] = 3,  [REFUSAL_DEVICE] = 4,   [REFUSAL_TOKEN] = 5,
-		[REFUSAL_CLAIM] = 6,  [REFUSAL_NO_VF] = 7,    [REFUSAL_MEMORY] = 8,
-		[REFUSAL_TIME] = 9,   [REFUSAL_BUSY] = 10,
+	static const enum refusal_reason asked[] = {
+		REFUSAL_NO_GPU, REFUSAL_GPU_LOST, REFUSAL_POLICY, REFUSAL_STATE,
+		REFUSAL_DEVICE, REFUSAL_TOKEN,	  REFUSAL_CLAIM,  REFUSAL_NO_VF,
+		REFUSAL_MEMORY, REFUSAL_TIME,	  REFUSAL_BUSY,
 	};
+	int at = 0;
 
-	return order[reason];
+	_Static_assert(sizeof(asked) / sizeof(asked[0]) == REFUSAL_REASONS,
+		       "each reason has its place");
+	while (asked[at] != reason)
+		at++;
+	return at;
 }
 
 /* Notes why the GPU was refused. */

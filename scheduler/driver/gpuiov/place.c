@@ -116,7 +116,7 @@ int gpuiov_memory_read(struct vgpu_driver *d, uint64_t offset, void *data, uint3
 	return vfio_read(d->device, VFIO_REGION_BAR0, offset, data, size);
 }
 
-static void report(struct vgpu_driver *d, uint32_t vfs, uint32_t code, vgpu_nsec now)
+static void report(struct vgpu_driver *d, uint32_t vfs, enum vgpu_violation code, vgpu_nsec now)
 {
 	uint32_t vf;
 
@@ -139,8 +139,8 @@ int gpuiov_look_for_violations(struct vgpu_driver *d, vgpu_nsec now)
 			       sizeof(violators));
 	if (r < 0)
 		return r;
-	report(d, violators, 0, now);
-	report(d, overlaps & ~d->overlaps, 1, now);
+	report(d, violators, VGPU_VIOLATION_ACCESS, now);
+	report(d, overlaps & ~d->overlaps, VGPU_VIOLATION_OVERLAP, now);
 	d->overlaps = overlaps;
 	return 0;
 }

@@ -76,6 +76,13 @@ enum vgpu_window {
 	VGPU_WINDOW_COUNT,
 };
 
+/* What the GPU says of a VF's memory. */
+enum vgpu_violation {
+	VGPU_VIOLATION_ACCESS = 0, /* the GPU has stopped an access outside the VF's partition */
+	VGPU_VIOLATION_OVERLAP,	   /* the VF's partition overlaps another one: vgpud's fault */
+	VGPU_VIOLATION_COUNT,
+};
+
 enum vgpu_event_type {
 	VGPU_EV_TIMER = 0,   /* the deadline has come */
 	VGPU_EV_DONE,	     /* command `code` for `vf` ended; value: 0, or how it failed, or
@@ -105,8 +112,7 @@ enum vgpu_event_type {
 	VGPU_EV_AWAY, /* code 1: the memory of `vf` leaves the GPU: the VF is not loaded, not even
 		       * for an exclusive window, until code 0. Refused while `vf` is on the
 		       * engine, or on its way there */
-	VGPU_EV_VIOLATION, /* code 0: the GPU has stopped an access of `vf` outside of its
-			    * partition; code 1: the partition of `vf` overlaps another */
+	VGPU_EV_VIOLATION, /* code: enum vgpu_violation */
 	VGPU_EV_INCOMING, /* code 1: the VM of `vf` comes from another host and has not resumed: the
 			   * VF is not loaded, not even for an exclusive window, whatever happens,
 			   * until code 0, with value: what it owes for the time before, ns. More
@@ -191,7 +197,7 @@ enum vgpu_record_type {
 	VGPU_REC_FORGIVEN,   /* a: ns beyond a grant that were not charged */
 	VGPU_REC_POLICY,     /* the policy changed */
 	VGPU_REC_EVICTED,    /* the policy broke its contract; code: enum vgpu_fault */
-	VGPU_REC_VIOLATION,  /* code: 0 an access, 1 overlapping partitions */
+	VGPU_REC_VIOLATION,  /* code: enum vgpu_violation */
 	/* Only of GPUs whose firmware schedules. */
 	VGPU_REC_SERVED, /* a: ns on the engine in the epoch that ends, b: its length in ns, code:
 			    enum vgpu_governed_state */
@@ -245,7 +251,8 @@ struct vgpu_vf_ledger {
 	vgpu_nsec switch_ns;
 	vgpu_nsec exclusive_ns; /* its exclusive windows */
 	vgpu_nsec reset_ns;	/* its resets */
-	/* What was charged to its share. At every step
+	/* What the policy was told to charge the VF, write-offs and what the next account() still
+	 * brings apart. At every step
 	 *   run + switch + fined + debt_charged == charged + forgiven + pending, and
 	 *   exclusive + reset + brought == debt_charged + debt_lapsed + debt + written_off. */
 	vgpu_nsec charged_ns;
@@ -408,6 +415,7 @@ extern const char *const vgpu_end_names[VGPU_END_COUNT];
 extern const char *const vgpu_record_names[VGPU_REC_COUNT];
 extern const char *const vgpu_phase_names[VGPU_PHASE_COUNT];
 extern const char *const vgpu_reset_names[VGPU_RESET_COUNT];
+extern const char *const vgpu_violation_names[VGPU_VIOLATION_COUNT];
 const char *vgpu_fault_text(enum vgpu_fault fault);
 
 #endif

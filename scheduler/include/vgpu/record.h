@@ -38,6 +38,11 @@ struct record_entry {
 	int32_t result;
 };
 
+#define RECORD_MAGIC "vgpurec"
+/* Raised by each change of the structures of a recording or of what an entry carries; a recording
+ * of another version is refused. */
+#define RECORD_VERSION 6u
+
 /* The header of a recording: an image of the arena, and the events since. Fixed size, no pointers;
  * numbers in the byte order of the machine. */
 struct record_header {
