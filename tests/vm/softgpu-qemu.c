@@ -41,7 +41,8 @@
 #define TYPE_FUNCTION "softgpu-function"
 OBJECT_DECLARE_SIMPLE_TYPE(Function, FUNCTION)
 
-/* Offsets of the library's capabilities: tools/softgpu/device/pci.c */
+/* Offsets of the library's capabilities: tools/softgpu/vf/pci.c, and of the PF alone
+ * device/pci_pf.c beside it */
 enum {
 	CAP_EXPRESS = 0x48,
 	CAP_MSIX = 0x84,
@@ -436,7 +437,7 @@ static void function_class(ObjectClass *class, void *data)
 	k->exit = unrealize;
 	k->config_read = config_read;
 	k->config_write = config_write;
-	k->vendor_id = 0x1234; /* as in tools/softgpu/device/pci.c, here and below */
+	k->vendor_id = 0x1234; /* SOFTGPU_VENDOR; the other numbers as in tools/softgpu/vf/pci.c */
 	k->device_id = 0x5347;
 	k->subsystem_vendor_id = 0x1234;
 	k->subsystem_id = 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vgpud-mount: mounts the directory of a lease into a container that runs, or takes it from there.
- * One for each order, which comes on standard input: a socket, of whose peer nothing is believed
- * but what the kernel says.
+ * vgpud-mount: mounts the directory of a lease into a running container, or unmounts it. systemd
+ * starts one process for each order. Standard input is the socket on which the order comes; who
+ * sent it is known from the kernel (SO_PEERCRED) alone.
  *
  *     {"method": "attach" | "detach", "args": {"lease": NAME}}
  *

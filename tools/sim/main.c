@@ -666,9 +666,8 @@ static const struct command {
 	 "try to break governed shares: --policy P --decisions N (epochs) --seed S [--save FILE]",
 	 cmd_govern},
 	{"admission", "",
-	 "test random budgets: --policy P --sets N --switch US --vary --late US --cap PCT "
-	 "--reclaim "
-	 "--background N --cover C",
+	 "test random budgets: --policy P --sets N --seed S --switch US --min-slice US --vary "
+	 "--late US --cap PCT --reclaim --background N --cover C --admission MODE [--save FILE]",
 	 cmd_admission},
 	{"fleet", "NAME=VALUE...",
 	 "place servers on many hosts: hosts, gpus, vfs, memory_mib, granule_mib, switch_us, "

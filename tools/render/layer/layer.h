@@ -202,9 +202,9 @@ struct queue {
 	struct device *device;
 	VkQueue handle;
 	VkSemaphore done; /* a timeline: one more for each operation with commands */
-	pthread_t keeper; /* waits for what is in flight, and lets on what is held */
+	pthread_t thread; /* waits for what is in flight, and passes on what is held */
 	pthread_mutex_t lock;
-	pthread_cond_t wake; /* of the keeper */
+	pthread_cond_t wake; /* of the thread */
 	pthread_cond_t news; /* for those that wait for the queue */
 	bool ends;
 	bool busy;		  /* vgpud was told that it has work */

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queues: what is held, and when it goes on. An operation goes on, in its queue's order,
+ * Queues: which operations the layer holds, and when it passes them to the GPU's driver. Each queue
+ * is a FIFO. Its first operation is passed on when
  *
- * - when each binary semaphore that it waits for has a signaller that has gone on;
- * - when each timeline semaphore that it waits for has the value, or a signaller of it that has
- *   gone on;
- * - and, if it has commands, when the gate is open, and not more is in flight than DEPTH and DEEP
- *   allow. The end of a slice comes as late as the submission that is then in flight ends.
+ * - a signal of each binary semaphore that it waits for has been passed on;
+ * - each timeline semaphore that it waits for has the value, or a signal of that value has been
+ *   passed on;
+ * - and, if it has commands, the gate is open, and DEPTH and DEEP allow one more submission in
+ *   flight. A slice that ends meanwhile ends late, by the rest of that submission.
  *
- * By induction the driver can end whatever it has without what is still held. Whoever appends an
- * operation lets it on at once if it can go; else the queue's keeper does, or the thread that
- * watches the gate, or whoever has let on what it depends on.
+ * So the driver never holds an operation that depends on one that the layer still holds, and can
+ * always complete what it has. The thread that appends an operation passes it on at once if these
+ * conditions hold. Otherwise one of three threads does so later: the queue's own, the thread that
+ * watches the gate, or the one that has passed on what the operation waited for.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -371,10 +373,10 @@ static bool start(struct queue *q)
 	pthread_condattr_destroy(&monotonic);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&q->keeper, NULL, keep, q);
+	r = pthread_create(&q->thread, NULL, keep, q);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (r == 0)
-		pthread_setname_np(q->keeper, "vgpud-queue");
+		pthread_setname_np(q->thread, "vgpud-queue");
 	return r == 0;
 }
 
@@ -480,7 +482,7 @@ void queues_end(struct device *device)
 		q->ends = true;
 		pthread_cond_signal(&q->wake);
 		pthread_mutex_unlock(&q->lock);
-		pthread_join(q->keeper, NULL);
+		pthread_join(q->thread, NULL);
 	}
 	for (q = device->queues; q; q = next) {
 		next = q->next;

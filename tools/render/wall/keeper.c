@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The keeper. It says of each call at once what becomes of it, or holds it until the gate opens.
- * vgpud sees it as one of the VF's processes, whose work is what it holds: so a VF for which
- * something is held gets a turn. Of what the processes say to vgpud it takes nothing: a gate that
- * is shut and at which vgpud has seen the end of all work is shut for all.
+ * The wall's keeper: the process to which the kernel brings each call that the wall's filter
+ * (filter.c) catches. look.c decides what becomes of a call: the keeper answers at once, or holds a
+ * submission until the gate opens. docs/gated.md has a drawing.
+ *
+ * For vgpud the keeper is one more process of the VF, and each submission that it holds is work of
+ * that process. So a VF whose submission is held gets a turn. The keeper trusts no process behind
+ * the wall: whether a submission may pass, it reads from what vgpud alone writes, the gate and the
+ * note that nothing is under way.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,8 +29,8 @@
 #define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1ul << 0)
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
 #endif
-/* While something is held, the gate is looked at that often; else for a reset of the VF; and if
- * vgpud does not know the VM yet, it is asked again so soon. Milliseconds. */
+/* How often the keeper reads the gate while it holds a submission; how often it looks for a reset
+ * of the VF otherwise; how soon it asks again if vgpud does not know the VM yet. Milliseconds. */
 #define LOOK_MS 1
 #define IDLE_MS 200
 #define KNOCK_MS 100

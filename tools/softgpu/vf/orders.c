@@ -146,8 +146,9 @@ void vf_take_orders(struct vf *vf)
 		receive_order(vf);
 }
 
-/* The device changes FORGET, then GENERATION: a new generation is read before what it begins with,
- * and applied after that. So what this process says in a generation is never of the one before. */
+/* GENERATION counts resets. The device changes FORGET first, then GENERATION; this function reads
+ * GENERATION first, does what FORGET and CONTEXT ask for, and adopts the new generation last. So
+ * nothing that this process reports in a generation belongs to the one before. */
 void vf_follow(struct vf *vf)
 {
 	struct vf_page *page = vf->page;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* clang-format off */
 /*
  * The interface between the device (softgpu, or QEMU with the device library) and the process that
  * serves one VF. They share a page, a control socket on which only the device sends, and an eventfd
@@ -9,8 +10,11 @@
  *   CONTEXT serial, kind    ->          loads the image, or a new context
  *   GENERATION, FORGET      ->          has no work; resets all its state
  *   RUN word: RUN           ->          executes; PARKED while there is no work
- *   RUN word: WATCHED       ->          puts the context into the image, and STOPPED; the device
- * looks on RUN word: STOPPING      ->          the same, and tells the device
+ *   RUN word: WATCHED       ->          puts the context into the image, and STOPPED, which the
+ *                                       device watches for
+ *   RUN word: STOPPING      ->          the same, and one write to the eventfd
+ *   RUN word: KILLING       ->          stops as for STOPPING; the device ends the process next, and
+ *                                       ignores its context
  *                           <-          RUN word: STOPPED
  *   GATES, TO_VF, ...       ->          reads them before each access of its client
  *                           <-          STATUS, TO_PF, counters; then one write to the eventfd
@@ -18,6 +22,7 @@
  * A VF that is PARKED has its context in the image, so the device stops it by one exchange of the
  * RUN word, without waking the process.
  */
+/* clang-format on */
 #ifndef VF_PAGE_H
 #define VF_PAGE_H
 

@@ -11,9 +11,10 @@
 #include "vfio/user_proto.h"
 #include "vgpu/clock.h"
 
-/* How long a client's reset waits until the device has taken note of it, milliseconds: longer than
- * a VF can have to wait because it has caused too much (device/allowance.c), of 31 VFs too; shorter
- * than a process may take to answer after a reset (ANSWER_MS in device/link.c). */
+/* How long a client's reset waits until the device has taken note of it, milliseconds. Longer than
+ * the device makes a VF wait that has caused too much (device/processes/allowance.c), also if 31
+ * VFs have; shorter than a process may take to answer after a reset (ANSWER_MS in
+ * device/processes/link.c). */
 #define RESET_TAKEN_MS 1900
 
 /* Whether a gate is open; counts a dropped access if it is not. */

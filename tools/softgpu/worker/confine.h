@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The privileges that a worker gives up before it reads anything of its guest. The driver and its
- * compiler run in the worker and read what a guest has written: an attacker who takes them over
- * must have no more than that guest's VF.
+ * Privileges that a worker gives up before it reads anything of its guest. The GPU's driver and its
+ * compiler run in the worker, and read what the guest has written. A guest that takes them over
+ * must be able to reach nothing but its own VF.
  */
 #ifndef WORKER_CONFINE_H
 #define WORKER_CONFINE_H
@@ -12,8 +12,8 @@
 
 #include "vgpu/types.h"
 
-/* The priority that a thread may give itself, and no other: whoever computes on the host's CPUs for
- * a guest for long, outside of its slices, steps back behind ordinary programs. */
+/* The only priority that a thread may give itself. A thread that computes on the host's CPUs for
+ * long, outside the slices of its guest, takes it so that ordinary programs run first. */
 #define CONFINE_NICE 10
 
 /* If memory runs out, the kernel kills this process before softgpu. If this process runs as root,
@@ -27,10 +27,9 @@ int confine_user(uid_t uid, gid_t gid, const char *file, struct vgpu_error *err)
  * goes; without it nothing changes. 0 or -errno with one sentence. */
 int confine_files(struct vgpu_error *err);
 
-/* From now on, if a thread makes a process, starts a program, accesses another process, makes a
- * socket, changes a priority other than its
- * own to CONFINE_NICE, or makes a system call that changes the system, the call fails with
- * EPERM; without THREADS, if one makes a thread, too. 0 or -errno with one sentence. */
+/* From now on, calls fail with EPERM that make a process, a socket or, without THREADS, a thread;
+ * that start a program, access another process, or change the system; and that change a priority,
+ * except a thread's own to CONFINE_NICE. 0 or -errno with one sentence. */
 int confine_calls(bool threads, struct vgpu_error *err);
 
 #endif
