@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Containers of podman with a slice of a GPU, by CDI: root's and an ordinary user's. What they see, how a start is refused, and that leases
+# Containers of podman with a share of a GPU, by CDI: root's and an ordinary user's. What they see, how a start is refused, and that leases
 # are those of the containers that live, whatever is killed, forged or started again.
 # Words are split on purpose: gpu and named print several.
 # shellcheck disable=SC2046
