@@ -151,10 +151,10 @@ bool dispatch_prolong(struct vgpu_core *core)
 }
 
 /*
- * What the VF pays for a stop that was late, beside the overrun; not for what the host's timer was
- * late. A VF that waited meanwhile and often sleeps may have less work than would make up for that.
- * What it loses would go to the VFs that always have work, and so to the one that was late, too. So
- * the time for which such a VF waited counts twice. A VF that hangs is reset instead.
+ * What the VF pays for a late stop, in addition to the overrun: the time for which a VF that often
+ * sleeps waited because of it. Such a VF may not have enough work to use the time that it is owed
+ * afterwards; VFs that always have work would get that time, among them the one that stopped late.
+ * Lateness of the host's timer is not fined, nor is a hang, which ends in a reset.
  */
 static vgpu_nsec fine(const struct vgpu_core *core, uint32_t index, vgpu_nsec overrun)
 {

@@ -27,9 +27,10 @@
 
 #define DOOR "/run/vgpud-tenant/tenant.sock"
 #define LONGEST_ORDER 4096
-/* For whoever connects and orders nothing. */
+/* How long a client may take to send its order. */
 #define SECONDS_TO_READ 2
-/* A path in a container may lead to whoever never answers. */
+/* How long an order may take: a path in a container may lead to a file system that never answers.
+ */
 #define SECONDS 10
 
 static const char help[] =
@@ -58,7 +59,8 @@ static bool shares(pid_t pid, const char *name)
 	       own.st_ino == theirs.st_ino;
 }
 
-/* Whether whoever ordered may have the lease of OWNER mounted. uid 0 of a container is nobody. */
+/* Whether the sender of the order may have a lease of OWNER mounted: the owner, or root of this
+ * host. uid 0 of another user namespace has no rights. */
 static bool may(uid_t owner)
 {
 	struct ucred peer = {0};
@@ -78,7 +80,7 @@ static const char *text_of(struct json_object *o, const char *name)
 	return text ? text : "";
 }
 
-/* Asks vgpud for the process of a container's lease that runs. */
+/* Asks vgpud which process has LEASE, which must be a running container's. */
 static int ask(const char *lease, int *process, struct vgpu_error *err)
 {
 	VGPU_AUTO_CLOSE int fd = client_connect(door(), err);
@@ -107,7 +109,8 @@ static int ask(const char *lease, int *process, struct vgpu_error *err)
 	return r;
 }
 
-/* Opens the process of a lease: what has its number after that is still the lease's. */
+/* Opens a pidfd of the lease's process. It asks vgpud again afterwards: only if the answer is the
+ * same, the pidfd is not that of a later process with the same number. */
 static int open_process(const char *lease, struct vgpu_error *err)
 {
 	VGPU_AUTO_CLOSE int fd = -1;
@@ -128,7 +131,7 @@ static int find_dir(const char *lease, char *out, size_t size, struct vgpu_error
 {
 	const char *path = door(), *slash = strrchr(path, '/');
 
-	/* It is part of a path. */
+	/* LEASE becomes part of a path. */
 	if (!slash || strlen(lease) != 36 || strspn(lease, "0123456789abcdef-") != 36)
 		return vgpu_error_set(err, -EINVAL, "lease: want the name of a lease");
 	snprintf(out, size, "%.*s/%s/gpu", (int)(slash - path), path, lease);

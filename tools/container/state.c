@@ -90,7 +90,7 @@ static bool copy_annotations(struct json_object *o, struct json_object *out)
 	return true;
 }
 
-/* What engines write for whoever looks at a container from outside: CRI-O, containerd for
+/* What container engines write for whoever looks at a container from outside: CRI-O, containerd for
  * Kubernetes, nerdctl. podman and docker write nothing. */
 static const struct {
 	const char *annotation, *name;

@@ -19,8 +19,8 @@ struct state {
 	char root[STATE_PATH_SIZE]; /* the container's file system; "": only BUNDLE says */
 	char bundle[STATE_PATH_SIZE];
 	struct json_object *annotations; /* those of vgpud, texts; the state's */
-	/* What its engine calls it in annotations of its own: name, image, pod and namespace, those
-	 * that it says; the state's. */
+	/* What its container engine calls it in annotations of its own: name, image, pod and
+	 * namespace, those that it says; the state's. */
 	struct json_object *names;
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A container that runs gets its lease by the number of its first process, which its engine knows.
- * vgpud gives the lease, and vgpud-mount mounts its directory, which vgpud itself must not.
+ * A container that runs gets its lease by the number of its first process, which its container
+ * engine knows. vgpud gives the lease, and vgpud-mount mounts its directory, which vgpud itself
+ * must not.
  */
 #include "container.h"
 

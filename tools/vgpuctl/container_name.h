@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tells vgpud what engines call the containers that have a VF. */
+/* Tells vgpud what container engines call the containers that have a VF. */
 #ifndef VGPUCTL_CONTAINER_NAME_H
 #define VGPUCTL_CONTAINER_NAME_H
 
