@@ -59,6 +59,11 @@ void quick_busy(uint32_t vf, bool yes)
 	post((struct vgpu_event){.type = yes ? VGPU_EV_BUSY : VGPU_EV_EMPTY, .vf = vf});
 }
 
+void quick_violates(uint32_t vf, enum vgpu_violation kind)
+{
+	post((struct vgpu_event){.type = VGPU_EV_VIOLATION, .vf = vf, .code = kind});
+}
+
 void quick_stops(bool yes)
 {
 	struct vgpu_event event;

@@ -24,6 +24,8 @@ void quick_host(uint64_t bytes, uint32_t out);
 
 /* Sets whether the VF has work. */
 void quick_busy(uint32_t vf, bool busy);
+/* The GPU reports a violation of the memory by the VF. */
+void quick_violates(uint32_t vf, enum vgpu_violation kind);
 /* Sets whether commands to be idle are answered from now on. */
 void quick_stops(bool yes);
 /* Sets whether the GPU is present. */

@@ -299,6 +299,47 @@ TEST(not_wanted, "requests with unsuitable arguments are refused")
 	bench_end();
 }
 
+/* Each violation that a GPU reports has its word in the events, and its sentence and priority in
+ * the log. */
+TEST(violations_are_told_apart, "violations of the memory are told apart")
+{
+	static const char *const want[VGPU_VIOLATION_COUNT][2] = {
+		[VGPU_VIOLATION_ACCESS] = {"\"what\": \"access\"", "<4>vgpud: VF 1 accessed"},
+		[VGPU_VIOLATION_OVERLAP] = {"\"what\": \"overlap\"",
+					    "<3>vgpud: VF 1 has a partition that overlaps"},
+	};
+	vgpu_nsec until = vgpu_now() + PATIENCE;
+	char log[2048] = "";
+	int keep = dup(STDERR_FILENO);
+	FILE *f = tmpfile();
+	uint32_t kind;
+	bool told = false;
+
+	CU_ASSERT_FATAL(f && keep >= 0 && dup2(fileno(f), STDERR_FILENO) >= 0);
+	bench_begin("fair");
+	for (kind = 0; kind < VGPU_VIOLATION_COUNT; kind++)
+		quick_violates(1, kind);
+	while (!told && vgpu_now() < until) {
+		struct json_object *o;
+		const char *events;
+
+		say(&one, "{\"method\":\"events\"}\n");
+		o = hear(&one);
+		events = text_at(o, "result", "records");
+		told = strstr(events, want[0][0]) && strstr(events, want[1][0]);
+		json_object_put(o);
+	}
+	bench_end();
+	dup2(keep, STDERR_FILENO);
+	close(keep);
+	rewind(f);
+	log[fread(log, 1, sizeof(log) - 1, f)] = '\0';
+	fclose(f);
+	CU_ASSERT(told);
+	for (kind = 0; kind < VGPU_VIOLATION_COUNT; kind++)
+		CU_ASSERT_PTR_NOT_NULL(strstr(log, want[kind][1]));
+}
+
 /* A name with control characters neither ends a line of the log nor begins one. */
 TEST(one_line_each, "a log message stays on one line")
 {
