@@ -36,6 +36,15 @@ void explained_end(struct control *control)
 	control->explained = NULL;
 }
 
+/* Reasons quote others, and root may read them at a terminal. */
+static void copy_plain(char *to, size_t size, const char *from)
+{
+	snprintf(to, size, "%s", from);
+	for (; *to; to++)
+		if (*to < ' ' || *to > '~')
+			*to = '?';
+}
+
 /* The place of a new reason: that of the same container or program, else the owner's oldest if it
  * has enough, else the oldest of all. */
 static struct reason *place_of(struct explained *e, uid_t owner, const char *id, const char *name)
@@ -68,7 +77,7 @@ void explained_note(struct control *control, uid_t owner, const char *id, const 
 	*r = (struct reason){.at = vgpu_now(), .owner = owner};
 	snprintf(r->id, sizeof(r->id), "%s", id);
 	snprintf(r->name, sizeof(r->name), "%.100s", name);
-	snprintf(r->why, sizeof(r->why), "%s", why);
+	copy_plain(r->why, sizeof(r->why), why);
 }
 
 /* People give the first characters of an id. */

@@ -18,7 +18,7 @@
 /* Frees what is kept. */
 void explained_end(struct control *control);
 /* Keeps why the owner's container ID, or program, which is called NAME, got none. It takes the
- * place of an older reason of the same. */
+ * place of an older reason of the same. Of WHY, "?" stands for what is not printable ASCII. */
 void explained_note(struct control *control, uid_t owner, const char *id, const char *name,
 		    const char *why);
 /* Finds the owner's latest reason: of any, for "last", else of that id or name; of all owners, if

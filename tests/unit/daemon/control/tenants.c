@@ -337,6 +337,12 @@ TEST(refusals, "refusals")
 	CU_ASSERT(refused(&door, "ESRCH", "no process"));
 	say(&door, "{\"method\":\"tenant.explain\",\"args\":{\"id\":\"ccccccc\"}}\n");
 	CU_ASSERT(says(&door, "id", "ccccccc"));
+	/* Root reads it at a terminal: nothing that a hook says steers that. */
+	say(&door, "{\"method\":\"tenant.note\",\"args\":{\"container\":{\"id\":\"ddddddd\"},"
+		   "\"why\":\"\\u001b[2J\\n\\u009b7mwell\"}}\n");
+	CU_ASSERT(done(&door));
+	say(&door, "{\"method\":\"tenant.explain\",\"args\":{\"id\":\"ddddddd\"}}\n");
+	CU_ASSERT(says(&door, "why", "?[2J???7mwell"));
 	CU_ASSERT_EQUAL(listed(), 1);
 	control.gpus[0].leases[0].expires = 0;
 	CU_ASSERT_EQUAL(listed(), 0);
