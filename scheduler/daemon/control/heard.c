@@ -1,15 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #include "heard.h"
 
-#include <stdio.h>
+#include <string.h>
+
+/* Copies what fits of a name, and no part of a character of UTF-8. */
+static void copy_name(char *to, size_t size, const char *from)
+{
+	size_t n = strlen(from);
+
+	if (n >= size)
+		for (n = size - 1; n > 0 && ((unsigned char)from[n] & 0xc0) == 0x80; n--)
+			;
+	memcpy(to, from, n);
+	to[n] = '\0';
+}
 
 void heard_add(struct gpu *gpu, const struct vgpu_record *record)
 {
 	char *name = gpu->heard.names[trail_end(&gpu->heard.events) % EVENTS];
 	bool is_had = record->vf < VGPU_GPU_MAX_VFS && gpu->leases[record->vf].state != LEASE_NONE;
 
-	snprintf(name, sizeof(gpu->heard.names[0]), "%s",
-		 is_had ? gpu->leases[record->vf].domain : "");
+	copy_name(name, sizeof(gpu->heard.names[0]),
+		  is_had ? gpu->leases[record->vf].domain : "");
 	trail_add(&gpu->heard.events, record);
 }
 

@@ -209,13 +209,14 @@ static void keep_whose(const struct config *was, struct config *configured)
 	for (; t < configured->tenants + configured->n_tenants; t++) {
 		if (!t->unanswered)
 			continue;
-		log_line(LOG_WARNING,
-			 "[tenant %s]: the host's name service does not answer: its limits are "
-			 "those of whoever had the name when it did",
-			 t->name);
 		for (i = 0; i < was->n_tenants; i++)
 			if (strcmp(was->tenants[i].name, t->name) == 0)
 				t->number = was->tenants[i].number;
+		log_line(LOG_WARNING, "[tenant %s]: the host's name service does not answer: %s",
+			 t->name,
+			 t->number == CONFIG_NOBODY
+				 ? "nobody has these limits until the configuration is reloaded"
+				 : "its limits are those of whoever had the name when it did");
 	}
 }
 

@@ -6,6 +6,7 @@
 #include "builtin.h"
 #include "control/change.h"
 #include "control/client.h"
+#include "control/heard.h"
 #include "machine.h"
 #include "vms/memory_methods.h"
 #include "vms/vm.h"
@@ -451,5 +452,28 @@ TEST(claims_dropped, "a policy that drops claims is forced or refused")
 	CU_ASSERT_EQUAL(weight(1), 300);
 	CU_ASSERT_EQUAL(weight(2), 260);
 	CU_ASSERT(lacks(""));
+	bench_end();
+}
+
+/* Answers are UTF-8: of the name of who had a VF, which is kept with each event, no part of a
+ * character is left. */
+TEST(names_of_events, "an event's name ends with a whole character")
+{
+	const struct vgpu_record r = {.vf = 1};
+	struct gpu *gpu = &control.gpus[0];
+	char want[63];
+
+	bench_begin("fair");
+	memset(want, 'a', 62);
+	want[62] = '\0';
+	gpu->leases[1].state = LEASE_RUNNING;
+	snprintf(gpu->leases[1].domain, sizeof(gpu->leases[1].domain), "%s\u00e9e", want);
+	heard_add(gpu, &r);
+	CU_ASSERT_STRING_EQUAL(heard_name(gpu, trail_end(&gpu->heard.events) - 1), want);
+	gpu->leases[1].domain[61] = '\0';
+	heard_add(gpu, &r);
+	want[61] = '\0';
+	CU_ASSERT_STRING_EQUAL(heard_name(gpu, trail_end(&gpu->heard.events) - 1), want);
+	gpu->leases[1].state = LEASE_NONE;
 	bench_end();
 }
