@@ -86,10 +86,23 @@ const struct vgpu_wall vgpu_walls[] = {
 	{.driver = NULL},
 };
 
+/* Drivers that /sys calls otherwise: msm's is that of the display or, without one, of the GPU. */
+static const struct {
+	const char *name, *driver;
+} in_sys[] = {{"msm_dpu", "msm"},
+	      {"msm_mdp", "msm"},
+	      {"mdp4", "msm"},
+	      {"adreno", "msm"},
+	      {"vc4-drm", "vc4"}};
+
 const struct vgpu_wall *vgpu_wall_of(const char *driver)
 {
 	const struct vgpu_wall *w;
+	size_t i;
 
+	for (i = 0; i < sizeof(in_sys) / sizeof(in_sys[0]); i++)
+		if (strcmp(in_sys[i].name, driver) == 0)
+			driver = in_sys[i].driver;
 	for (w = vgpu_walls; w->driver && strcmp(w->driver, driver) != 0; w++)
 		;
 	return w->driver ? w : NULL;

@@ -303,7 +303,9 @@ static int listen_at(const char *path)
 
 	if (fd < 0)
 		return -errno;
-	snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
+	if (strlen(path) >= sizeof(a.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(a.sun_path, path);
 	vgpu_untrusted_prepare(fd);
 	/* Everybody may ask; the answer depends on who it is. */
 	if ((unlink(path) < 0 && errno != ENOENT) ||
@@ -315,13 +317,16 @@ static int listen_at(const char *path)
 
 int gated_door_open(struct vgpu_driver *d, struct vgpu_error *err)
 {
+	const char *at = d->door;
 	int r = d->door[0] ? listen_at(d->door) : -EINVAL;
 
 	d->listener = r;
-	if (r >= 0 && d->wall[0])
+	if (r >= 0 && d->wall[0]) {
+		at = d->wall_door;
 		r = d->wall_listener = listen_at(d->wall_door);
+	}
 	if (r < 0)
-		return vgpu_error_set(err, r, "door = %s: cannot listen there: %s", d->door,
+		return vgpu_error_set(err, r, "door = %s: cannot listen at %s: %s", d->door, at,
 				      strerror(-r));
 	r = vfio_thread_create(&d->thread, "vgpud-door", SCHED_OTHER, 0, serve, d);
 	if (r != 0)

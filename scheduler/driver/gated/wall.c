@@ -13,40 +13,46 @@
 #define DRM "/sys/class/drm"
 
 struct search {
-	char found[16], other[16]; /* drivers that have a wall */
+	const struct vgpu_wall *found, *other;
 };
+
+/* The wall of the driver to which a LINK of a device in /sys leads; NULL: there is none. */
+static const struct vgpu_wall *wall_at(const char *devices, const char *name, const char *link)
+{
+	char driver[32];
+	int r = kernel_read_link(driver, sizeof(driver), "%s/%s/%s", devices, name, link);
+
+	return r < 0 ? NULL : vgpu_wall_of(driver);
+}
 
 static int look_at_node(void *data, const char *name)
 {
 	struct search *s = data;
-	char driver[sizeof(s->found)];
+	const struct vgpu_wall *wall = strncmp(name, "renderD", strlen("renderD")) == 0
+					       ? wall_at(DRM, name, "device/driver")
+					       : NULL;
 
-	if (strncmp(name, "renderD", strlen("renderD")) != 0 ||
-	    kernel_read_link(driver, sizeof(driver), DRM "/%s/device/driver", name) < 0 ||
-	    !vgpu_wall_of(driver) || strcmp(driver, s->found) == 0)
-		return 0;
-	memcpy(s->found[0] ? s->other : s->found, driver, sizeof(driver));
+	if (wall && wall != s->found)
+		*(s->found ? &s->other : &s->found) = wall;
 	return 0;
 }
 
 /* The driver of the GPU, if its calls can wait; "": they cannot, or it has no driver of DRM. */
 static int find(const char *device, char out[16], struct vgpu_error *err)
 {
-	struct search s = {"", ""};
+	struct search s = {NULL, NULL};
 
-	if (pci_is_address(device)) {
-		kernel_read_link(s.found, sizeof(s.found), PCI_DEVICES "/%s/driver", device);
-		if (!vgpu_wall_of(s.found))
-			s.found[0] = '\0';
-	} else {
+	if (pci_is_address(device))
+		s.found = wall_at(PCI_DEVICES, device, "driver");
+	else
 		vfio_kernel->list(DRM, look_at_node, &s);
-	}
-	if (s.other[0])
+	if (s.other)
 		return vgpu_error_set(err, -EINVAL,
 				      "wall = auto: this host has GPUs of %s and of %s: name the "
 				      "device by its PCI address, or say wall = %s, %s or off",
-				      s.found, s.other, s.found, s.other);
-	memcpy(out, s.found, sizeof(s.found));
+				      s.found->driver, s.other->driver, s.found->driver,
+				      s.other->driver);
+	snprintf(out, 16, "%s", s.found ? s.found->driver : "");
 	return 0;
 }
 
@@ -65,8 +71,9 @@ int gated_wall(const struct vgpu_driver_config *config, char out[16], struct vgp
 		return 0;
 	if (strcmp(want, "auto") == 0)
 		return find(device, out, err);
-	if (vgpu_wall_of(want)) {
-		snprintf(out, 16, "%s", want);
+	w = vgpu_wall_of(want);
+	if (w) {
+		snprintf(out, 16, "%s", w->driver);
 		return 0;
 	}
 	for (w = vgpu_walls; w->driver; w++)

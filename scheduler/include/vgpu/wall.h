@@ -39,13 +39,13 @@ struct vgpu_wall_row {
 };
 
 struct vgpu_wall {
-	const char *driver; /* as /sys names it */
+	const char *driver;
 	struct vgpu_wall_row rows[VGPU_WALL_CALLS];
 };
 
 /* All of them; ends at one without a driver. */
 extern const struct vgpu_wall vgpu_walls[];
-/* The wall of a driver; NULL: there is none, or none is needed. */
+/* The wall of a driver, by its name or that in /sys; NULL: there is none, or none is needed. */
 const struct vgpu_wall *vgpu_wall_of(const char *driver);
 /* The row of an ioctl's command; NULL: the wall lets it pass. */
 const struct vgpu_wall_row *vgpu_wall_row_of(const struct vgpu_wall *wall, uint64_t command);

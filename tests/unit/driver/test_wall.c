@@ -7,6 +7,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -244,6 +246,13 @@ static void end(pid_t child, bool well)
 	CU_ASSERT_EQUAL(WIFEXITED(status) && WEXITSTATUS(status) == 0, well);
 }
 
+/* Ends a process that a child has named. It has named none if it failed: -1 would be everybody. */
+static void end_named(pid_t process)
+{
+	if (process > 0)
+		kill(process, SIGKILL);
+}
+
 static void close_all(void)
 {
 	int i;
@@ -358,6 +367,8 @@ static int error_of(long r)
 
 static void play_ways(void)
 {
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct has[_LINUX_CAPABILITY_U32S_3];
 	char argument[64] = "";
 	int pidfd, own;
 
@@ -384,14 +395,18 @@ static void play_ways(void)
 	/* Filters of its own, with a keeper of its own: none; and other calls are as ever. */
 	atomic_store(&shared->result[9], -wall_filter(vgpu_wall_of("amdgpu")));
 	atomic_store(&shared->result[10], call(0xc0106441));
-	atomic_store(&shared->result[11], prctl(PR_CAPBSET_READ, 23, 0, 0, 0));
+	atomic_store(&shared->result[11], prctl(PR_CAPBSET_READ, CAP_SYS_NICE, 0, 0, 0));
+	atomic_store(&shared->result[12], error_of(syscall(SYS_capget, &head, has)));
+	/* Whoever is not root may have it otherwise: ambient, from its service. */
+	atomic_store(&shared->result[13],
+		     !!((has[0].permitted | has[0].inheritable) & CAP_TO_MASK(CAP_SYS_NICE)));
 }
 
 /* Other ways past the wall. */
 TEST(test_ways, "ways")
 {
-	const int want[] = {EACCES, EACCES, ENOSYS,    ENOSYS, ENOSYS,		 ENOSYS,
-			    ENOSYS, ENOSYS, call(CTX), EBUSY,  call(0xc0106441), 0};
+	const int want[] = {EACCES, EACCES,    ENOSYS, ENOSYS,		 ENOSYS, ENOSYS, ENOSYS,
+			    ENOSYS, call(CTX), EBUSY,  call(0xc0106441), 0,	 0,	 0};
 	pid_t child;
 	size_t i;
 
@@ -576,6 +591,109 @@ TEST(test_hidden, "hidden")
 	close_all();
 }
 
+/* Forks a child with a number, which only root may choose: else, with any. */
+static pid_t fork_as(pid_t number)
+{
+	struct clone_args args = {.exit_signal = SIGCHLD,
+				  .set_tid = (uint64_t)(uintptr_t)&number,
+				  .set_tid_size = 1};
+	pid_t child = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+
+	return child < 0 && errno == EPERM ? fork() : child;
+}
+
+static void play_same_number(void)
+{
+	pid_t first = fork();
+
+	if (first == 0) {
+		call(CS);
+		_exit(0);
+	}
+	waitpid(first, NULL, 0);
+	signal(SIGCHLD, SIG_IGN);
+	if (fork_as(first) == 0) {
+		call(CS);
+		atomic_store(&shared->result[0], getpid());
+		for (;;)
+			pause();
+	}
+	pause();
+}
+
+/* A reset also ends a process that has the number of one that had submitted something, and ended.
+ */
+TEST(test_same_number, "number")
+{
+	pid_t child, second;
+
+	CU_ASSERT_EQUAL_FATAL(open_driver("amdgpu"), 0);
+	child = begin(play_same_number, false);
+	UNTIL(busy);
+	command(VGPU_CMD_RUN);
+	UNTIL(RESULT(0) != -1);
+	second = RESULT(0);
+	CU_ASSERT_EQUAL(ops->device->reset(driver, 0, VGPU_RESET_VF, now), 0);
+	UNTIL(was_reset);
+	UNTIL(kill(second, 0) < 0);
+	end_named(second);
+	kill(child, SIGKILL);
+	end(child, false);
+	close_all();
+}
+
+/* Takes up the wall in a child that has no standard input and output. Returns its status. */
+static int take_up_bare(void)
+{
+	struct vgpu_error err = {""};
+	pid_t child = fork();
+	int status = -1;
+
+	if (child == 0) {
+		alarm(30);
+		close(STDIN_FILENO);
+		close(STDOUT_FILENO);
+		if (wall_take_up(door, false, &err) == 0)
+			_exit(prctl(PR_GET_SECCOMP) == 2 ? 0 : 2);
+		_exit(1);
+	}
+	CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Where nobody is, there is no wall; where nobody answers, nothing is started without one. */
+TEST(test_answers, "answers")
+{
+	char path[96], long_door[108];
+	struct vgpu_driver_config config = {.device = "vulkan:x",
+					    .n_vfs = 1,
+					    .door = long_door,
+					    .wall = "amdgpu"};
+	struct vgpu_driver_caps caps;
+	struct vgpu_error err = {""};
+	int fd;
+
+	CU_ASSERT_EQUAL_FATAL(open_driver("amdgpu"), 0);
+	CU_ASSERT_EQUAL(take_up_bare(), 0);
+	close_all();
+	CU_ASSERT_EQUAL(take_up_bare(), 2);
+	close(open(door, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	CU_ASSERT_EQUAL(take_up_bare(), 2);
+	snprintf(path, sizeof(path), "%s" GATE_WALL_DOOR, door);
+	fd = vgpu_socket_listen(path, 0, 8, &err);
+	CU_ASSERT(fd >= 0);
+	CU_ASSERT_EQUAL(take_up_bare(), 1);
+	close(fd);
+	unlink(path);
+	unlink(door);
+	/* The walls' door has a longer name. */
+	snprintf(long_door, sizeof(long_door), "/tmp/vgpud-test-%0*d", 90, (int)getpid());
+	CU_ASSERT_EQUAL(ops->device->open(&driver, &config, &caps, &found, sink, NULL, &err),
+			-ENAMETOOLONG);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, GATE_WALL_DOOR ": File name too long"));
+	unlink(long_door);
+}
+
 static void play_spared(void)
 {
 	/* QEMU's own, with the gate shut. */
@@ -680,7 +798,7 @@ TEST(test_heir, "heir")
 	end(child, true);
 	CU_ASSERT_EQUAL(RESULT(1), call(CS));
 	UNTIL(kill(former, 0) < 0);
-	kill(left, SIGKILL);
+	end_named(left);
 	close_all();
 }
 
@@ -815,6 +933,9 @@ TEST(test_which, "which")
 		{"", "auto", ""},
 		{"renderD128 amdgpu,card0 amdgpu,renderD129 amdgpu", "auto", "amdgpu"},
 		{"renderD128 nvidia,renderD129 xe", "auto", "xe"},
+		{"renderD128 msm_dpu,renderD129 adreno", "auto", "msm"},
+		{"renderD128 vc4-drm", "auto", "vc4"},
+		{"renderD128 vc4-drm,renderD129 msm_mdp", "auto", NULL},
 		{"renderD128 i915,renderD129 amdgpu", "auto", NULL},
 		{"renderD128 i915,renderD129 amdgpu", "i915", "i915"},
 		{"renderD128 amdgpu", "off", ""},

@@ -60,6 +60,7 @@ struct keeper {
 static int receive(const char *door, struct gate_wall *out, int fds[GATE_DESCRIPTORS])
 {
 	char path[4096 + sizeof(GATE_WALL_DOOR)];
+	const struct timeval patience = {PATIENCE / VGPU_SEC, 0};
 	struct vgpu_received got = {.n_fds = 0};
 	ssize_t n;
 	int fd;
@@ -70,6 +71,7 @@ static int receive(const char *door, struct gate_wall *out, int fds[GATE_DESCRIP
 	fd = vgpu_socket_connect_within(path, PATIENCE);
 	if (fd < 0)
 		return fd;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	n = vgpu_socket_receive(fd, out, sizeof(*out), 0, &got);
 	close(fd);
 	if (n != sizeof(*out) || out->welcome.magic != GATE_MAGIC ||
@@ -81,7 +83,7 @@ static int receive(const char *door, struct gate_wall *out, int fds[GATE_DESCRIP
 	return (int)got.n_fds;
 }
 
-void wall_knock(const char *door, struct wall_gate *out)
+int wall_knock(const char *door, struct wall_gate *out)
 {
 	struct gate_wall answer;
 	int fds[GATE_DESCRIPTORS], n = receive(door, &answer, fds);
@@ -89,10 +91,10 @@ void wall_knock(const char *door, struct wall_gate *out)
 
 	*out = (struct wall_gate){.driver = "", .bell = -1};
 	if (n < 0)
-		return;
+		return n == -ENOENT || n == -ECONNREFUSED ? 0 : n;
 	memcpy(out->driver, answer.driver, sizeof(out->driver) - 1);
 	if (n == 0)
-		return;
+		return 0;
 	seat = mmap(NULL, GATE_PAGE, PROT_READ, MAP_SHARED, fds[0], 0);
 	page = mmap(NULL, GATE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fds[2], 0);
 	if (seat == MAP_FAILED || page == MAP_FAILED)
@@ -104,6 +106,7 @@ void wall_knock(const char *door, struct wall_gate *out)
 	out->page = page;
 	out->generation = answer.welcome.generation;
 	out->seat = seat;
+	return 0;
 }
 
 /* A submission that was let in is still to be given to the driver after the gate was shut: until
@@ -177,16 +180,21 @@ static void end_submitters(struct keeper *k)
 	}
 }
 
+static bool has_ended(const struct submitter *s)
+{
+	struct pollfd p = {.fd = s->pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0;
+}
+
 /* Forgets those that have ended. */
 static void forget_ended(struct keeper *k)
 {
 	size_t i, n = 0;
 
 	for (i = 0; i < k->n_submitters; i++) {
-		struct pollfd p = {.fd = k->submitters[i].pidfd, .events = POLLIN};
-
-		if (poll(&p, 1, 0) > 0)
-			close(p.fd);
+		if (has_ended(&k->submitters[i]))
+			close(k->submitters[i].pidfd);
 		else
 			k->submitters[n++] = k->submitters[i];
 	}
@@ -199,8 +207,8 @@ static bool remember(struct keeper *k, pid_t pid)
 	size_t i;
 	int pidfd;
 
-	for (i = 0; i < k->n_submitters; i++)
-		if (k->submitters[i].pid == pid)
+	for (i = 0; i < k->n_submitters; i++) /* one that has ended had the number before */
+		if (k->submitters[i].pid == pid && !has_ended(&k->submitters[i]))
 			return true;
 	forget_ended(k);
 	if (!grow((void **)&k->submitters, k->n_submitters, &k->room_submitters,

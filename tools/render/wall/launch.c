@@ -19,11 +19,12 @@
 /* Keeps nothing of the program but what says what it does. */
 static void leave_all(int but)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC), i;
+	int null, i;
 
+	dup2(but, 3); /* first: it may be one of those below */
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (i = 0; i < 2; i++)
 		dup2(null, i);
-	dup2(but, 3);
 	syscall(SYS_close_range, 4u, ~0u, 0);
 }
 
@@ -44,7 +45,8 @@ static void become_keeper(int launcher, const char *door, pid_t owner, bool spar
 	prctl(PR_SET_NAME, "vgpud-wall", 0, 0, 0);
 	leave_all(launcher);
 	launcher = 3;
-	wall_knock(door, &gate);
+	if (wall_knock(door, &gate) < 0)
+		_exit(1);
 	if (vgpu_socket_send_all(launcher, gate.driver, sizeof(gate.driver)) < 0 ||
 	    !vgpu_wall_of(gate.driver) || vgpu_socket_receive(launcher, &byte, 1, 0, &got) != 1 ||
 	    got.n_fds != 1)
@@ -56,15 +58,33 @@ static void become_keeper(int launcher, const char *door, pid_t owner, bool spar
 	_exit(0);
 }
 
+/* Gives CAP_SYS_NICE up: without new privileges it does not come back. Returns 0 or -errno. */
+static int give_up_nice(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct has[_LINUX_CAPABILITY_U32S_3];
+	const uint32_t nice = CAP_TO_MASK(CAP_SYS_NICE);
+
+	if (prctl(PR_CAPBSET_READ, CAP_SYS_NICE, 0, 0, 0) == 1)
+		prctl(PR_CAPBSET_DROP, CAP_SYS_NICE, 0, 0, 0);
+	if (syscall(SYS_capget, &head, has) < 0)
+		return -errno;
+	has[0].effective &= ~nice;
+	has[0].permitted &= ~nice;
+	has[0].inheritable &= ~nice; /* and what is ambient */
+	return syscall(SYS_capset, &head, has) < 0 ? -errno : 0;
+}
+
 /* Sets the filter, and gives it to the keeper. Returns 0 or -errno. */
 static int set_up(int keeper, const struct vgpu_wall *wall)
 {
 	VGPU_AUTO_CLOSE int listener = -1;
 	char byte = 0;
 	struct iovec part = {&byte, 1};
+	int r = give_up_nice();
 
-	if (prctl(PR_CAPBSET_READ, CAP_SYS_NICE, 0, 0, 0) == 1)
-		prctl(PR_CAPBSET_DROP, CAP_SYS_NICE, 0, 0, 0);
+	if (r < 0)
+		return r;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
 	listener = wall_filter(wall);
@@ -92,7 +112,10 @@ int wall_take_up(const char *door, bool spares, struct vgpu_error *err)
 	}
 	close(ends[1]);
 	if (keeper < 0 || recv(ends[0], driver, sizeof(driver), MSG_WAITALL) != sizeof(driver))
-		r = vgpu_error_set(err, -EAGAIN, "cannot start the keeper of the wall");
+		r = vgpu_error_set(err, -EAGAIN,
+				   "the wall's keeper does not start, or vgpud does not answer it "
+				   "at %s" GATE_WALL_DOOR ": try again",
+				   door);
 	driver[sizeof(driver) - 1] = '\0'; /* even of none */
 	wall = r == 0 ? vgpu_wall_of(driver) : NULL;
 	if (!wall && keeper > 0)

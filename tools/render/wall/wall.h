@@ -42,8 +42,9 @@ struct wall_gate {
 	int bell;
 	uint32_t generation; /* of the VF */
 };
-/* Asks at the door for keepers. Mappings and descriptor stay until this process ends. */
-void wall_knock(const char *door, struct wall_gate *out);
+/* Asks at the door for keepers. Mappings and descriptor stay until this process ends. Returns 0,
+ * also if nobody is there, for then there is no wall; or -errno: there is no answer. */
+int wall_knock(const char *door, struct wall_gate *out);
 /* Keeps the wall until nobody is behind it. OWNER: the process that has taken it up. */
 void wall_keep(int listener, const char *door, struct wall_gate *gate, pid_t owner, bool spares);
 /* look.c: makes the call for the process, if it may be made. Returns 0 with *RESULT, or -errno:
