@@ -107,6 +107,13 @@ static inline void eevdf_defer(struct eevdf_vf *vf, int64_t ns)
 	vf->uncounted = ns ? vtime_distance(ns, vf->t.weight) : 0;
 }
 
+/* Sets the length of a request: at least the shortest slice, for turns of less would be of one
+ * request or of two, as rests have it. */
+static inline void eevdf_set_slice(struct eevdf *e, vgpu_nsec slice)
+{
+	e->slice = slice > e->facts->min_slice_ns ? slice : e->facts->min_slice_ns;
+}
+
 static inline void eevdf_leave(struct eevdf *e, struct eevdf_vf *vf)
 {
 	vtime_leave(&e->t, &vf->t);

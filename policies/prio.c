@@ -64,7 +64,7 @@ static void set_params(void *state, const int64_t *values, vgpu_nsec now)
 	(void)now;
 	p->starve = (vgpu_nsec)values[P_STARVE] * VGPU_MSEC;
 	for (i = 0; i < CLASSES; i++)
-		p->classes[i].slice = (vgpu_nsec)values[P_SLICE] * VGPU_USEC;
+		eevdf_set_slice(&p->classes[i], (vgpu_nsec)values[P_SLICE] * VGPU_USEC);
 }
 
 static void attach(void *state, const struct vgpu_facts *facts, const int64_t *values)

@@ -116,7 +116,7 @@ static void set_params(void *state, const int64_t *values, vgpu_nsec now)
 	uint32_t i;
 
 	(void)now;
-	q->e.slice = (vgpu_nsec)values[P_SLICE] * VGPU_USEC;
+	eevdf_set_slice(&q->e, (vgpu_nsec)values[P_SLICE] * VGPU_USEC);
 	for (i = 0; i <= P_ADMISSION; i++)
 		q->params[i] = values[i];
 	changed(q);

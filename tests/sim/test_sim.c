@@ -294,6 +294,34 @@ TEST(the_prover_finds, "the prover finds a policy that forgives")
 	scenario_free(&p.smallest);
 }
 
+/* Budgets are promised only where no VF stops later than the policy was told. */
+TEST(judged, "budgets are judged where VFs stop in time")
+{
+	static const struct {
+		const char *text;
+		enum monitor_judges judges;
+	} cases[] = {
+		{"vfs 2\npolicy deadline\nvf 0 late=500us\n", MONITOR_ALL},
+		{"vfs 2\npolicy deadline\nvf 1 late=501us\n", MONITOR_OTHERS},
+		{"vfs 2\npolicy deadline late_us=600\nvf 1 late=501us\n", MONITOR_ALL},
+		{"vfs 2\npolicy deadline\ngpu timer_late=100us\nvf 1 late=401us\n", MONITOR_OTHERS},
+		{"vfs 2\npolicy deadline\nvf 1 rare=20ms rare_ppm=100\n", MONITOR_OTHERS},
+		{"vfs 2\npolicy deadline\nat 1s policy deadline late_us=100\nvf 1 late=200us\n",
+		 MONITOR_OTHERS},
+		{"vfs 2\npolicy qos admission=sum\n", MONITOR_OTHERS},
+	};
+	struct vgpu_error err;
+	struct scenario s;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		CU_ASSERT_EQUAL_FATAL(scenario_read(&s, file(cases[i].text), &err), 0);
+		CU_ASSERT_EQUAL(prove_judges(&s), cases[i].judges);
+		scenario_free(&s);
+		unlink(path);
+	}
+}
+
 /* For a VF that the policy does not admit, the reason is kept. */
 TEST(refusals, "scenarios: refusals")
 {

@@ -33,9 +33,16 @@ static void change_tenant(struct rng *r, const struct vgpu_policy_ops *policy,
 	random_tenant(r, vf);
 }
 
+/* Of any magnitude, but one in two is a long one: it is long times that bounds consist of. */
+static vgpu_nsec time_below(struct rng *r, vgpu_nsec least, vgpu_nsec most)
+{
+	return random_one_in(r, 2) ? random_between(r, least, most)
+				   : random_magnitude(r, least, most);
+}
+
 static void range_below(struct rng *r, vgpu_nsec least, vgpu_nsec most, struct vhost_range *out)
 {
-	vgpu_nsec a = random_magnitude(r, least, most), b = random_magnitude(r, least, most);
+	vgpu_nsec a = time_below(r, least, most), b = time_below(r, least, most);
 
 	*out = (struct vhost_range){a < b ? a : b, a < b ? b : a};
 	if (random_one_in(r, 3))
@@ -82,17 +89,43 @@ static void change_windows(struct rng *r, const struct vgpu_policy_ops *policy,
 	vf->window_ppm = (uint32_t)random_magnitude(r, 1000, 1000000);
 }
 
+/* A fifth less, to a quarter more, of one time. */
+static void change_a_little(struct rng *r, const struct vgpu_policy_ops *policy,
+			    struct scenario_vf *vf)
+{
+	struct vhost_range *const times[] = {&vf->burst, &vf->think, &vf->period, &vf->late,
+					     &vf->rare};
+	struct vhost_range *t = times[random_draw(r) % (sizeof(times) / sizeof(times[0]))];
+	uint64_t percent = random_between(r, 80, 125);
+
+	(void)policy;
+	if (t->max < VGPU_USEC)
+		return;
+	t->min = t->min * percent / 100;
+	t->max = t->max * percent / 100;
+	if (t != &vf->late && t != &vf->rare)
+		return;
+	t->min = t->min < LATEST ? t->min : LATEST;
+	t->max = t->max < LATEST ? t->max : LATEST;
+}
+
 static void (*const of_vf[])(struct rng *r, const struct vgpu_policy_ops *policy,
 			     struct scenario_vf *vf) = {
-	change_weight, change_weight, change_settings, change_tenant, change_burst,   change_burst,
-	change_think,  change_late,   change_rare,     change_rare,   change_windows,
+	change_weight,	 change_settings, change_tenant,  change_burst,
+	change_think,	 change_late,	  change_rare,	  change_a_little,
+	change_a_little, change_a_little, change_windows,
 };
 
 static void change_params(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario *s)
 {
-	s->params.n = 0;
-	if (!random_one_in(r, 3))
-		random_settings(r, policy->params, &s->params);
+	uint32_t n = 0;
+
+	while (policy->params[n].name)
+		n++;
+	if (n == 0 || random_one_in(r, 4))
+		s->params.n = 0;
+	else
+		random_setting(r, &policy->params[random_draw(r) % n], &s->params);
 }
 
 static void change_switch(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario *s)
@@ -146,6 +179,74 @@ void climb_step(struct rng *r, const struct vgpu_policy_ops *policy, struct scen
 	}
 }
 
+/* VFs that are as unlike as can be: what one of them does counts most beside the others. */
+
+static void waits(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario_vf *vf)
+{
+	(void)r;
+	(void)policy;
+	vf->work = VHOST_ALWAYS;
+	vf->late = (struct vhost_range){0, 0};
+	vf->rare_ppm = 0;
+}
+
+static void draw_all(struct rng *r, const struct vgpu_param *table, struct settings *out)
+{
+	uint32_t i;
+
+	for (i = 0; table[i].name && i < SCENARIO_MAX_SETTINGS; i++)
+		random_setting(r, &table[i], out);
+}
+
+/* Also within its own turns, if they are long. */
+static void comes_and_goes(struct rng *r, const struct vgpu_policy_ops *policy,
+			   struct scenario_vf *vf)
+{
+	draw_all(r, policy->vf_params, &vf->params);
+	vf->work = VHOST_BURSTS;
+	range_below(r, VGPU_USEC, VGPU_MSEC, &vf->burst);
+	range_below(r, 100 * VGPU_USEC, 4 * VGPU_MSEC, &vf->think);
+}
+
+static void is_late_at_times(struct rng *r, const struct vgpu_policy_ops *policy,
+			     struct scenario_vf *vf)
+{
+	(void)policy;
+	vf->work = VHOST_ALWAYS;
+	vf->late = (struct vhost_range){0, 0};
+	vf->rare.max = random_between(r, 10 * VGPU_MSEC, LATEST);
+	vf->rare.min = vf->rare.max / 2;
+	vf->rare_ppm = (uint32_t)random_between(r, 2, 6) * 100000;
+}
+
+static void stops_slowly(struct rng *r, const struct vgpu_policy_ops *policy,
+			 struct scenario_vf *vf)
+{
+	(void)policy;
+	vf->work = VHOST_ALWAYS;
+	vf->late.max = random_between(r, 5 * VGPU_MSEC, LATEST);
+	vf->late.min = random_one_in(r, 2) ? vf->late.max : vf->late.max / 2;
+}
+
+static void (*const unlike[])(struct rng *r, const struct vgpu_policy_ops *policy,
+			      struct scenario_vf *vf) = {
+	waits,
+	comes_and_goes,
+	is_late_at_times,
+	stops_slowly,
+};
+
+static void make_unlike(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario *s)
+{
+	uint64_t first = random_draw(r) % 4;
+	uint32_t i;
+
+	draw_all(r, policy->params, &s->params);
+	for (i = 0; i < s->n_vfs; i++)
+		unlike[(first + i) % 4](r, policy, &s->vfs[i]);
+	s->until = s->work_from + random_between(r, 500, 2000) * VGPU_MSEC;
+}
+
 void climb_begin(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario *s)
 {
 	uint32_t i;
@@ -154,8 +255,10 @@ void climb_begin(struct rng *r, const struct vgpu_policy_ops *policy, struct sce
 	scenario_init(s, (uint32_t)random_between(r, 2, 4));
 	snprintf(s->policy, sizeof(s->policy), "%s", policy->name);
 	s->work_from = 100 * VGPU_MSEC;
-	s->until = s->work_from + random_between(r, 1, 3) * VGPU_SEC;
+	/* A bound is broken within a few turns, and a climb has more steps if they are short. */
+	s->until = s->work_from + random_magnitude(r, 100 * VGPU_MSEC, 2 * VGPU_SEC);
 	s->window = (struct vhost_range){VGPU_MSEC, VGPU_MSEC};
+	random_settings(r, policy->params, &s->params);
 	for (k = 0; k < N_OF_ALL; k++)
 		of_all[k](r, policy, s);
 	for (i = 0; i < s->n_vfs; i++) {
@@ -163,4 +266,6 @@ void climb_begin(struct rng *r, const struct vgpu_policy_ops *policy, struct sce
 			if (random_one_in(r, 2))
 				of_vf[k](r, policy, &s->vfs[i]);
 	}
+	if (!random_one_in(r, 3))
+		make_unlike(r, policy, s);
 }

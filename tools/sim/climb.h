@@ -9,9 +9,9 @@
 #include "random.h"
 
 /*
- * Draws a scenario of 2 to 4 VFs and a few seconds to test POLICY, without faults and operators.
- * VFs stop late by up to the grace time, now and then or by habit. The caller frees it by
- * scenario_free.
+ * Draws a scenario of 2 to 4 VFs and at most two seconds to test POLICY, without faults and
+ * operators. VFs stop late by up to the grace time, now and then or by habit; in two of three they
+ * are as unlike as can be. The caller frees it by scenario_free.
  */
 void climb_begin(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario *s);
 

@@ -89,7 +89,7 @@ static int run_gpu(const struct scenario *s, uint32_t gpu, const struct vgpu_pol
 	if (e < 0)
 		return e;
 	if (o->check || o->monitor)
-		r.host.monitor = monitor_new(&r.host, MONITOR_ALL);
+		r.host.monitor = monitor_new(&r.host, prove_judges(s));
 	r.host.quiet = r.host.goes_on = o->monitor;
 	for (i = 0; i < r.host.n_vfs; i++)
 		if (r.host.vfs[i].work != VHOST_ALWAYS && s->n_vfs <= 1000)

@@ -104,24 +104,27 @@ static int64_t value_of(struct rng *r, const struct vgpu_param *p)
 						       (uint64_t)sensible[k].max);
 	if (random_one_in(r, 8))
 		return random_one_in(r, 2) ? p->max : p->min;
+	if (p->min >= 0 && p->max > 0 && random_one_in(r, 3))
+		return (int64_t)random_magnitude(r, p->min ? (uint64_t)p->min : 1,
+						 (uint64_t)p->max);
 	return p->min + (int64_t)(random_draw(r) % (uint64_t)((span < 12000 ? span : 12000) + 1));
+}
+
+void random_setting(struct rng *r, const struct vgpu_param *p, struct settings *out)
+{
+	if (p->type == VGPU_PARAM_CHOICE)
+		settings_set(out, p->name, p->choices[random_draw(r) % (uint64_t)(p->max + 1)]);
+	else
+		random_set_number(out, p->name, value_of(r, p));
 }
 
 void random_settings(struct rng *r, const struct vgpu_param *table, struct settings *out)
 {
 	uint32_t i;
 
-	for (i = 0; table[i].name && out->n < SCENARIO_MAX_SETTINGS; i++) {
-		const struct vgpu_param *p = &table[i];
-
+	for (i = 0; table[i].name && out->n < SCENARIO_MAX_SETTINGS; i++)
 		if (random_one_in(r, 2))
-			continue;
-		if (p->type == VGPU_PARAM_CHOICE)
-			settings_set(out, p->name,
-				     p->choices[random_draw(r) % (uint64_t)(p->max + 1)]);
-		else
-			random_set_number(out, p->name, value_of(r, p));
-	}
+			random_setting(r, &table[i], out);
 }
 
 /* Budgets are promised only under the policy's own test of admission, and while no VF stops later

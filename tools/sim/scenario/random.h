@@ -20,8 +20,10 @@ bool random_one_in(struct rng *r, uint64_t n);
 /* Sets a numeric setting. */
 void random_set_number(struct settings *s, const char *name, int64_t value);
 
-/* Draws some of the parameters of TABLE: near what people would set, and now and then at the ends
- * of the range. */
+/* Draws a value of P: mostly near what people would set, now and then anywhere in its range, or at
+ * the ends. */
+void random_setting(struct rng *r, const struct vgpu_param *p, struct settings *out);
+/* Draws values of some of the parameters of TABLE. */
 void random_settings(struct rng *r, const struct vgpu_param *table, struct settings *out);
 
 /* Draws what a tenant does within seconds: one of the kinds of random_scenario. */
