@@ -17,11 +17,12 @@ struct notes {
 };
 
 /* <domstatus state='running' reason='booted' pid='4711'>, other things, and then <domain ...>, in
- * which <uuid> comes first but for <name>. What a VM's owner has written has no '<' of its own. */
+ * which <uuid> comes first but for <name>. What a VM's owner has written comes after that: its
+ * metadata may have any elements. */
 static void note_line(void *data, const char *line)
 {
 	struct notes *n = data;
-	const char *at = strstr(line, "<domstatus ");
+	const char *at = n->in_domain ? NULL : strstr(line, "<domstatus ");
 	char uuid[40];
 
 	if (at && (at = strstr(at, " pid='")))

@@ -80,7 +80,8 @@ void nvidia_note(const char *path, uint32_t pid, const char *uuid)
 		 "<!--\nWARNING\n-->\n<domstatus state='running' reason='booted' pid='%u'>\n"
 		 "  <monitor path='/m' type='unix'/>\n  <domain type='kvm' id='1'>\n"
 		 "    <name>&lt;uuid&gt;</name>\n    <uuid>%s</uuid>\n    <metadata>\n"
-		 "      <x:uuid>other</x:uuid>\n      <uuid>0</uuid>\n    </metadata>\n"
+		 "      <x:uuid>other</x:uuid>\n      <domstatus xmlns='x' pid='4712'/>\n"
+		 "      <uuid>0</uuid>\n    </metadata>\n"
 		 "  </domain>\n</domstatus>\n",
 		 pid, uuid);
 	put_bytes(text, strlen(text), path);
