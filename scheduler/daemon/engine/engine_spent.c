@@ -15,7 +15,7 @@
 void engine_look_at_spent(struct engine *e)
 {
 	struct engine_spent *s = &e->spent;
-	vgpu_nsec now = vgpu_now(), span = now - s->read_at, had[VGPU_GPU_MAX_VFS], took;
+	vgpu_nsec now = vgpu_now(), span = now - s->read_at, had[VGPU_GPU_MAX_VFS] = {0}, took;
 	struct vgpu_spent before = s->now;
 	bool above, first = s->read_at == 0, known;
 	uint32_t i;

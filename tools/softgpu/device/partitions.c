@@ -288,8 +288,8 @@ void memory_renew(struct softgpu *gpu, int index)
 	uint64_t size = vf->fb_size;
 
 	vf->renew = false;
-	vf->fb_size = 0;
 	release(gpu, vf);
+	vf->fb_size = 0;
 	memory_set_partition(gpu, index, vf->fb_offset, size);
 }
 

@@ -40,9 +40,10 @@ struct leaver {
 	int pidfd, vf;
 	vgpu_nsec until; /* when to kill it, or, if it is killed, to report it */
 	bool killed;
-	pid_t worker;	      /* 0: it is none */
-	int of;		      /* its VF */
-	vgpu_nsec since, cpu; /* since when it leaves, and its CPU time then */
+	pid_t worker; /* 0: it is none */
+	int of;	      /* its VF */
+	vgpu_nsec since,
+		most; /* since when it leaves; the CPU time with which it must have ended */
 };
 
 struct leaving {
@@ -82,12 +83,9 @@ static void remove_leaver(struct leaving *l, struct leaver *gone)
 }
 
 /* Whether a worker that leaves has used more than it needs for that. */
-static bool computes(const struct leaving *l, const struct leaver *e)
+static bool computes(const struct leaver *e)
 {
-	uint64_t gib = (l->gpu->vfs[e->of].fb_size + (UINT64_C(1) << 30) - 1) >> 30;
-
-	return e->worker && !e->killed &&
-	       spent_cpu(e->worker) > e->cpu + ENDS_WITHIN + gib * CLEARS_WITHIN;
+	return e->worker && !e->killed && spent_cpu(e->worker) > e->most;
 }
 
 /* Kills processes that have exceeded their deadline, and reports those that do not end then; what
@@ -98,7 +96,7 @@ static vgpu_nsec kill_overdue(struct leaving *l, vgpu_nsec now)
 	struct leaver *e;
 
 	for (e = l->first; e; e = e->next) {
-		if (computes(l, e)) {
+		if (computes(e)) {
 			fprintf(stderr,
 				"<4>softgpu: VF %d: its worker computes instead of ending and is "
 				"killed\n",
@@ -225,13 +223,16 @@ void leaving_add(struct leaving *l, int pidfd, int vf, vgpu_nsec until)
 
 void leaving_add_worker(struct leaving *l, int pidfd, pid_t pid, int vf, vgpu_nsec until)
 {
+	/* of the partition that it clears: the VF may have another one at once */
+	uint64_t gib = (l->gpu->vfs[vf].fb_size + (UINT64_C(1) << 30) - 1) >> 30;
+
 	add(l, &(struct leaver){.pidfd = pidfd,
 				.vf = -1,
 				.until = until,
 				.worker = pid,
 				.of = vf,
 				.since = vgpu_now(),
-				.cpu = spent_cpu(pid)});
+				.most = spent_cpu(pid) + ENDS_WITHIN + gib * CLEARS_WITHIN});
 }
 
 bool leaving_lingers(const struct leaving *l, int vf)
