@@ -183,10 +183,10 @@ static CUresult show(struct cuda_ipc_event *out, CUevent h)
 {
 	struct shown s = {.magic = MAGIC};
 	struct event *event = handle_find(HANDLE_EVENT, h);
-	struct ipc_event *e = &event->shared;
+	struct ipc_event *e = event ? &event->shared : NULL;
 	CUresult x = CUDA_SUCCESS;
 
-	if (!event || !e->may_show)
+	if (!e || !e->may_show)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
