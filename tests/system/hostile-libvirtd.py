@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """hostile-libvirtd.py SOCKET KIND: a libvirtd that lies. storm: events without an end; long: many domains, each with 4 MiB of XML;
-churn: other domains with claims each time; mute: it answers nothing that is about domains. Prints "asked" when its domains are asked for.
+churn: other domains with claims each time; mute: it answers nothing that is about domains. Prints "asked" when its domains are asked for,
+and then, each time that they are listed, "looks N P": they were listed N times before, and these looks took the part P of the time.
 
 Its answers are packets of libvirt's protocol, src/rpc/virnetprotocol.x and src/remote/remote_protocol.x."""
 import os
@@ -34,7 +35,7 @@ def xml(n):
 
 
 def domains():
-    return random.sample(range(1, 1 << 31), 64) if kind == 'churn' else range(1, 101 if kind == 'long' else 9)
+    return random.sample(range(1, 1 << 31), 64) if kind == 'churn' else range(1, 65 if kind == 'long' else 9)
 
 
 def answer(procedure, args):
@@ -79,6 +80,7 @@ def storm(peer, lock):
 
 def serve(peer):
     lock, stream, storms = threading.Lock(), peer.makefile('rb'), False
+    looks, first, began, last, busy = 0, 0, 0, 0, 0
     while True:
         head = stream.read(28)
         if len(head) < 28:
@@ -90,6 +92,12 @@ def serve(peer):
                 with lock:
                     peer.sendall(packet(KEEPALIVE, 2, 2, 0, 0, b''))
             continue
+        if procedure == LIST:
+            now = time.monotonic()
+            if looks:
+                busy += last - began
+                print('looks %d %.3f' % (looks, busy / (now - first)), flush=True)
+            first, began, looks = first or now, now, looks + 1
         said = answer(procedure, args)
         if said == b'-':
             continue
@@ -98,6 +106,7 @@ def serve(peer):
             said = struct.pack('>iiI', 1, 7, 1) + text(b'no') + struct.pack('>iIIIIiiI', 2, 0, 0, 0, 0, 0, 0, 0)
         with lock:
             peer.sendall(packet(program, procedure, 1, serial, int(failed), said))
+        last = time.monotonic()
         if procedure == LIST and kind == 'storm' and not storms:
             storms = True
             threading.Thread(target=storm, args=(peer, lock), daemon=True).start()
