@@ -3,6 +3,8 @@
  * (--wrap): the clock, futexes, and the compiler's thread. */
 #include <linux/futex.h>
 #include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -23,11 +25,16 @@ int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *attributes, void
 			  void *data);
 int __real_pthread_join(pthread_t thread, void **result);
 int __wrap_pthread_join(pthread_t thread, void **result);
+int __real_sem_wait(sem_t *s);
+int __wrap_sem_wait(sem_t *s);
 
 static bool is_on;
 static vgpu_nsec now;
 static void *(*compiler)(void *);
 static void *compiler_data;
+static bool compiles;  /* the compiler's thread has the CPU */
+static uint32_t begun; /* how often it had something to do */
+static jmp_buf sleeps;
 
 void aside_begin(void)
 {
@@ -90,13 +97,31 @@ int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *attributes, void
 
 bool aside_compile(void)
 {
-	void *(*run)(void *) = compiler;
+	const uint32_t before = begun;
 
-	if (!run)
+	if (!compiler || compiles)
 		return false;
-	compiler = NULL;
-	run(compiler_data);
-	return true;
+	compiles = true;
+	if (setjmp(sleeps) == 0) {
+		compiler(compiler_data);
+		compiler = NULL;
+	}
+	compiles = false;
+	return begun != before;
+}
+
+/* The compiler's thread begins anew, where it waits, when it has something to do again. */
+int __wrap_sem_wait(sem_t *s)
+{
+	if (!is_on)
+		return __real_sem_wait(s);
+	while (sem_trywait(s) < 0) {
+		if (compiles)
+			longjmp(sleeps, 1);
+		HOLDS(aside_compile());
+	}
+	begun += compiles;
+	return 0;
 }
 
 int __wrap_pthread_join(pthread_t thread, void **result)

@@ -29,6 +29,7 @@
 static _Atomic uint32_t compiler_may_end, woken;
 static const char *complaint;
 static int compilers_nice; /* getpriority(2) of the thread that compiles */
+static pid_t compiler;	   /* its number */
 
 static int slow_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes,
 			uint32_t flags, void **compiled, char *log, uint32_t log_size)
@@ -38,6 +39,7 @@ static int slow_compile(struct device *d, uint32_t module, uint8_t *image, uint6
 	(void)bytes;
 	(void)flags;
 	compilers_nice = getpriority(PRIO_PROCESS, 0);
+	compiler = gettid();
 	while (!atomic_load(&compiler_may_end))
 		sched_yield();
 	snprintf(log, log_size, "%s", complaint ? complaint : (char *)image);
@@ -241,6 +243,27 @@ static void put_launch(struct bench *b, const char *name, uint32_t threads,
 	snprintf(l.function, sizeof(l.function), "%s", name);
 	memcpy(b->window + 16384, &l, sizeof(l));
 	bench_put(b, (struct softgpu_packet){SOFTGPU_LAUNCH, 0, {3, 16384, sizeof(l)}});
+}
+
+/* softgpu counts what a worker uses for compilers by one thread: see device/spent.h. */
+TEST(compilers, "one thread compiles one module after the other")
+{
+	struct bench b;
+	pid_t first;
+
+	bench_open(&b);
+	bench_load(&b);
+	first = compiler;
+	compiler = 0;
+	bench_load(&b);
+	CU_ASSERT(first > 0 && compiler == first);
+	CU_ASSERT_FALSE(ring_compiles(b.ring));
+	atomic_store(&compiler_may_end, 0);
+	bench_put(&b, load_packet);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT_TRUE(ring_compiles(b.ring));
+	atomic_store(&compiler_may_end, 1);
+	bench_close(&b);
 }
 
 TEST(modules, "modules are loaded, launched and unloaded")

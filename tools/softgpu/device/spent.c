@@ -143,8 +143,8 @@ static bool read_nice(pid_t pid, const char *tid, vgpu_nsec *cpu)
 	return nice >= CONFINE_NICE;
 }
 
-/* What a thread that has stepped back has used since it was seen last; 0 at first, and of more of
- * them than a worker has. */
+/* What a thread that has stepped back has used since it was seen last; 0 of more of them than a
+ * worker has. */
 static vgpu_nsec used_since(struct spent_of *of, pid_t tid, vgpu_nsec cpu)
 {
 	struct spent_thread *t = of->nice, *end = of->nice + SPENT_NICE;
@@ -154,7 +154,7 @@ static vgpu_nsec used_since(struct spent_of *of, pid_t tid, vgpu_nsec cpu)
 		t++;
 	if (t == end)
 		return 0;
-	used = t->tid && cpu > t->cpu ? cpu - t->cpu : 0;
+	used = cpu > t->cpu ? cpu - t->cpu : 0;
 	*t = (struct spent_thread){tid, cpu};
 	return used;
 }

@@ -30,8 +30,9 @@ struct softgpu;
 
 enum { SPENT_PROCESS = 0, SPENT_WORKER, SPENT_KINDS };
 
-/* Threads of a worker that have stepped back, as seen last: a worker has one. */
-#define SPENT_NICE 2u
+/* Threads of a worker that have stepped back, as seen last: a worker has one, and the driver's
+ * compiler may make others in it. */
+#define SPENT_NICE 8u
 struct spent_thread {
 	pid_t tid;
 	vgpu_nsec cpu;

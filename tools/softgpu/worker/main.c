@@ -355,9 +355,9 @@ static int run(struct worker *w, const struct device_setup *setup, uid_t uid, gi
 	wake_softgpu();
 	serve(w);
 	/* Work that was stopped hard, or does not stop, must not run in another VF's slice: it ends
-	 * with this process. The driver clears the memory, and so does the worker that gets it
-	 * next. */
-	if (w->held || !await_still(w, vgpu_now() + ring_stop(w->ring)))
+	 * with this process, and so does what is being compiled, which may take hours. The driver
+	 * clears the memory, and so does the worker that gets it next. */
+	if (w->held || !await_still(w, vgpu_now() + ring_stop(w->ring)) || ring_compiles(w->ring))
 		_exit(0);
 	alarm(CLOSE_SECONDS);
 	ring_destroy(w->ring);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,9 +24,14 @@ struct module_table {
 	void (*wake)(void);
 	bool loaded[DEVICE_MODULES];
 
+	/* The thread that compiles, from the first module on: softgpu counts what one thread of a
+	 * worker uses for that (device/spent.h). */
+	pthread_t thread;
+	sem_t begins, ended; /* a module, or that the thread must end */
+	bool has_thread, quit;
+
 	/* the module being compiled; owned by the thread while BUSY */
 	_Atomic uint32_t compiling; /* enum compiling */
-	pthread_t thread;
 	uint8_t *image;
 	uint64_t bytes;
 	uint32_t number;
@@ -54,7 +60,15 @@ struct module_table *module_table_create(const struct device_ops *ops, struct de
 	t->device = device;
 	t->shared = shared;
 	t->wake = wake;
+	sem_init(&t->begins, 0, 0);
+	sem_init(&t->ended, 0, 0);
 	return t;
+}
+
+static void wait_for(sem_t *s)
+{
+	while (sem_wait(s) < 0)
+		;
 }
 
 static void *compile(void *arg)
@@ -63,11 +77,14 @@ static void *compile(void *arg)
 
 	/* A guest can have modules compiled without an end, beside the slices of others. */
 	setpriority(PRIO_PROCESS, 0, CONFINE_NICE);
-	t->result = t->ops->compile(t->device, t->number, t->image, t->bytes, t->flags,
-				    &t->compiled, t->log, sizeof(t->log));
-	atomic_store(&t->compiling, COMPILING_DONE);
-	atomic_store(&t->shared->waits, 0);
-	t->wake();
+	for (wait_for(&t->begins); !t->quit; wait_for(&t->begins)) {
+		t->result = t->ops->compile(t->device, t->number, t->image, t->bytes, t->flags,
+					    &t->compiled, t->log, sizeof(t->log));
+		atomic_store(&t->compiling, COMPILING_DONE);
+		atomic_store(&t->shared->waits, 0);
+		t->wake();
+		sem_post(&t->ended);
+	}
 	return NULL;
 }
 
@@ -105,18 +122,19 @@ static int begin_to_compile(struct module_table *t, uint32_t module, const struc
 	t->orphan = false;
 	t->flags = p->flags;
 	memset(t->log, 0, sizeof(t->log));
-	atomic_store(&t->compiling, COMPILING_BUSY);
-	if (pthread_create(&t->thread, NULL, compile, t) != 0) {
-		atomic_store(&t->compiling, COMPILING_NONE);
+	if (!t->has_thread && pthread_create(&t->thread, NULL, compile, t) != 0) {
 		free(t->image);
 		return -SOFTGPU_BAD_MODULE;
 	}
+	t->has_thread = true;
+	atomic_store(&t->compiling, COMPILING_BUSY);
+	sem_post(&t->begins);
 	return MODULE_COMPILES;
 }
 
 static void end_compiling(struct module_table *t)
 {
-	pthread_join(t->thread, NULL);
+	wait_for(&t->ended);
 	atomic_store(&t->compiling, COMPILING_NONE);
 }
 
@@ -128,10 +146,24 @@ static void discard(struct module_table *t)
 		t->ops->drop(t->compiled);
 }
 
+bool module_compiles(const struct module_table *t)
+{
+	return atomic_load(&t->compiling) == COMPILING_BUSY;
+}
+
 void module_table_destroy(struct module_table *t)
 {
-	if (t && atomic_load(&t->compiling) != COMPILING_NONE)
+	if (!t)
+		return;
+	if (atomic_load(&t->compiling) != COMPILING_NONE)
 		discard(t);
+	if (t->has_thread) {
+		t->quit = true;
+		sem_post(&t->begins);
+		pthread_join(t->thread, NULL);
+	}
+	sem_destroy(&t->begins);
+	sem_destroy(&t->ended);
 	free(t);
 }
 
@@ -151,11 +183,11 @@ void module_go_on(struct module_table *t)
 
 bool module_wait(struct module_table *t)
 {
-	if (atomic_load(&t->compiling) != COMPILING_BUSY)
+	if (!module_compiles(t))
 		return false;
 	atomic_store(&t->shared->waits, 1);
 	/* The compiler may have ended just before that. */
-	if (atomic_load(&t->compiling) != COMPILING_BUSY)
+	if (!module_compiles(t))
 		atomic_store(&t->shared->waits, 0);
 	return true;
 }
@@ -178,7 +210,7 @@ static int load(struct module_table *t, uint32_t module, const struct softgpu_pa
 	if (atomic_load(&t->compiling) == COMPILING_NONE)
 		return begin_to_compile(t, module, p, window);
 	/* One module is compiled at a time; this may be another ring's. */
-	if (atomic_load(&t->compiling) == COMPILING_BUSY || t->number != module || t->orphan)
+	if (module_compiles(t) || t->number != module || t->orphan)
 		return MODULE_COMPILES;
 	end_compiling(t);
 	if (t->result == 0 && t->flags & SOFTGPU_MODULE_CHECK) {

@@ -17,6 +17,8 @@ struct module_table;
 /* The compiling thread calls WAKE when it is done. NULL: out of memory. */
 struct module_table *module_table_create(const struct device_ops *ops, struct device *device,
 					 struct worker_shared *shared, void (*wake)(void));
+/* Whether a module is being compiled. Any thread. */
+bool module_compiles(const struct module_table *t);
 /* Waits until a compilation in progress ends. T may be NULL. */
 void module_table_destroy(struct module_table *t);
 

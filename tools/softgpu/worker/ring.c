@@ -936,6 +936,11 @@ void ring_run(struct ring *r, const struct worker_message *m)
 	pthread_mutex_unlock(&r->lock);
 }
 
+bool ring_compiles(const struct ring *r)
+{
+	return module_compiles(r->modules);
+}
+
 vgpu_nsec ring_stop(struct ring *r)
 {
 	vgpu_nsec ran;

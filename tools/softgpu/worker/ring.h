@@ -41,6 +41,8 @@ void ring_run(struct ring *r, const struct worker_message *m);
  * one, any one thread. The device's launch() and poll(), SEND and the clock, which it calls, may
  * call the functions of the control thread, but for ring_destroy(). */
 void ring_execute(struct ring *r);
+/* Whether a guest's module is being compiled, for which ring_destroy() waits. */
+bool ring_compiles(const struct ring *r);
 /* Starts no more pieces, and shuts the gate. Returns how long to wait for the work in flight before
  * it is stopped hard, ns. */
 vgpu_nsec ring_stop(struct ring *r);
