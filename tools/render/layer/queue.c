@@ -29,10 +29,10 @@
 /* A queue without work counts as having some for so long: programs that wait for each submission
  * would else have vgpud told twice of each. */
 #define LINGER (50 * VGPU_USEC)
-/* Semaphores may be signalled by other devices and processes, which tell nobody: an operation that
- * waits for one is looked at this often. */
+/* The value of a timeline semaphore may come without a word to the layer: an operation that waits
+ * for one is looked at this often. */
 #define LOOK VGPU_MSEC
-/* How long one wait for the driver is, so that the loss of the device is seen. */
+/* How long other waits are, so that the loss of the device is seen. */
 #define SLICE (100 * VGPU_MSEC)
 /* vkDestroyDevice waits so long for what is in flight. */
 #define LAST_WAIT (10 * VGPU_SEC)
@@ -54,22 +54,37 @@ static bool has_gone_on(const struct dependency *d)
 	return d->queue && atomic_load(&d->queue->gone_on) >= d->seq;
 }
 
-static bool is_ready(const struct queue *q, const struct op *op)
+static bool is_reached(const struct queue *q, const struct timeline *t)
 {
 	struct device *d = q->device;
 	uint64_t value;
+
+	return d->GetSemaphoreCounterValue(d->handle, t->semaphore, &value) == VK_SUCCESS &&
+	       value >= t->value;
+}
+
+static bool is_ready(const struct queue *q, const struct op *op)
+{
 	uint32_t i;
 
 	for (i = 0; i < op->n_dependencies; i++)
 		if (!has_gone_on(&op->dependencies[i]))
 			return false;
 	for (i = 0; i < op->n_timelines; i++)
-		if (!has_gone_on(&op->timelines[i].signaller) &&
-		    (d->GetSemaphoreCounterValue(d->handle, op->timelines[i].semaphore, &value) !=
-			     VK_SUCCESS ||
-		     value < op->timelines[i].value))
+		if (!has_gone_on(&op->timelines[i].signaller) && !is_reached(q, &op->timelines[i]))
 			return false;
 	return true;
+}
+
+/* Whether OP waits for a value of which the layer knows no signaller: that comes unsaid. */
+static bool waits_unsaid(const struct queue *q, const struct op *op)
+{
+	uint32_t i;
+
+	for (i = 0; i < op->n_timelines; i++)
+		if (!op->timelines[i].signaller.queue && !is_reached(q, &op->timelines[i]))
+			return true;
+	return false;
 }
 
 static bool has_room(const struct queue *q)
@@ -144,8 +159,10 @@ static bool pump(struct queue *q, const struct op *own, VkResult *r)
 		else
 			free(op);
 	}
-	if (any)
+	if (any) {
 		pthread_cond_broadcast(&q->news);
+		pthread_cond_signal(&q->wake); /* the keeper waits for what has gone on */
+	}
 	return any;
 }
 
@@ -250,8 +267,8 @@ VkResult queue_append(struct queue *q, struct op *op)
 		q->busy = true;
 		page_work(true);
 	}
-	pump(q, op, &r);
-	pthread_cond_signal(&q->wake);
+	if (!pump(q, op, &r))
+		pthread_cond_signal(&q->wake);
 	pthread_mutex_unlock(&q->lock);
 	if (atomic_load(&d->n_held) > 0)
 		queues_pump(d);
@@ -330,15 +347,13 @@ static void *keep(void *arg)
 	prctl(PR_SET_TIMERSLACK, 1L);
 	pthread_mutex_lock(&q->lock);
 	while (!q->ends) {
-		bool held = q->held != NULL;
-
 		if (atomic_load(&q->device->lost)) {
 			drop(q);
 			pthread_cond_wait(&q->wake, &q->lock);
 		} else if (q->flying) {
 			await_one(q);
-		} else if (held) {
-			wait_for(q, &q->wake, LOOK);
+		} else if (q->held) {
+			wait_for(q, &q->wake, waits_unsaid(q, q->held) ? LOOK : SLICE);
 		} else if (q->busy) {
 			wait_for(q, &q->wake, LINGER);
 			if (!q->held && !q->flying && q->busy) {

@@ -8,7 +8,8 @@
 /* One wait for the driver is that long, so that the loss of the device is seen: the driver does not
  * know of a fence whose submission failed late. */
 #define SLICE (100 * VGPU_MSEC)
-/* How long one is while some of the fences are not the driver's yet. */
+/* How long one is while the driver has some of the fences and not all, or they are of several
+ * queues. */
 #define MOMENT VGPU_MSEC
 
 static VkResult lost(const struct device *d, VkResult otherwise)
@@ -136,6 +137,18 @@ ENTRY(VkResult, ResetFences, VkDevice device, uint32_t n, const VkFence *fences)
 	return d->ResetFences(device, n, fences);
 }
 
+/* Whether all of the fences come with submissions of the first one's queue. */
+static bool of_one_queue(struct device *d, uint32_t n, const VkFence *fences)
+{
+	struct queue *first = submission_of(d, fences[0]).queue;
+	uint32_t i;
+
+	for (i = 1; i < n; i++)
+		if (submission_of(d, fences[i]).queue != first)
+			return false;
+	return true;
+}
+
 /* One round of a wait of at most LENGTH. With ALL the driver is asked when it has all fences; else
  * about those that it has, and only for a moment if there are others. */
 static VkResult wait_once(struct device *d, uint32_t n, const VkFence *fences, VkBool32 all,
@@ -152,7 +165,8 @@ static VkResult wait_once(struct device *d, uint32_t n, const VkFence *fences, V
 	}
 	if (k < n && (all || k == 0)) {
 		if (!all)
-			is_the_drivers(d, fences[0], left < MOMENT ? left : MOMENT);
+			is_the_drivers(d, fences[0],
+				       left < MOMENT || of_one_queue(d, n, fences) ? left : MOMENT);
 		return VK_TIMEOUT;
 	}
 	return d->WaitForFences(d->handle, k, known, all, k < n && left > MOMENT ? MOMENT : left);

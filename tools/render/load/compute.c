@@ -24,14 +24,18 @@ static bool ok(VkResult r, const char *what)
 static bool open_device(struct compute *c)
 {
 	VkApplicationInfo application = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
-					 .apiVersion = VK_API_VERSION_1_1};
+					 .apiVersion = VK_API_VERSION_1_2};
 	VkInstanceCreateInfo instance = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
 					 .pApplicationInfo = &application};
 	float priority = 1;
 	VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
 					 .queueCount = 1,
 					 .pQueuePriorities = &priority};
+	VkPhysicalDeviceTimelineSemaphoreFeatures timelines = {
+		.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES,
+		.timelineSemaphore = VK_TRUE};
 	VkDeviceCreateInfo device = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+				     .pNext = &timelines,
 				     .queueCreateInfoCount = 1,
 				     .pQueueCreateInfos = &queue};
 	VkQueueFamilyProperties families[16];

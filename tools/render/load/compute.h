@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A small Vulkan program: numbers that a compute shader (chain.comp) carries on, in order, and that
- * the CPU carries on beside it. Messages go to standard error. One thread.
+ * the CPU carries on beside it. Messages go to standard error. One thread each.
  */
 #ifndef LOAD_COMPUTE_H
 #define LOAD_COMPUTE_H
@@ -33,7 +33,7 @@ struct compute {
 	uint32_t expected[COMPUTE_NUMBERS / 512]; /* every 512th number, by the CPU */
 };
 
-/* Opens the first device with a compute queue; prints what failed. */
+/* Opens the first device, with a compute queue and timeline semaphores; prints what failed. */
 bool compute_open(struct compute *c);
 void compute_close(struct compute *c);
 /* The most steps of one invocation: llvmpipe ends loops after so many turns. */
