@@ -10,7 +10,7 @@
  * is worth a switch, and a VF gets its slice in one piece. To have a VF served sooner, an operator
  * makes its requests due sooner (latency slice), not shorter. A VF that keeps time (cadence.h) may
  * be favoured: its requests are due at once, and it is eligible while it is ahead by a bounded
- * amount.
+ * amount. Where a switch is cheap, so is the first turn of any VF after it has slept.
  *
  * Three heaps, of VFs that wait for V, of eligible ones, and of sleeping ones that still owe, make
  * a decision O(log n).
@@ -23,6 +23,9 @@
 #include "vgpu/policy.h"
 #include "vgpu/vtime.h"
 
+/* A switch that takes at most this part of a slice is cheap: it is worth a wake. */
+#define EEVDF_CHEAP 50
+
 /* The largest lag, either way, that is taken over from another policy. */
 #define EEVDF_CARRIED ((int64_t)VGPU_SEC)
 
@@ -33,8 +36,8 @@ struct eevdf_vf {
 	vgpu_nsec latency; /* service after which each request is due; 0: not configured */
 	uint64_t least;	   /* the shortest slice, in virtual time */
 	struct cadence cadence;
-	uint64_t favour;   /* how far it may be ahead because it keeps time, in virtual time; 0: it
-			    * is not favoured */
+	uint64_t favour;   /* how far it may be ahead because it keeps time, or has slept, in
+			    * virtual time; 0: it is not favoured */
 	uint64_t deadline; /* the end of its request, in virtual time */
 	uint64_t eligible; /* the V at which it is eligible; valid while it is queued */
 	int64_t owed;	   /* what it owed when it began to wait, for its wait bound */
@@ -251,12 +254,13 @@ static inline void eevdf_has_rival(struct eevdf *e, vgpu_nsec now)
 	eevdf_was_early(e, now);
 }
 
-/* Favours the VF if it keeps time. */
-static inline void eevdf_favour(const struct eevdf *e, struct eevdf_vf *vf)
+/* Favours the VF if it keeps time, or if it has slept and a switch is cheap. */
+static inline void eevdf_favour(const struct eevdf *e, struct eevdf_vf *vf, bool slept)
 {
-	vf->favour = e->favour && cadence_is_kept(&vf->cadence)
-			     ? vtime_distance((int64_t)e->favour, vf->t.weight)
-			     : 0;
+	bool favoured = cadence_is_kept(&vf->cadence) ||
+			(slept && e->facts->switch_ns * EEVDF_CHEAP <= e->slice);
+
+	vf->favour = e->favour && favoured ? vtime_distance((int64_t)e->favour, vf->t.weight) : 0;
 }
 
 /* How much VFs are favoured has changed: a VF that never sleeps does not keep what it had. */
@@ -266,7 +270,7 @@ static inline void eevdf_favour_anew(struct eevdf *e, uint32_t index)
 
 	if (e->favour == 0) /* wakes are not noted from now on */
 		e->vfs[index].cadence = (struct cadence){.kept = 0};
-	eevdf_favour(e, &e->vfs[index]);
+	eevdf_favour(e, &e->vfs[index], false);
 	if (!queued)
 		return;
 	eevdf_dequeue(e, index);
@@ -285,7 +289,7 @@ static inline void eevdf_wake(struct eevdf *e, uint32_t index, vgpu_nsec now)
 	vf->competes = true;
 	if (e->favour) {
 		cadence_wake(&vf->cadence, now);
-		eevdf_favour(e, vf);
+		eevdf_favour(e, vf, true);
 	}
 	heap_remove(&e->leaving, index);
 	if (!vf->t.member)
@@ -353,7 +357,7 @@ static inline void eevdf_set(struct eevdf *e, uint32_t index, uint32_t weight, v
 	vf->t.weight = weight;
 	eevdf_defer(vf, vf->deferred);
 	vf->least = vtime_distance((int64_t)e->facts->min_slice_ns, weight);
-	eevdf_favour(e, vf);
+	eevdf_favour(e, vf, false);
 	if (heap_has(&e->leaving, index)) {
 		heap_remove(&e->leaving, index);
 		heap_insert(&e->leaving, index, vf->t.v);
@@ -522,6 +526,7 @@ static inline void eevdf_account(struct eevdf *e, const struct vgpu_usage *usage
 	if (usage->reason == VGPU_END_YIELD && charge < least)
 		vtime_charge(&e->t, &vf->t, least - charge);
 	eevdf_advance(e, vf);
+	eevdf_favour(e, vf, false);
 	eevdf_begins_to_wait(e, e->current);
 	eevdf_queue(e, e->current);
 	e->running = false;

@@ -8,7 +8,7 @@
  * (`debt_turns`), as with NVIDIA's averaging factor, and lag grows by what is still to be counted.
  *
  * VFs that render frames are favoured (`favour`): they are due at once, and may be ahead by a part
- * of a slice. They are served sooner, not more.
+ * of a slice. So are VFs that wake, where a switch is cheap. They are served sooner, not more.
  */
 #include "auto_slice.h"
 #include "eevdf_bound.h"
@@ -38,7 +38,8 @@ static const struct vgpu_param params[] = {
 	[P_OVERHEAD] = AUTO_SLICE_OVERHEAD_PARAM,
 	[P_ROTATION] = AUTO_SLICE_ROTATION_PARAM,
 	[P_FAVOUR] = {"favour", "",
-		      "whom to serve sooner: VFs with frames, by more or less, or none",
+		      "whom to serve sooner: VFs with frames (and, where a switch is cheap, those "
+		      "that wake), by more or less, or none",
 		      VGPU_PARAM_CHOICE, 0, 2, 1, favours},
 	{.name = NULL},
 };

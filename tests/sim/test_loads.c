@@ -352,6 +352,20 @@ TEST(frames_are_favoured, "fair: frames are favoured")
 	CU_ASSERT_DOUBLE_EQUAL(training[2], training[0], 5);
 }
 
+/* Frames that come at no regular interval, on a GPU where a switch is cheap, beside work that stops
+ * as late as its submissions of 8 ms end: none is missed. */
+TEST(irregular_frames, "fair: irregular frames where a switch is cheap")
+{
+	const char *text = "vfs 3\nuntil 20s\ngpu run=30us min_slice=500us\n"
+			   "vf 0 role=frames work=periodic period=15ms..18.3ms burst=2ms\n"
+			   "vf 1 role=training late=0..8ms\nvf 2 role=training late=0..2ms\n";
+	struct compare_line line = compared("fair", text);
+
+	CU_ASSERT_DOUBLE_EQUAL(compare_mean(&line, COMPARE_MISSED), 0, 0.1);
+	line = compared("fair favour=throughput", text);
+	CU_ASSERT(compare_mean(&line, COMPARE_MISSED) > 10);
+}
+
 /* One that wakes at a regular interval, and has work for longer, gets its share. */
 TEST(feigned_frames, "fair: feigned frames gain nothing")
 {

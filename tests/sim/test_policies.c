@@ -752,8 +752,32 @@ static void ran(uint32_t vf, vgpu_nsec ms, bool stays, vgpu_nsec now)
 		policy->sleep(state, vf, now);
 }
 
+/* fair: where a switch is cheap, a VF that wakes is due at once, until its first turn has ended. */
+TEST(cheap_wakes, "a wake where a switch is cheap")
+{
+	bool cheap = false;
+
+	do {
+		cheap = !cheap;
+		take("fair", 2);
+		facts.switch_ns = (cheap ? 200 : 201) * VGPU_USEC;
+		policy->wake(state, 0, 0);
+		begins(0, 0);
+		ran(0, 10, true, 10 * VGPU_MSEC);
+		begins(0, 10 * VGPU_MSEC);
+		CU_ASSERT_EQUAL(policy->wake(state, 1, 12 * VGPU_MSEC), cheap);
+		ran(0, 2, true, 12 * VGPU_MSEC);
+		if (cheap) {
+			begins(1, 12 * VGPU_MSEC);
+			ran(1, 1, true, 13 * VGPU_MSEC);
+		}
+		begins(0, 13 * VGPU_MSEC);
+		free(state);
+	} while (cheap);
+}
+
 /* fair: a VF that keeps time, and then always works, may be ahead by a slice with favour=frames. It
- * loses that when an operator takes it away, not when it next sleeps. */
+ * loses that when an operator takes it away, not when it next sleeps. A switch is not cheap. */
 TEST(favour_taken_away, "favour that is taken away")
 {
 	vgpu_nsec t;
@@ -761,6 +785,7 @@ TEST(favour_taken_away, "favour that is taken away")
 
 	for (i = 0; i < 3; i++) {
 		take("fair", 2);
+		facts.switch_ns = 300 * VGPU_USEC;
 		vhost_param(policy->params, params, "favour", 2);
 		policy->set_params(state, params, 0);
 		for (t = 0; t < 100 * VGPU_MSEC; t += 10 * VGPU_MSEC) {
