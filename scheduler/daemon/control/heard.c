@@ -20,8 +20,7 @@ void heard_add(struct gpu *gpu, const struct vgpu_record *record)
 	char *name = gpu->heard.names[trail_end(&gpu->heard.events) % EVENTS];
 	bool is_had = record->vf < VGPU_GPU_MAX_VFS && gpu->leases[record->vf].state != LEASE_NONE;
 
-	copy_name(name, sizeof(gpu->heard.names[0]),
-		  is_had ? gpu->leases[record->vf].domain : "");
+	copy_name(name, sizeof(gpu->heard.names[0]), is_had ? gpu->leases[record->vf].domain : "");
 	trail_add(&gpu->heard.events, record);
 }
 
