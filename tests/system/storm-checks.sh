@@ -193,7 +193,7 @@ left_behind() { # prints all processes, descriptors by kind, memory files, and s
 	done
 	find "${roles[@]}" -type l -printf '%h %l\n' 2>/dev/null | awk -v roles="$run/roles" '
 		BEGIN { while ((getline line < roles) > 0) { split(line, w); role[w[1]] = w[2] } }
-		{ kind = substr($0, index($0, " ") + 1); sub(/:\[.*/, "", kind); print "descriptor of " role[$1] ": " kind }'
+		{ kind = substr($0, index($0, " ") + 1); sub(/:\[.*/, "", kind); gsub(/\/[0-9]+/, "/N", kind); print "descriptor of " role[$1] ": " kind }'
 	awk '/memfd:softgpu/ { print $5, $6 }' /proc/[0-9]*/maps 2>/dev/null | sort -u | awk '{ print "memory file " $2 }'
 	find "$run/gpu" /run/vgpud -mindepth 1 ! -path /run/vgpud/live.json # there while an operator's change is in force
 }
