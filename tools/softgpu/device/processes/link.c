@@ -165,7 +165,7 @@ void link_kill(struct link *l)
 
 static vgpu_nsec kill_after(const struct link *l)
 {
-	return l->gpu->config.fifo > 0 ? KILL_AFTER : KILL_AFTER_ORDINARY;
+	return l->loan.out ? KILL_AFTER : KILL_AFTER_ORDINARY;
 }
 
 vgpu_nsec link_deadline(const struct link *l)
@@ -257,8 +257,11 @@ static bool extend(struct link *l)
 
 void link_overdue(struct link *l)
 {
-	if (l->lent_until <= vgpu_now() && !extend(l))
+	if (l->lent_until <= vgpu_now() && !extend(l)) {
 		take_back(l, SCHED_OTHER);
+		if (!l->gpu->workers && l->stopping && l->deadline != VGPU_NEVER)
+			l->deadline = vgpu_now() + KILL_AFTER_ORDINARY;
+	}
 	if (l->answer_by <= vgpu_now()) {
 		l->answer_by = VGPU_NEVER;
 		if (!has_answered(l)) {
