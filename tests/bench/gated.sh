@@ -6,12 +6,7 @@
 # Usage: VGPU_BUILD=DIR gated.sh [PAIRS [SECONDS of each run]]
 . "$(dirname "$0")/../system/lib.sh"
 pairs=${1:-9} seconds=${2:-2}
-load=$VGPU_BUILD/tools/render/load/vgpu-vulkan
-export VGPUD_SOCKET=$run/control.sock VGPUD_LAYERS=$VGPU_BUILD/tools/render/layer
-export VK_DRIVER_FILES="" VK_ICD_FILENAMES=""
-for f in /usr/share/vulkan/icd.d/lvp_icd*.json; do VK_DRIVER_FILES=$f VK_ICD_FILENAMES=$f; done
-[ -x "$load" ] && [ -e "$VK_DRIVER_FILES" ] || { echo "skipped: this build has no Vulkan layer, or lavapipe is missing (Debian: mesa-vulkan-drivers)"; exit 77; }
-unset DISPLAY WAYLAND_DISPLAY
+. "$(dirname "$0")/../gate/lavapipe.sh"
 # Other programs of this machine come after those that are measured, the ones without the layer too.
 first=()
 ! chrt --rr 1 true 2>/dev/null || first=(chrt --rr 1)

@@ -5,13 +5,9 @@
 # hardly any CPU meanwhile, and end right when the gates open.
 . "$(dirname "$0")/../system/lib.sh"
 seconds=${1:-600}
-load=$VGPU_BUILD/tools/render/load/vgpu-vulkan waits=$VGPU_BUILD/tests/gate/gate-waits
-export VGPUD_SOCKET=$run/control.sock VGPUD_LAYERS=$VGPU_BUILD/tools/render/layer LP_NUM_THREADS=1
-[ -x "$waits" ] || { echo "skipped: this build has no Vulkan layer"; exit 77; }
-export VK_DRIVER_FILES="" VK_ICD_FILENAMES=""
-for f in /usr/share/vulkan/icd.d/lvp_icd*.json; do VK_DRIVER_FILES=$f VK_ICD_FILENAMES=$f; done
-[ -e "$VK_DRIVER_FILES" ] || { echo "skipped: lavapipe is missing (Debian: mesa-vulkan-drivers)"; exit 77; }
-unset DISPLAY WAYLAND_DISPLAY
+. "$(dirname "$0")/lavapipe.sh"
+waits=$VGPU_BUILD/tests/gate/gate-waits
+export LP_NUM_THREADS=1
 cat >"$run/vgpud.conf" <<CONF
 [daemon]
 socket = $run/control.sock

@@ -7,10 +7,7 @@
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "${1:?usage: programs.sh DIR}"
 dir=$(realpath "$1")
-load=$VGPU_BUILD/tools/render/load/vgpu-vulkan
-export VGPUD_SOCKET=$run/control.sock VGPUD_LAYERS=$VGPU_BUILD/tools/render/layer
-for f in /usr/share/vulkan/icd.d/lvp_icd*.json; do export VK_DRIVER_FILES=$f VK_ICD_FILENAMES=$f; done
-unset WAYLAND_DISPLAY DISPLAY
+. "$here/lavapipe.sh"
 [ -e "$dir/done" ] || { "$here/../fetch" "$dir" --depends ffmpeg xvfb xkb-data x11-xkb-utils vulkan-tools && touch "$dir/done"; } || exit
 root=$dir/root
 # with PROGRAM ARGUMENT...: runs it with the libraries of the packages.

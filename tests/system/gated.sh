@@ -4,14 +4,7 @@
 # end of programs, and vgpud killed while they run.
 . "$(dirname "$0")/lib.sh"
 keeper=$VGPU_BUILD/tools/keeper/vgpud-keeper
-load=$VGPU_BUILD/tools/render/load/vgpu-vulkan
-export VGPUD_SOCKET=$run/control.sock VGPUD_LAYERS=$VGPU_BUILD/tools/render/layer
-[ -x "$load" ] || { echo "skipped: this build has no Vulkan layer"; exit 77; }
-# The CPU's driver alone, and no window system.
-export VK_DRIVER_FILES="" VK_ICD_FILENAMES=""
-for f in /usr/share/vulkan/icd.d/lvp_icd*.json; do VK_DRIVER_FILES=$f VK_ICD_FILENAMES=$f; done
-[ -e "$VK_DRIVER_FILES" ] || { echo "skipped: lavapipe is missing (Debian: mesa-vulkan-drivers)"; exit 77; }
-unset DISPLAY WAYLAND_DISPLAY
+. "$(dirname "$0")/../gate/lavapipe.sh"
 
 cat >"$run/vgpud.conf" <<CONF
 [daemon]

@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "kept.h"
 #include "suite.h"
-#include "vfio/store.h"
 #include "vgpu/clock.h"
 #include "vgpu/driver.h"
 #include "vgpu/gate.h"
@@ -29,49 +29,6 @@ static struct vgpu_driver *driver;
 static struct vgpu_driver_caps caps;
 static struct vgpu_driver_found found;
 static char door[64];
-
-/* A store that keeps duplicates by name. */
-static struct {
-	char name[96];
-	int fd;
-} kept[256];
-
-static int kept_at(const char *name)
-{
-	int i;
-
-	for (i = 0; i < 256 && strcmp(kept[i].name, name) != 0; i++)
-		;
-	return i;
-}
-
-static int store_put(const char *name, int fd)
-{
-	int i = kept_at("");
-
-	snprintf(kept[i].name, sizeof(kept[i].name), "%s", name);
-	kept[i].fd = dup(fd);
-	return 0;
-}
-
-static int store_take(const char *name)
-{
-	int i = kept_at(name);
-
-	return i < 256 ? dup(kept[i].fd) : -ENOENT;
-}
-
-static void store_drop(const char *name)
-{
-	int i = kept_at(name);
-
-	if (i == 256)
-		return;
-	close(kept[i].fd);
-	kept[i].name[0] = '\0';
-}
-
-static const struct vfio_store store = {store_put, store_take, store_drop};
 
 /* What the driver has said since the last call of happened(). */
 static struct vgpu_event events[64];
@@ -126,15 +83,6 @@ static int open_driver(void)
 static void close_driver(void)
 {
 	ops->device->close(driver, false);
-}
-
-static void forget_store(void)
-{
-	int i;
-
-	for (i = 0; i < 256; i++)
-		if (kept[i].name[0])
-			store_drop(kept[i].name);
 }
 
 /* A process with the layer, as far as vgpud sees one. */
@@ -250,7 +198,7 @@ TEST(test_gate, "gate")
 	CU_ASSERT_EQUAL(command(1, VGPU_CMD_IDLE), 0);
 	CU_ASSERT(happened(VGPU_EV_DONE, 1, VGPU_CMD_IDLE));
 	close_driver();
-	forget_store();
+	drop_all();
 }
 
 /* A worker can read its seat, and cannot change it; it cannot cut any page. */
@@ -266,7 +214,7 @@ TEST(test_walls, "walls")
 	CU_ASSERT(ftruncate(p.seat_fd, 0) < 0);
 	CU_ASSERT_EQUAL(atomic_load(&p.seat->memory), 64u << 20);
 	close_driver();
-	forget_store();
+	drop_all();
 }
 
 /* Who is let in: the owner and its descendants; 16 of a VF, and no more. */
@@ -297,7 +245,7 @@ TEST(test_door, "door")
 	CU_ASSERT_FALSE(enter(&p[16]));
 	CU_ASSERT_EQUAL(p[16].welcome.status, EPERM);
 	close_driver();
-	forget_store();
+	drop_all();
 }
 
 /* A child that comes through the door, says that it computes, and does not end. */
@@ -368,7 +316,7 @@ TEST(test_hang, "hang")
 	/* The command that the reset has cut off is never answered. */
 	CU_ASSERT_FALSE(happened(VGPU_EV_DONE, 0, VGPU_CMD_IDLE));
 	close_driver();
-	forget_store();
+	drop_all();
 }
 
 /* A bell that rings all the time is heard ever less often, and its page is still read. */
@@ -394,7 +342,7 @@ TEST(test_flood, "flood")
 	go(100 * MS);
 	CU_ASSERT(happened(VGPU_EV_BUSY, 0, 0));
 	close_driver();
-	forget_store();
+	drop_all();
 }
 
 /* The next vgpud finds gates, owners and workers as they were. */
@@ -434,7 +382,7 @@ TEST(test_adoption, "adoption")
 	CU_ASSERT_EQUAL(found.contexts[1], VGPU_CTX_RUNNING);
 	CU_ASSERT_FALSE(found.driver_up[1]);
 	close_driver();
-	forget_store();
+	drop_all();
 }
 
 TEST(test_names, "names")
