@@ -76,8 +76,8 @@ s.sendall(b"{\"method\":\"tenant.name\",\"args\":{\"lease\":\"%s\",\"names\":{\"
 [[ $said == *ENOENT* && $(lease "$id" .image) = i ]] || fail "a user named root's container: $said"
 end root "$id"
 
-# A user's own engine, followed: what starts later is named, too.
-by tenant container name --follow 2>"$run/follow.log" &
+# A user's own engine, followed: what starts later is named, too. Not through by(): the process of the number that is kept is the program.
+"${tenant_runs[@]}" PATH="$run/bin:$PATH" "$vgpuctl" --socket "$run/control.sock" container name --follow 2>"$run/follow.log" &
 pids+=($!)
 id=$(begin tenant $(gpu) --name trained -- sleep 1000)
 followed() { [ "$(lease "$id" .name)" = trained ]; }
