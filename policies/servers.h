@@ -262,7 +262,7 @@ static inline bool servers_preempts(const struct servers *s, uint32_t index, vgp
 	       (against == VGPU_NEVER || !s->turn.piece);
 }
 
-/* If it still runs, its account is to come. */
+/* If it is running, its account() follows. */
 static inline void servers_sleep(struct servers *s, uint32_t index)
 {
 	struct cbs *c = &s->cbs[index];

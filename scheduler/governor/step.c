@@ -7,9 +7,8 @@
  *   PROGRAMMED what the GPU has made of it
  *
  * If no counter moves for some epochs, all VFs are asleep, or the counters are frozen (after a GT
- * reset, Intel's count no VF until the VFs are enabled again). The two look alike, and the answer
- * to both is the same: the static plan, and a word of it. The loop goes on as soon as a counter
- * moves.
+ * reset, Intel's count no VF until the VFs are enabled again). In both cases the governor
+ * falls back to the static plan and reports it. It resumes as soon as a counter moves.
  */
 #include <errno.h>
 #include <string.h>

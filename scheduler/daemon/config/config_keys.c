@@ -133,7 +133,7 @@ const struct config_key config_keys[] = {
 	 NULL, "guaranteed parts of all of them together, percent of one GPU"},
 	{TENANT, LIVE, "limit_percent", INT, AT(tenant_config, limit_percent), 1, 100, 100, NULL,
 	 NULL,
-	 "limit of each of them, percent; below 100 only GPUs whose policy limits can be had"},
+	 "limit of each of them, percent; below 100, only GPUs whose policy has limits are used"},
 	{TENANT, LIVE, "gpus", TEXT, AT(tenant_config, gpus), 0, 0, 0, "", NULL,
 	 "GPUs that may be used, with spaces between; empty: all"},
 #undef AT

@@ -102,7 +102,7 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 		e->driver = NULL;
 		return vgpu_error_set(err, -ENOTSUP, "%s", why);
 	}
-	/* Of a GPU whose memory vgpud does not divide, there is nothing in nothing. */
+	/* 0: vgpud does not divide the GPU's memory; others divide by it. */
 	e->caps.granule += e->caps.granule == 0;
 	e->driver_fd = e->ops->device->fd(e->driver);
 	want.data.fd = e->driver_fd;

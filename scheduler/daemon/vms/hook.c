@@ -36,7 +36,7 @@ static const struct {
 	{"release", END},     {"reconnect", ADOPT}, {"migrate", MIGRATE}, {"restore", RESTORE},
 };
 
-/* Counts a refusal that was made before anything was reserved. Who ends is refused nothing. */
+/* Counts a refusal that was made before anything was reserved. Ending a VM is no refusal. */
 static int refuse(struct control *control, enum doing doing, enum refusal_reason reason, int r)
 {
 	if (doing == PREPARE || doing == KEEP)

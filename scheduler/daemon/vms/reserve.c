@@ -117,7 +117,7 @@ static bool may_serve(const struct gpu *gpu, const struct reservation *job,
 
 	if (job->on[job->at] != BOOKED_ANY && job->on[job->at] != (int32_t)job->gpu)
 		return false;
-	/* What comes has the address of another host's VF, and gets another one. */
+	/* An incoming VM's XML has the VF address of its former host; it gets another one. */
 	if (comes(job, claimed) ? !vm_may_be_of(gpu, claimed)
 				: !vm_may_be_on(gpu, &job->claim, claimed))
 		return false;
@@ -312,15 +312,15 @@ static int32_t choose(struct call *call, struct refusal *why)
  * engine has answered, or a while later.
  */
 enum state {
-	NEXT_VF,  /* of the claim; the first GPU is tried first */
-	NEXT_GPU, /* that may serve it is asked for its VFs */
-	CHOOSE,	  /* one of them */
-	MEMORY,	  /* of the VF was resized to the claim, or cannot be */
-	POLICY,	  /* is asked whether it admits the claim */
-	ADMITTED, /* or not */
+	NEXT_VF,  /* take the claim's next VF, and begin with the first GPU */
+	NEXT_GPU, /* ask the next GPU that may serve it for its VFs */
+	CHOOSE,	  /* choose a VF */
+	MEMORY,	  /* its resize has ended or was refused */
+	POLICY,	  /* ask the policy */
+	ADMITTED, /* the policy has answered: yes or no */
 	REFUSED,  /* no GPU has a VF that fits */
-	GIVEN_UP, /* by whoever has asked */
-	RESERVED, /* all VFs of the claim */
+	GIVEN_UP, /* the client has gone */
+	RESERVED, /* all VFs of the claim are */
 	WAITS,
 	ENDED, /* the call may be gone */
 };

@@ -86,7 +86,8 @@ int gated_make_page(const char *name, void **map)
 {
 	VGPU_AUTO_CLOSE int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	/* Whoever gets the page cannot cut it, and only its owner opens it anew. */
+	/* Sealed, so that nobody can resize it; mode 0600, so that only its owner can open it
+	 * again. */
 	if (fd < 0 || ftruncate(fd, GATE_PAGE) < 0 || fchmod(fd, 0600) < 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0 ||
 	    map_page(fd, map) < 0)

@@ -94,7 +94,7 @@ static void bury(struct vgpu_driver *d, uint32_t place)
 	vgpu_eventfd_signal(d->call);
 }
 
-/* From now on the end of a LIVE worker is heard. One whose end could not be is ended now. */
+/* Watches the pidfd of a LIVE worker; kills the worker if its pidfd cannot be watched. */
 void gated_watch(struct vgpu_driver *d, uint32_t place)
 {
 	struct gated_worker *w = &d->workers[place];

@@ -27,7 +27,7 @@ struct vgpu_driver {
 	struct turns turns;
 	struct vgpu_program program; /* in force, or being programmed */
 	vgpu_nsec program_at;	     /* when it will be in force; VGPU_NEVER: it is */
-	vgpu_vf_set resets;	     /* to be told */
+	vgpu_vf_set resets;	     /* to be reported */
 	bool gpu_reset;
 	uint32_t gpu_reset_vf;
 };

@@ -62,7 +62,8 @@ struct vgpu_driver {
 	void *own; /* what else the driver has of the GPU, which frees it; or NULL */
 	vgpu_event_sink *sink;
 	void *data;
-	uint32_t gpu_reset_vf; /* for which a reset of the GPU was refused, to be told; or none */
+	uint32_t gpu_reset_vf; /* for which a reset of the GPU was refused, to be reported; or none
+				*/
 	int lock;	       /* the PF's configuration space: another vgpud cannot lock it */
 };
 

@@ -41,8 +41,8 @@
 /* After a look there is no other one for this many times as long as it took: events without an end
  * keep neither libvirt nor vgpud busy. */
 #define LOOK_RESTS 2u
-/* Domains' XML that is kept while libvirt lists them, before what is too much for vgpud is left
- * out. */
+/* Most bytes of XML that are kept during a listing; the longest are then left out, so that the rest
+ * fits a request. */
 #define KEEPS_MOST (4u * CLAIM_MAX_REQUEST)
 
 static struct {
@@ -55,7 +55,7 @@ static struct {
 	bool look; /* libvirt or vgpud has changed: sync again */
 	int rest;  /* the timer that says that the next look may come */
 	bool rests;
-	bool lost; /* the connection to libvirt is */
+	bool lost; /* the connection to libvirt is lost */
 	unsigned seconds;
 	bool told; /* it was logged that vgpud cannot be reached */
 } a = {.vgpud = -1, .vgpud_watch = -1};

@@ -26,8 +26,8 @@
  * together at most: short ones follow each other without a pause. */
 #define DEPTH 4u
 #define DEEP (2 * VGPU_MSEC)
-/* A queue without work counts as having some for so long: programs that wait for each submission
- * would else have vgpud told twice of each. */
+/* How long an empty queue still counts as busy. Without this, a program that waits for each
+ * submission would notify vgpud twice for each. */
 #define LINGER (50 * VGPU_USEC)
 /* The value of a timeline semaphore may come without a word to the layer: an operation that waits
  * for one is looked at this often. */

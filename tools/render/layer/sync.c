@@ -283,7 +283,7 @@ ENTRY(VkResult, GetFenceFdKHR, VkDevice device, const VkFenceGetFdInfoKHR *info,
 	return r == VK_SUCCESS ? d->GetFenceFdKHR(device, info, fd) : VK_ERROR_OUT_OF_HOST_MEMORY;
 }
 
-/* Acquiring signals: whoever waits for it waits for nobody's submission. */
+/* Acquiring an image signals the semaphore: a wait for it depends on no submission. */
 ENTRY(VkResult, AcquireNextImageKHR, VkDevice device, VkSwapchainKHR chain, uint64_t timeout,
       VkSemaphore semaphore, VkFence fence, uint32_t *index)
 {
