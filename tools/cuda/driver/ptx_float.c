@@ -129,6 +129,20 @@ static uint64_t to_small(const struct type *type, long double d, int mode)
 	return sign | units;
 }
 
+/* Most is computed in the rounding that is set anyway, and to set it takes longer than to compute.
+ */
+static void set_rounding(int mode)
+{
+	if (mode != FE_TONEAREST)
+		fesetround(mode);
+}
+
+static void reset_rounding(int mode)
+{
+	if (mode != FE_TONEAREST)
+		fesetround(FE_TONEAREST);
+}
+
 long double ptx_to_float(const struct type *type, uint64_t v)
 {
 	if (is_small(type))
@@ -149,10 +163,10 @@ uint64_t ptx_from_float(const struct type *type, long double d, int mode)
 		return d != d ? 0x7fffffff : to_small(type, d, mode) << format_of(type).below;
 	if (is_small(type))
 		return to_small(type, d, mode);
-	fesetround(mode);
+	set_rounding(mode);
 	f = (float)there;
 	e = (double)there;
-	fesetround(FE_TONEAREST);
+	reset_rounding(mode);
 	half = of_single(f);
 	v = of_wide(e);
 	return type->bits == 32 ? half : v;
@@ -309,6 +323,10 @@ static bool nearest(const struct instruction *i, const uint64_t *v, uint64_t *ou
 		*out = of_single(a - b);
 	else if (i->op == OP_MUL)
 		*out = of_single(a * b);
+	else if (i->op == OP_DIV && !(i->flags & FLAG_APPROX))
+		*out = of_single(a / b);
+	else if (i->op == OP_SQRT)
+		*out = of_single(sqrtf(a));
 	else
 		return false;
 	return true;
@@ -331,10 +349,12 @@ static uint64_t of_upper_half(const struct instruction *i, uint64_t v)
 	return of_wide(d) & ~(uint64_t)UINT32_MAX;
 }
 
-static uint64_t double_result(struct ptx *p, const struct instruction *i, const uint64_t *v)
+static uint64_t double_result(struct ptx *p, const struct instruction *i, const struct type *type,
+			      const uint64_t *v)
 {
 	const volatile double a = wide(v[0]), b = wide(v[1]);
 
+	(void)type;
 	if (i->flags & FLAG_APPROX && i->flags & FLAG_FLUSHES)
 		return of_upper_half(i, v[0]);
 	switch (i->op) {
@@ -359,25 +379,28 @@ static uint64_t double_result(struct ptx *p, const struct instruction *i, const 
 	}
 }
 
-static uint64_t fma_single(struct ptx *p, const struct instruction *i, const uint64_t *v)
+static uint64_t fma_single(struct ptx *p, const struct instruction *i, const struct type *type,
+			   const uint64_t *v)
 {
 	const volatile float a = single(v[0]);
 
 	(void)p;
 	(void)i;
+	(void)type;
 	return of_single(fmaf(a, single(v[1]), single(v[2])));
 }
 
 /* Has RESULT computed in the instruction's rounding. */
-static uint64_t in_mode(struct ptx *p, const struct instruction *i, const uint64_t *v,
+static uint64_t in_mode(struct ptx *p, const struct instruction *i, const struct type *type,
+			const uint64_t *v,
 			uint64_t (*result)(struct ptx *p, const struct instruction *i,
-					   const uint64_t *v))
+					   const struct type *type, const uint64_t *v))
 {
 	uint64_t r;
 
-	fesetround(i->rounding);
-	r = result(p, i, v);
-	fesetround(FE_TONEAREST);
+	set_rounding(i->rounding);
+	r = result(p, i, type, v);
+	reset_rounding(i->rounding);
 	return r;
 }
 
@@ -400,20 +423,13 @@ static uint64_t one_result(struct ptx *p, const struct instruction *i, const str
 		break;
 	}
 	if (type->bits == 64)
-		return in_mode(p, i, v, double_result);
+		return in_mode(p, i, type, v, double_result);
 	if (nearest(i, v, &r))
 		return r;
-	if (i->op == OP_FMA)
-		return type->bits == 16 ? fma_16(i, type, v[0], v[1], v[2])
-					: in_mode(p, i, v, fma_single);
+	if (i->op == OP_FMA && type->bits == 16)
+		return fma_16(i, type, v[0], v[1], v[2]);
 	/* in a direction, rounding twice is rounding once: but not a sum that is 0 */
-	if (i->rounding != FE_TONEAREST) {
-		fesetround(i->rounding);
-		r = small_result(p, i, type, v);
-		fesetround(FE_TONEAREST);
-		return r;
-	}
-	return small_result(p, i, type, v);
+	return in_mode(p, i, type, v, i->op == OP_FMA ? fma_single : small_result);
 }
 
 /* .sat: between 0 and 1; what is no number becomes 0. .relu: not below 0. */
