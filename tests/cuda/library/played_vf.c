@@ -32,6 +32,8 @@ struct common {
 	_Atomic uint32_t up, contexts;		   /* contexts: how many there were */
 	_Atomic uint32_t reset_wanted, reset_done; /* how many */
 	_Atomic uint32_t ups, downs, error;
+	_Atomic uint32_t refusals, refused, looks; /* to come, so far; at what reads as ones */
+	_Atomic int64_t later_s;
 	_Atomic bool quit, away;
 };
 
@@ -212,6 +214,7 @@ void played_vf_end(void)
 	close(window_fd);
 	close(kick_fd);
 	munmap(c, sizeof(*c));
+	c = NULL;
 }
 
 void played_vf_slices(uint32_t us)
@@ -228,6 +231,37 @@ void played_vf_features(uint32_t features)
 void played_vf_away(bool away)
 {
 	atomic_store(&c->away, away);
+}
+
+uint32_t played_vf_looks(void)
+{
+	return atomic_load(&c->looks);
+}
+
+void played_vf_refuse(uint32_t times)
+{
+	atomic_store(&c->refusals, times);
+}
+
+uint32_t played_vf_refused(void)
+{
+	return atomic_load(&c->refused);
+}
+
+void played_vf_later(int64_t s)
+{
+	atomic_fetch_add(&c->later_s, s);
+}
+
+int __real_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
+{
+	int r = __real_clock_gettime(clock, t);
+
+	if (c)
+		t->tv_sec += atomic_load(&c->later_s);
+	return r;
 }
 
 uint32_t played_vf_resets(void)
@@ -276,10 +310,16 @@ static void bring_up(void)
 
 static void hear_guest(uint32_t word)
 {
-	if (word == GPUIOV_REQ_INIT)
+	bool refuse = word == GPUIOV_REQ_INIT && atomic_load(&c->refusals) > 0;
+
+	if (refuse) {
+		atomic_fetch_sub(&c->refusals, 1);
+		atomic_fetch_add(&c->refused, 1);
+	} else if (word == GPUIOV_REQ_INIT) {
 		bring_up();
+	}
 	if (word == GPUIOV_REQ_INIT || word == GPUIOV_REQ_FINI) {
-		atomic_store(&c->answer, GPUIOV_READY);
+		atomic_store(&c->answer, refuse ? GPUIOV_FAIL : GPUIOV_READY);
 		atomic_store(&c->answered, 1);
 	}
 	if (word == GPUIOV_REL_FINI) {
@@ -328,8 +368,10 @@ static int read_vf(struct vfio_device *d, uint32_t region, uint64_t offset, void
 		value = atomic_load(&c->features);
 	else if (offset == SOFTGPU_STATUS)
 		value = atomic_load(&c->error);
-	if (atomic_load(&c->away))
+	if (atomic_load(&c->away)) {
 		value = UINT64_MAX;
+		atomic_fetch_add(&c->looks, 1);
+	}
 	memcpy(data, &value, size);
 	return 0;
 }

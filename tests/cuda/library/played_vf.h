@@ -20,8 +20,15 @@ void played_vf_end(void);
 void played_vf_slices(uint32_t us);
 /* Whether the VF has bits of enum softgpu_feature. */
 void played_vf_features(uint32_t features);
-/* Whether the VF reads as ones and loses what is written, as while it has no process. */
+/* Whether the VF reads as ones and loses what is written, as while it has no process; how often
+ * programs have read that. */
 void played_vf_away(bool away);
+uint32_t played_vf_looks(void);
+/* The VF is not brought up so many times, by order of its host; how often that was. */
+void played_vf_refuse(uint32_t times);
+uint32_t played_vf_refused(void);
+/* S seconds pass at once, for the programs and for the test. */
+void played_vf_later(int64_t s);
 /* How often the VF was reset, because it was brought up while it was up; how often up and down. */
 uint32_t played_vf_resets(void);
 uint32_t played_vf_ups(void);

@@ -805,26 +805,52 @@ TEST(much_older_host, "a softgpu that is too old is named")
 	played_vf_end();
 }
 
-/* A VF whose process is being replaced reads as ones: programs that begin wait for it, and one that
- * works begins anew; one that never comes back is gone. */
+/* Waits until programs have found the VF away, and 30 s more. */
+static void wait_away(void)
+{
+	uint32_t seen = played_vf_looks();
+
+	while (played_vf_looks() - seen < 10)
+		sleep_a_little(1000);
+	played_vf_later(30);
+	sleep_a_little(300000);
+}
+
+/* A VF whose process is being replaced reads as ones, on a busy machine for long: programs that
+ * begin wait for it, and one that works begins anew; one that does not come back in a minute is
+ * gone. */
 TEST(away, "a VF that is away comes back, or is gone")
 {
-	const struct timespec pause = {0, 300000000};
 	vgpu_nsec began;
 	pid_t first;
 
 	play();
 	played_vf_away(true);
 	first = start(compute, 0);
-	nanosleep(&pause, NULL);
+	wait_away();
 	CU_ASSERT_EQUAL(atomic_load(&talk->rounds[0]), 0);
 	played_vf_away(false);
 	CU_ASSERT_FATAL(reaches(&talk->rounds[0], 3));
 	played_vf_away(true);
-	began = vgpu_now();
-	CU_ASSERT_EQUAL(end_of(start(only_begin, 1)), CUDA_ERROR_NO_DEVICE);
-	CU_ASSERT(vgpu_now() - began < 25 * VGPU_SEC); /* 10 s, and 15 on a busy machine */
 	CU_ASSERT_NOT_EQUAL(end_of(first), 0);
+	first = start(only_begin, 1);
+	wait_away();
+	played_vf_later(31);
+	began = vgpu_now();
+	CU_ASSERT_EQUAL(end_of(first), CUDA_ERROR_NO_DEVICE);
+	CU_ASSERT(vgpu_now() - began < 60 * VGPU_SEC);
+	played_vf_end();
+}
+
+TEST(refused, "a program whose VF is refused asks again, and not for a minute")
+{
+	play();
+	played_vf_refuse(3);
+	CU_ASSERT_EQUAL(end_of(start(only_begin, 0)), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(played_vf_refused(), 3);
+	played_vf_refuse(UINT32_MAX);
+	CU_ASSERT_EQUAL(end_of(start(only_begin, 0)), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	CU_ASSERT(played_vf_refused() <= 3 + 25);
 	played_vf_end();
 }
 

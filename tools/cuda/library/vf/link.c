@@ -9,6 +9,10 @@
 #include "vgpu/clock.h"
 
 #define UP_TIMEOUT (60 * VGPU_SEC)
+/* vgpud lets a VF be brought up or down ten times a second: one that it refuses for longer is
+ * quarantined. */
+#define REFUSED_MOST (2 * VGPU_SEC)
+#define REFUSED_PAUSE (100 * VGPU_MSEC)
 #define DOWN_TIMEOUT (5 * VGPU_SEC)
 #define WAIT_STEP VGPU_SEC
 /* How often a program that polls finds out whether its VF is still there. */
@@ -179,20 +183,17 @@ static CUresult try_up(const char *name, bool *refused, struct vgpu_error *err)
 	return CUDA_ERROR_DEVICE_UNAVAILABLE;
 }
 
-/* vgpud lets a VF be brought up or down so often in a minute, and no more: of programs that come
- * one after the other, one has to wait. */
+/* Of many programs that come one after the other, one may have to wait. */
 static CUresult wait_up(const char *name, struct vgpu_error *err)
 {
-	const struct timespec pause = {.tv_sec = 1};
-	vgpu_nsec deadline = vgpu_now() + UP_TIMEOUT;
-	bool refused, said = false;
+	const struct timespec pause = {.tv_nsec = (long)REFUSED_PAUSE};
+	vgpu_nsec until = VGPU_NEVER;
+	bool refused;
 	CUresult e;
 
-	while ((e = try_up(name, &refused, err)) != CUDA_SUCCESS && refused &&
-	       vgpu_now() < deadline) {
-		if (!said)
-			log_line("%s: %s: it is asked again for a minute", name, err->text);
-		said = true;
+	while ((e = try_up(name, &refused, err)) != CUDA_SUCCESS && refused && vgpu_now() < until) {
+		if (until == VGPU_NEVER)
+			until = vgpu_now() + REFUSED_MOST;
 		nanosleep(&pause, NULL);
 	}
 	return e;
