@@ -37,6 +37,7 @@ done
 [ "$(cut -d' ' -f2 "$run/files" | sort | uniq -d)" = "" ] || fail "two VFs' processes have one file: $(cat "$run/files")"
 
 for signal in STOP KILL; do
+	control SIG$signal
 	start_guest victim 3 spin --us 50000 --depth 16 --seconds 600; victim=$guest_pid
 	await 30 is 3 state active
 	observe before
