@@ -37,7 +37,7 @@ for n in $(seq 30); do
 done
 ! nm -D "$vgpud" | grep -qE '__(a|t)san_init' || { echo "skipped: a name service that hangs: nothing can be loaded before a sanitizer"; exit 0; }
 rm "$run/vgpud.log"
-LD_PRELOAD=$VGPU_BUILD/tests/system/libslow_names.so start_vgpud
+HANGS_NOW=$run/hangs LD_PRELOAD=$VGPU_BUILD/tests/system/libslow_names.so start_vgpud
 ! grep -q "tenant somebody" "$run/vgpud.log" || fail "somebody was not found: $(grep tenant "$run/vgpud.log")"
 tenants somebody hangs nobody-here
 python3 - "$run/control.sock" <<-'PY' || fail "a reload and a name service that hangs: $(tail -3 "$run/vgpud.log")"
@@ -63,4 +63,8 @@ python3 - "$run/control.sock" <<-'PY' || fail "a reload and a name service that 
 PY
 grep -q "tenant hangs.: the host's name service does not answer" "$run/vgpud.log" || fail "nobody is told whose limits are unknown: $(tail -3 "$run/vgpud.log")"
 ! grep -q "tenant somebody" "$run/vgpud.log" || fail "a name that hangs keeps another from being found: $(grep tenant "$run/vgpud.log")"
+# Who had a name keeps his limits while it cannot be found.
+touch "$run/hangs"
+ctl config reload >"$run/said" || fail "$(cat "$run/said")"
+grep -q "tenant somebody.*its limits are those of whoever had the name" "$run/vgpud.log" || fail "a name service that hangs takes limits away: $(tail -3 "$run/vgpud.log")"
 kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"

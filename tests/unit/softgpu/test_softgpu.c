@@ -27,9 +27,10 @@
 #include "bus.h"
 #include "gpu.h"
 #include "leaving.h"
-#include "link.h"
+#include "link_private.h"
 #include "protocol.h"
 #include "sha256.h"
+#include "spent.h"
 #include "suite.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
@@ -1151,6 +1152,82 @@ TEST(spent_before, "what a process spent is paid before the next one")
 	CU_ASSERT(await(has_ended, &judged));
 	CU_ASSERT(judged);
 	end();
+}
+
+/* VF 0's predecessor has taken too much: its process pays for that only with when the next one
+ * comes. Its own excess it pays for. */
+TEST(rests, "a VF's process is not ended for what another one took")
+{
+	struct link *link;
+	vgpu_nsec since;
+	bool judged;
+	pid_t pid;
+
+	begin("navi");
+	bring_up(0);
+	link = gpu->vfs[0].link;
+	pid = process_of(0, "softgpu-vf");
+	CU_ASSERT_FATAL(pid > 0);
+	softgpu_lock(gpu);
+	since = vgpu_now();
+	link_rest(link, getpid());
+	CU_ASSERT(!link->kill && !link->greedy);
+	link_kill(link);
+	softgpu_unlock(gpu);
+	CU_ASSERT_FATAL(await(has_another_process, &pid));
+	CU_ASSERT(vgpu_now() - since >= SPENT_REST);
+	softgpu_lock(gpu);
+	link_rest(link, link->pid);
+	softgpu_unlock(gpu);
+	CU_ASSERT(await(has_ended, &judged));
+	end();
+}
+
+/* A process that computes, as the worker of a VF with so much memory that is told to end; USED: its
+ * CPU time. */
+static pid_t leave_computing(uint32_t vf, uint64_t size, _Atomic vgpu_nsec *used)
+{
+	pid_t pid = fork();
+	uint64_t was;
+
+	while (pid == 0)
+		atomic_store(used, spent_cpu(0));
+	softgpu_lock(gpu);
+	was = gpu->vfs[vf].fb_size;
+	gpu->vfs[vf].fb_size = size;
+	leaving_add_worker(gpu->leaving, pidfd_open(pid, 0), pid, (int)vf, VGPU_NEVER);
+	gpu->vfs[vf].fb_size = was;
+	softgpu_unlock(gpu);
+	return pid;
+}
+
+static bool is_gone(void *pid)
+{
+	return kill(*(pid_t *)pid, 0) < 0;
+}
+
+/* A worker may compute as long as it takes to end, and to clear the memory that it had. After that
+ * it is killed, and so is the process that it was for. */
+TEST(computes_at_its_end, "a worker that computes instead of ending costs its VF its process")
+{
+	_Atomic vgpu_nsec *used =
+		mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t small, large;
+	bool judged;
+
+	CU_ASSERT_FATAL(used != MAP_FAILED);
+	begin("navi");
+	bring_up(0);
+	large = leave_computing(1, 4096 * MIB, &used[1]);
+	small = leave_computing(0, 0, &used[0]);
+	CU_ASSERT(await(is_gone, &small));
+	CU_ASSERT(atomic_load(&used[0]) > 500 * VGPU_MSEC);
+	CU_ASSERT(!is_gone(&large));
+	CU_ASSERT(await(has_ended, &judged));
+	kill(large, SIGKILL);
+	CU_ASSERT(await(is_gone, &large));
+	end();
+	munmap(used, PAGE);
 }
 
 /* VF 1 computes in its own device memory. */

@@ -42,6 +42,7 @@ struct leaver {
 	bool killed;
 	pid_t worker; /* 0: it is none */
 	int of;	      /* its VF */
+	pid_t served; /* the process that had it */
 	vgpu_nsec since,
 		most; /* since when it leaves; the CPU time with which it must have ended */
 };
@@ -101,7 +102,7 @@ static vgpu_nsec kill_overdue(struct leaving *l, vgpu_nsec now)
 				"<4>softgpu: VF %d: its worker computes instead of ending and is "
 				"killed\n",
 				e->of);
-			link_rest(l->gpu->vfs[e->of].link);
+			link_rest(l->gpu->vfs[e->of].link, e->served);
 			e->until = now;
 		}
 		if (e->until <= now && !e->killed) {
@@ -224,13 +225,15 @@ void leaving_add(struct leaving *l, int pidfd, int vf, vgpu_nsec until)
 void leaving_add_worker(struct leaving *l, int pidfd, pid_t pid, int vf, vgpu_nsec until)
 {
 	/* of the partition that it clears: the VF may have another one at once */
-	uint64_t gib = (l->gpu->vfs[vf].fb_size + (UINT64_C(1) << 30) - 1) >> 30;
+	uint64_t gib = (l->gpu->vfs[vf].fb_size + (UINT64_C(1) << 30) - 1) >> 30, fences;
+	const struct link *link = l->gpu->vfs[vf].link;
 
 	add(l, &(struct leaver){.pidfd = pidfd,
 				.vf = -1,
 				.until = until,
 				.worker = pid,
 				.of = vf,
+				.served = link ? link_process(link, &fences) : 0,
 				.since = vgpu_now(),
 				.most = spent_cpu(pid) + ENDS_WITHIN + gib * CLEARS_WITHIN});
 }

@@ -25,8 +25,8 @@ void leaving_destroy(struct leaving *l);
  * not served before the process has ended. */
 void leaving_add(struct leaving *l, int pidfd, int vf, vgpu_nsec until);
 /* Adds the worker PID of VF, which clears its memory until UNTIL at most. No VF depends on it. One
- * that computes meanwhile has been taken over: it is killed, and VF has no process for some time.
- */
+ * that computes meanwhile has been taken over: it is killed, and so is the process that it worked
+ * for, if that is still VF's, which has no other one for some time. */
 void leaving_add_worker(struct leaving *l, int pidfd, pid_t pid, int vf, vgpu_nsec until);
 /* Whether a worker of this VF takes long. */
 bool leaving_lingers(const struct leaving *l, int vf);

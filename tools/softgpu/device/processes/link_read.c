@@ -204,16 +204,17 @@ void links_look_at_spent(struct softgpu *gpu)
 			l->vf, what);
 		if (gpu->workers)
 			workers_kill(gpu, (int)i);
-		link_rest(l);
-		if (l->started)
-			link_kill(l);
+		link_rest(l, l->pid);
 	}
 }
 
-void link_rest(struct link *l)
+void link_rest(struct link *l, pid_t of)
 {
 	if (!l)
 		return;
-	l->greedy = l->started;
 	l->again_at = vgpu_now() + SPENT_REST;
+	if (!l->started || l->pid != of)
+		return;
+	l->greedy = true;
+	link_kill(l);
 }

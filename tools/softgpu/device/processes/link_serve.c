@@ -360,6 +360,14 @@ static void serve(struct link *l)
 	}
 }
 
+/* No process is started within NS, nor before one could have been. */
+static void rest_for(struct link *l, vgpu_nsec ns)
+{
+	vgpu_nsec at = vgpu_now() + ns;
+
+	l->again_at = l->again_at > at ? l->again_at : at;
+}
+
 /*
  * Ends the process, frees what belongs to it, and resets the VF. After its signal the process
  * executes nothing more, so the VF stands still and is reset at once. But the system call that the
@@ -387,7 +395,7 @@ static void finish(struct link *l)
 			l->vf, greedy);
 	}
 	spent_ends(gpu, l->vf, SPENT_PROCESS);
-	l->again_at = vgpu_now() + spent_owed(gpu, l->vf);
+	rest_for(l, spent_owed(gpu, l->vf));
 	gpu->used &= ~(1u << l->vf);
 	l->page = &l->unused;
 	l->ready = l->kill = l->has_process = l->started = l->stopping = l->muted = false;
@@ -547,7 +555,7 @@ static void *link_thread(void *arg)
 		set_real_time(l, true);
 		softgpu_lock(gpu);
 		if (!started || l->greedy)
-			l->again_at = vgpu_now() + (l->greedy ? SPENT_REST : AGAIN_MS * VGPU_MSEC);
+			rest_for(l, l->greedy ? SPENT_REST : AGAIN_MS * VGPU_MSEC);
 		l->greedy = false;
 	}
 	close_listener(l);
