@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Sourced by tests in which VF 3 has a hostile client, and VFs 0, 1 and 2 compute. Neighbours are judged by vgpud's own records.
-slice_ms=10 grace_ms=100
+slice_ms=10 grace_ms=100 judged_slices=40
+[ -z "${ATTACK_FIGURES:-}" ] || judged_slices=200 # a benchmark counts jobs, and one more or less is no matter
 max_stolen=1 # percent of this machine's CPU time that its host may take while neighbours are judged
 room_us=200 # strict leaves this between slices, however long a switch takes
 # A client can end its own VF's process by SIGBUS: that is no finding of a sanitizer's.
@@ -69,11 +70,10 @@ timed() {
 ask_hook() { domain 9 "$(claim "<v:device gpu='none'/>")" | "$hook_program" vm9 prepare begin - 2>/dev/null; }
 # The answer that 99 of 100 came sooner than, ms, of those with that NAME; null: none did.
 slowest() { awk -v name="$1" '$1 == name {print $2}' "$run/answers" | sort -n | awk '{t[NR] = $1} END {if (NR) print t[int((NR * 99 + 99) / 100)] / 1000; else print "null"}'; }
-# have_run NAME: every neighbour has had 40 slices since NAME, for a benchmark 200, so that a job more or less is no matter. Meanwhile
-# root asks vgpud, and so does the hook.
+# have_run NAME: every neighbour has had so many slices since NAME. Meanwhile root asks vgpud, and so does the hook.
 have_run() {
 	[ "$(id -u)" != 0 ] || timed hook ask_hook
-	timed list json vf list | jq -e --slurpfile was "$run/$1.json" --argjson least $((${ATTACK_FIGURES:+5 *} 40 * slice_ms * 1000000)) \
+	timed list json vf list | jq -e --slurpfile was "$run/$1.json" --argjson least $((judged_slices * slice_ms * 1000000)) \
 		'[range(3) as $i | .vfs[$i].run_ns - $was[0].vfs[$i].run_ns >= $least] | all'
 }
 # judge WHAT: fails unless since `before` the neighbours had their shares of the time that could be had, waited no longer than
