@@ -44,6 +44,7 @@ struct eevdf_vf {
 	int64_t worst;	   /* the most that it was served beyond a grant */
 	int64_t early;	   /* the most that a grant was prolonged ahead of time and turned out to be
 			    * too long, because a VF woke or this one forfeited a claim */
+	int64_t kept;	   /* the longest rest of a request that was added to its next one */
 	int64_t deferred;  /* what it was charged, and its requests do not count yet, in ns */
 	uint64_t uncounted; /* the same, in virtual time */
 };
@@ -188,10 +189,10 @@ static inline void eevdf_renew(const struct eevdf *e, struct eevdf_vf *vf)
 	vf->deadline = eevdf_counted(vf) + vtime_distance((int64_t)e->slice, vf->t.weight);
 }
 
-/* Moves the deadline on by whole requests, until there is room for a slice worth a switch. */
-static inline void eevdf_advance(const struct eevdf *e, struct eevdf_vf *vf)
+/* Moves the deadline on by whole requests, until there is room for LEAST, in virtual time. */
+static inline void eevdf_advance(const struct eevdf *e, struct eevdf_vf *vf, uint64_t least)
 {
-	int64_t missing = (int64_t)(eevdf_counted(vf) + vf->least - vf->deadline);
+	int64_t missing = (int64_t)(eevdf_counted(vf) + least - vf->deadline);
 	uint64_t request;
 
 	if (missing <= 0)
@@ -470,7 +471,7 @@ static inline vgpu_nsec eevdf_extend(struct eevdf *e, bool alone, vgpu_nsec end)
 	vgpu_nsec more = 0;
 
 	vtime_charge(&e->t, &vf->t, until);
-	eevdf_advance(e, vf);
+	eevdf_advance(e, vf, vf->least);
 	if (eevdf_first_now(e) == VGPU_NO_VF && alone) {
 		e->lone_end = VGPU_NEVER;
 		more = e->facts->max_slice_ns;
@@ -509,6 +510,23 @@ static inline void eevdf_learn(struct eevdf *e, struct eevdf_vf *vf, const struc
 }
 
 /*
+ * Returns from which length on the rest of a request has a turn of its own, in virtual time: the
+ * shortest slice. If the VF has stopped sooner than it usually does, more than the rest of its
+ * grant, up to a slice: another dispatch would cost everybody a switch.
+ */
+static inline uint64_t eevdf_worth_a_turn(const struct eevdf *e, struct eevdf_vf *vf,
+					  const struct vgpu_usage *usage)
+{
+	int64_t rest = (int64_t)usage->granted - (int64_t)usage->used;
+
+	if (usage->reason != VGPU_END_SLICE || rest < (int64_t)e->facts->min_slice_ns ||
+	    rest > (int64_t)e->slice)
+		return vf->least;
+	vf->kept = rest > vf->kept ? rest : vf->kept;
+	return vtime_distance(rest + 2, vf->t.weight); /* rounding has taken 2 ns at most */
+}
+
+/*
  * Ends the dispatch of the current VF, which costs it CHARGE. A VF that gives the engine up at once
  * has cost a switch all the same, so it pays for at least the shortest slice; else storms of tiny
  * jobs would stop the virtual time by which all others wait.
@@ -525,7 +543,7 @@ static inline void eevdf_account(struct eevdf *e, const struct vgpu_usage *usage
 		eevdf_retreat(e, vf);
 	if (usage->reason == VGPU_END_YIELD && charge < least)
 		vtime_charge(&e->t, &vf->t, least - charge);
-	eevdf_advance(e, vf);
+	eevdf_advance(e, vf, eevdf_worth_a_turn(e, vf, usage));
 	eevdf_favour(e, vf, false);
 	eevdf_begins_to_wait(e, e->current);
 	eevdf_queue(e, e->current);

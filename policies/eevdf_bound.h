@@ -44,7 +44,7 @@ static inline void eevdf_bound(const struct eevdf *e, uint32_t index, vgpu_nsec 
 {
 	const struct eevdf_vf *own = &e->vfs[index];
 	vgpu_nsec slice = e->longest > e->slice ? e->longest : e->slice, least, own_ahead = 0;
-	vgpu_nsec request = slice + e->facts->min_slice_ns;
+	vgpu_nsec request = slice + e->facts->min_slice_ns + (vgpu_nsec)own->kept;
 	uint64_t weights = 0, sum = 0, behind = request, n = 0, most = 0, w = own->t.weight,
 		 service, debts = 0, other = 0;
 	uint32_t i;
@@ -57,7 +57,7 @@ static inline void eevdf_bound(const struct eevdf *e, uint32_t index, vgpu_nsec 
 		if (!vf->admitted)
 			continue;
 		ahead = slice + 2 * e->facts->min_slice_ns + (vgpu_nsec)vf->worst +
-			(vgpu_nsec)vf->early + more;
+			(vgpu_nsec)vf->early + (vgpu_nsec)vf->kept + more;
 		n++;
 		weights += vf->t.weight;
 		sum += ahead;

@@ -282,7 +282,7 @@ static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 		if (!p->vfs[i].admitted || i == index)
 			continue;
 		turn = slice + (vgpu_nsec)p->vfs[i].worst + (vgpu_nsec)p->vfs[i].early +
-		       2 * p->facts->switch_high_ns;
+		       (vgpu_nsec)p->vfs[i].kept + 2 * p->facts->switch_high_ns;
 		most = turn > most ? turn : most;
 		out->max_wait += turn;
 	}
