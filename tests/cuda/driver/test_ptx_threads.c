@@ -93,6 +93,20 @@ TEST(in_step, "a warp is in step in volatile shared memory")
 	}
 }
 
+/* What a warp has counted, as GCC makes it of a loop of OpenACC: looked at by a plain load. */
+TEST(counted, "a warp is in step with its atomics in shared memory")
+{
+	struct two in[THREADS];
+	uint32_t out[THREADS], k;
+
+	fill(in);
+	run("mov.u32 %c, s; shr.u32 %a, %t, 5; mad.lo.u32 %c, %a, 4, %c; st.shared.u32 [%c], 0;"
+	    "atom.shared.add.u32 %a, [%c], 1; ld.shared.u32 %o, [%c];",
+	    in, out);
+	EACH(k)
+	CU_ASSERT_EQUAL(out[k], 32);
+}
+
 /* Threads that went different ways are together again behind them. */
 TEST(together_again, "threads that went different ways are together again")
 {

@@ -257,6 +257,8 @@ static bool needs_step(const struct instruction *i)
 	if (i->op == OP_LD || i->op == OP_ST)
 		return i->flags & FLAG_VOLATILE &&
 		       (i->space == SPACE_SHARED || i->space == SPACE_GENERIC);
+	if (i->op == OP_ATOM || i->op == OP_RED)
+		return i->space == SPACE_SHARED;
 	return i->op == OP_ACTIVEMASK ||
 	       ((i->op == OP_VOTE || i->op == OP_SHFL) && !(i->flags & FLAG_SYNC));
 }
