@@ -808,9 +808,10 @@ TEST(much_older_host, "a softgpu that is too old is named")
 /* Waits until programs have found the VF away, and 30 s more. */
 static void wait_away(void)
 {
+	vgpu_nsec until = vgpu_now() + DEADLINE;
 	uint32_t seen = played_vf_looks();
 
-	while (played_vf_looks() - seen < 10)
+	while (played_vf_looks() - seen < 10 && vgpu_now() < until)
 		sleep_a_little(1000);
 	played_vf_later(30);
 	sleep_a_little(300000);
