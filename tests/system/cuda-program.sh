@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # CUDA programs over VFs: a program that uses the Driver API, linked to the libcuda.so.1 of tools/cuda, on softgpu's CUDA engine,
 # whose own driver is the one in software (tools/cuda/driver/soft_cuda.c) or, with VGPU_ON_GPU=yes, the host's, on a GPU. Two programs at a
-# time on two VFs; a second one on a VF; a program that is killed at random instants while its neighbour computes; a GPU kernel that
-# never ends.
+# time on two VFs; a second one on a VF; a program that is killed at random instants while its neighbour computes; GPU kernels that never end
+# or fault; softgpu that dies.
 . "$(dirname "$0")/lib.sh"
 choose_driver
 sample=$VGPU_BUILD/tests/cuda/programs/cuda-sample
@@ -17,9 +17,12 @@ other=$(grep -v '^cu[A-Z]' <<<"$exported")
 for_each_thread=$(readelf -lW "$library" | awk '$1 == "TLS" {print $6}')
 [ $((for_each_thread)) -gt 0 ] && [ $((for_each_thread)) -le 64 ] || fail "$library has $for_each_thread bytes for each thread"
 
-LD_LIBRARY_PATH=$driver "$softgpu" --dir "$run/gpu" --engine cuda --vfs 3 --vram 384M --window 32M --kill-after 2000 2>>"$run/softgpu.log" &
-softgpu_pid=$!
-pids+=($!)
+gpu() {
+	LD_LIBRARY_PATH=$driver "$softgpu" --dir "$run/gpu" --engine cuda --vfs 3 --vram 384M --window 32M --kill-after 2000 2>>"$run/softgpu.log" &
+	softgpu_pid=$!
+	pids+=($!)
+}
+gpu
 await 90 test -S "$run/gpu/pf.sock"
 config <<-CONF
 	vfs = 3
@@ -137,8 +140,15 @@ jq -e '[.records[] | select(.vf == 2)] as $all | [$all[] | select(.type == "hang
 	fail "three faults have not held the VF back for 1, 2 and 4 s: $(ctl events --limit 50)"
 runs "$a" || fail "the neighbour of an endless GPU kernel ended: $(cat "$run/a.txt")"
 [ "$(vf 0 resets)" = "$resets" ] || fail "the neighbour of an endless GPU kernel was reset"
-kill $a
-wait $a 2>>"$run/a.log"
+# softgpu dies under a program, which gets CUDA's error for that. With the next softgpu the next program works, without an operator.
+kill -9 $softgpu_pid
+wait $softgpu_pid 2>>"$run/a.log"
+wait $a && fail "a program works without softgpu"
+says a CUDA_ERROR_LAUNCH_FAILED || fail "$(cat "$run/a.txt" "$run/a.log")"
+gpu
+await 60 is 0 state available
+program a 0
+wait $program_pid || fail "with another softgpu, a program failed: $(cat "$run/a.txt" "$run/a.log")"
 # Nothing is left: every descriptor and process that the programs had in softgpu is gone.
 await 60 is 0 state available
 kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"
