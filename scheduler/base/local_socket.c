@@ -60,7 +60,7 @@ int vgpu_socket_connect_within(const char *path, vgpu_nsec patience)
 	return fd == -EAGAIN ? -ETIMEDOUT : fd;
 }
 
-/* Removes a socket that nobody listens at. Files of other kinds refuse connections, too. */
+/* Removes a socket that no process listens at. Files of other kinds refuse connections, too. */
 static int remove_stale(const char *path)
 {
 	VGPU_AUTO_CLOSE int fd = -1;
@@ -178,8 +178,8 @@ void vgpu_received_drop(struct vgpu_received *received)
 	received->n_fds = 0;
 }
 
-/* Takes the descriptors of a control message. False: there are more than fit, and those are closed.
- */
+/* Takes the descriptors of a control message. False: there are more than fit, and all of these were
+ * closed. */
 static bool take_fds(struct cmsghdr *c, struct vgpu_received *out)
 {
 	size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int), i;

@@ -9,7 +9,8 @@
 
 #define PARTS 4u
 
-/* The parts of an address, in order: how many digits each may have, and its largest value. */
+/* The parts of an address, in order: the number of digits that each may have, and its largest
+ * value. */
 static const struct {
 	unsigned digits;
 	uint32_t max;

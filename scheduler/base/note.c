@@ -42,7 +42,7 @@ void vgpu_note_write(const char *socket, enum vgpu_note what, const char *why)
 	n = snprintf(text, sizeof(text), "%s%s %s%s%.3500s\n", notes[what].word,
 		     notes[what].sentence, when, why ? ": " : "", why ? why : "");
 	snprintf(staged, sizeof(staged), "%s" VGPU_FILE_STAGED, path);
-	/* vgpud's umask lets nobody else read what it writes. */
+	/* vgpud's umask makes its files unreadable for other users. */
 	if (vgpu_file_stage(path, 0644, text, (size_t)n) == 0 && chmod(staged, 0644) == 0)
 		vgpu_file_commit(path);
 	else

@@ -53,7 +53,8 @@ int vgpu_parse_percent(const char *text, int64_t *ppm)
 	return 0;
 }
 
-/* Reads the number at the head of TEXT; *END is what follows. strtoull() would take a sign, too. */
+/* Parses the number at the head of TEXT; *END points behind it. strtoull() would also accept a
+ * sign. */
 static int take_unsigned(const char *text, int base, uint64_t *out, char **end)
 {
 	if (!isdigit((unsigned char)text[0]))
@@ -87,7 +88,7 @@ int vgpu_parse_real(const char *text, double min, double max, double *out)
 
 	if (end == text || *end)
 		return -EINVAL;
-	if (!(value >= min && value <= max)) /* nor what is not a number */
+	if (!(value >= min && value <= max)) /* also rejects NaN */
 		return -ERANGE;
 	*out = value;
 	return 0;

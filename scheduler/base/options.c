@@ -8,7 +8,7 @@
 #include "vgpu/number.h"
 #include "vgpu/output.h"
 
-#define MOST 40 /* options of a program */
+#define MOST 40 /* largest number of options of a program */
 #define WIDTH 80u
 #define MOST_BYTES (UINT64_C(1) << 40)
 
@@ -111,7 +111,7 @@ int vgpu_options_read(const char *program, const struct vgpu_option *table, void
 	return r < 0 ? -EINVAL : 0;
 }
 
-/* Prints TEXT from COLUMN on, and a newline. AT: where the line is. */
+/* Prints TEXT from COLUMN on, and a newline. AT: the present column of the line. */
 static void print_wrapped(const char *text, unsigned at, unsigned column, FILE *to)
 {
 	unsigned word;

@@ -23,8 +23,7 @@ static void at_exit(int status, void *unused)
 	(void)unused;
 	if (vgpu_output_flush())
 		return;
-	/* The error of a write in between is not known any more: most are of a full disk, and
-	 * stand. */
+	/* The errors of earlier writes are lost. Most are of a full disk, and persist. */
 	if (!trouble && write(STDOUT_FILENO, "\n", 1) < 0)
 		trouble = errno;
 	if (trouble != EPIPE)

@@ -66,7 +66,8 @@ void vgpu_param_as_claimed(const char *name, const char *value, char *text, size
 		snprintf(text, size, "%s %s", name, value);
 }
 
-/* Without "_ppm": what is in percent has the name that claims and users write. */
+/* The length of NAME without "_ppm": the name for the value in percent, as claims and users write
+ * it. */
 static int usual_length(const char *name)
 {
 	size_t n = strlen(name);

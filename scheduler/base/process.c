@@ -22,7 +22,8 @@ int vgpu_process_read(uint32_t pid, struct vgpu_process *out)
 	if (n <= 0)
 		return -ESRCH;
 	text[n] = '\0';
-	/* The name, in brackets, may hold anything. State, parent, and the 22nd field follow. */
+	/* The name, in brackets, may contain any character. State, parent, and the 22nd field
+	 * follow. */
 	at = strrchr(text, ')');
 	if (!at ||
 	    sscanf(at + 1,

@@ -22,32 +22,32 @@
 #define SO_PASSRIGHTS 83
 #endif
 
-/* The program's first argument in a process that closes sockets; behind it come the descriptors of
- * the pipes whose ends it waits for. */
+/* The first argument of a process that closes sockets; the descriptors of the pipes that it waits
+ * for follow. */
 #define ARGUMENT "--close-sockets"
-/* Most pipes that such a process waits for. */
+/* Largest number of pipes that such a process waits for. */
 #define PIPES 16u
-/* Most of these processes at once; to make room, those that have not ended are killed. */
+/* Largest number of such processes; to make room, the program kills those that have not ended. */
 #define CLOSERS 16u
-/* Most sockets that stay open until there can be another process, which then gets all of them. */
+/* Largest number of sockets that stay open until the next such process gets them all. */
 #define LEFT 64u
 
 static bool closes; /* this program's main() has called vgpu_untrusted_main() */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* What follows is protected by LOCK. */
-static int closers[CLOSERS]; /* descriptors of the processes; 0: none */
+/* Protected by LOCK. */
+static int closers[CLOSERS]; /* pidfds of the processes; 0: unused */
 static uint32_t next_forgotten;
 static int left[LEFT]; /* sockets for the next process */
 static uint32_t n_left;
 /*
- * A process that this one starts has copies of all that is open here until it executes its program.
- * If a socket is closed meanwhile, the copy may be the last, and that process would wait for the
- * close before its program begins. So each of them has a copy of the writing end of a pipe, too.
- * When sockets have been passed on, another pipe takes the place of PRESENT: at the ends of that
- * and all earlier ones nobody has copies of these sockets but the process that closes them.
+ * A process that this one starts has copies of all its descriptors until it executes its program.
+ * If a socket is closed meanwhile, that copy may be the last, and the new process would block
+ * before its program begins. Each new process therefore also has a copy of the writing end of a
+ * pipe. When sockets have been passed on, another pipe takes the place of PRESENT: once that and
+ * all earlier pipes have ended, only the closing process has copies of these sockets.
  */
 static int present[2] = {-1, -1};
-static int earlier[PIPES]; /* reading ends of pipes that had not ended when looked at last */
+static int earlier[PIPES]; /* reading ends of pipes that had not ended at the last check */
 static uint32_t n_earlier;
 
 void vgpu_untrusted_prepare(int fd)
@@ -55,7 +55,7 @@ void vgpu_untrusted_prepare(int fd)
 	const int no = 0, yes = 1;
 
 	setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
-	/* Otherwise the next read would discard an urgent byte, and what goes with it, unseen. */
+	/* Otherwise the next read would silently discard an urgent byte and its descriptors. */
 	setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &yes, sizeof(yes));
 }
 
@@ -69,7 +69,7 @@ void vgpu_untrusted_allow(int fd)
 ssize_t vgpu_untrusted_receive(int fd, void *data, size_t size)
 {
 	struct iovec part = {data, size};
-	/* Without room for descriptors the kernel says that there would have been some. */
+	/* Without room for descriptors the kernel still reports that there were some. */
 	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
 	ssize_t n;
 
@@ -82,14 +82,14 @@ ssize_t vgpu_untrusted_receive(int fd, void *data, size_t size)
 		return -EPERM;
 	if (n == 0)
 		return 0;
-	/* These bytes, and not what has come behind them since. */
+	/* Reads these bytes only, not the ones that have arrived since. */
 	do
 		n = recv(fd, data, (size_t)n, MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
 }
 
-/* Whether the descriptor of the process is free again, because the process has ended. */
+/* Frees the slot of a process that has ended; returns whether it is free. */
 static bool reap(int *closer)
 {
 	siginfo_t info = {0};
@@ -126,7 +126,7 @@ static int *find_room(void)
 	for (i = 0; i < CLOSERS; i++)
 		if (reap(&closers[i]))
 			return &closers[i];
-	/* One that still waits for the end of a pipe must not be the first that ends. */
+	/* A process that still waits for the end of a pipe must not be the first to be killed. */
 	forget_ended();
 	for (i = 0; i < CLOSERS && n_earlier == 0; i++)
 		pidfd_send_signal(closers[i], SIGKILL, NULL, 0);
@@ -147,8 +147,8 @@ bool vgpu_untrusted_reap(void)
 	return busy;
 }
 
-/* Starts a process that has the sockets in LEFT, and that ends when no other process has them; it
- * is to be at *ROOM. */
+/* Starts a process that gets the sockets in LEFT, and closes them when no other process has them;
+ * stores its pidfd in *ROOM. */
 static bool start_closer(int *room)
 {
 	char *argv[2 + PIPES + 1] = {(char *)"vgpu-closer", (char *)ARGUMENT};
@@ -170,7 +170,8 @@ static bool start_closer(int *room)
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setsigmask(&attr, &none);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	for (i = 0; i < n_left; i++) /* keeps its number, and is not closed by exec() */
+	for (i = 0; i < n_left;
+	     i++) /* the descriptor keeps its number, and stays open over exec() */
 		posix_spawn_file_actions_adddup2(&actions, left[i], left[i]);
 	for (i = 0; i < n_earlier; i++) {
 		posix_spawn_file_actions_adddup2(&actions, earlier[i], earlier[i]);
@@ -196,7 +197,7 @@ static bool start_closer(int *room)
 	return true;
 }
 
-/* Closes the socket by a process, now or later. False: it stays open for good. */
+/* Has a process close the socket, now or later. False: it stays open for good. */
 static bool close_elsewhere(int *fd)
 {
 	bool taken = false;
@@ -205,7 +206,7 @@ static bool close_elsewhere(int *fd)
 	pthread_mutex_lock(&lock);
 	room = find_room();
 	if (!room && n_left + 1 == LEFT) {
-		/* It has been killed, and its descriptors' files keep it: nobody waits for it. */
+		/* It was killed, but its descriptors' files keep it from ending. */
 		room = &closers[next_forgotten++ % CLOSERS];
 		close(*room);
 		*room = 0;
@@ -220,8 +221,8 @@ static bool close_elsewhere(int *fd)
 	return taken;
 }
 
-/* Whether descriptors are unread in the connection, of which nothing but bytes is lost. A process
- * for each connection that is refused with its request unread would be an attack of its own. */
+/* Whether the connection holds unread descriptors; discards unread bytes. Starting a process for
+ * every refused connection with an unread request would itself be a denial of service. */
 static bool has_descriptors(int fd)
 {
 	int refuses = -1, type = 0;
@@ -229,13 +230,13 @@ static bool has_descriptors(int fd)
 	char bytes[4096];
 	ssize_t n;
 
-	/* Of packets, an empty one looks like the end. Where the kernel does not refuse
-	 * descriptors, there may be one behind it. */
+	/* An empty packet looks like the end of the stream. Where the kernel does not refuse
+	 * descriptors, one may follow it. */
 	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type != SOCK_STREAM)
 		return getsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &refuses, &size) < 0 ||
 		       refuses != 0;
 	vgpu_untrusted_prepare(fd);
-	/* Nothing can come any more after this: what is unread is a socket's buffer at most. */
+	/* No more data can arrive after this: at most a full socket buffer is unread. */
 	if (shutdown(fd, SHUT_RDWR) < 0)
 		return false;
 	do
@@ -253,7 +254,7 @@ void vgpu_untrusted_close(int *fd)
 		return;
 	if (closes && getsockopt(*fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 &&
 	    domain == AF_UNIX && has_descriptors(*fd) && !close_elsewhere(fd))
-		*fd = -1; /* stays open: this process must not wait for its end */
+		*fd = -1; /* stays open: this process must not wait for the close */
 	vgpu_close(fd);
 }
 

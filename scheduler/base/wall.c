@@ -15,22 +15,22 @@
 	}
 
 /*
- * Linux 6.12, include/uapi/drm. Priorities above the usual one, the kernel itself refuses to those
- * without CAP_SYS_NICE, which programs behind the wall have not: i915, xe, panthor, and amdgpu.
+ * Linux 6.12, include/uapi/drm. i915, xe, panthor and amdgpu refuse priorities above the default to
+ * processes without CAP_SYS_NICE, which programs behind the wall lack.
  */
 const struct vgpu_wall vgpu_walls[] = {
 	{"amdgpu",
 	 {
 		 SUBMITS(0x44), /* CS */
-		 /* CTX: op at 0 and priority at 12. No stable clocks (op 6), nothing above the
-		  * usual priority. */
+		 /* CTX: op at 0 and priority at 12. Refuses stable clocks (op 6) and priorities
+		  * above the default. */
 		 {.number = 0x42,
 		  .kind = VGPU_WALL_LOOKED,
 		  .command = 0xc0106442u,
 		  .rules = {{0, 0, 6, 0, 0}, {0, 12, 1, INT_MIN, 0}},
 		  .n_rules = 2},
-		 REFUSED(0x53), /* VM: a VMID of one's own */
-		 REFUSED(0x55), /* SCHED: priorities of others */
+		 REFUSED(0x53), /* VM: reserves a VMID */
+		 REFUSED(0x55), /* SCHED: sets other processes' priorities */
 		 REFUSED(0x56), /* USERQ, and its SIGNAL and WAIT */
 		 REFUSED(0x57),
 		 REFUSED(0x58),
@@ -86,7 +86,8 @@ const struct vgpu_wall vgpu_walls[] = {
 	{.driver = NULL},
 };
 
-/* Drivers that /sys calls otherwise: msm's is that of the display or, without one, of the GPU. */
+/* Drivers with another name in /sys: for msm, that of the display driver or, without one, of the
+ * GPU's. */
 static const struct {
 	const char *name, *driver;
 } in_sys[] = {{"msm_dpu", "msm"},

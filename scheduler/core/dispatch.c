@@ -113,9 +113,9 @@ void dispatch_cut(struct vgpu_core *core)
 			d->natural_end); /* budgets end as planned */
 }
 
-/* For how much longer than its grant the policy would let the VF run. A policy older than
- * version 1.2 cannot say; if it is work-conserving, it would pick a VF without competitors again.
- */
+/* The time by which the policy would extend the grant, at most MOST. A policy older than version
+ * 1.2 has no call for this; if it is work-conserving, it would pick a VF without competitors
+ * again. */
 static vgpu_nsec extension(struct vgpu_core *core, vgpu_nsec most)
 {
 	const struct dispatch *d = &core->d;

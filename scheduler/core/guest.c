@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a guest may ask for in each state of its VF, and what happens to a VF whose guest resets it.
+ * The requests that a guest may make in each state of its VF, and the consequences of a reset by
+ * the guest.
  */
 #include "private.h"
 
 enum answer {
-	NOTHING = 0, /* ignore: the guest has asked already */
+	NOTHING = 0, /* ignore: the same request is pending */
 	REFUSE,
 	QUEUE,	 /* queue the VF for the window */
 	LATER,	 /* queue it once the VF is available */
-	RESTART, /* its driver starts again without having stopped: reset the VF, then queue it */
+	RESTART, /* the driver starts again without having stopped: reset the VF, then queue it */
 	RESET,
 };
 
@@ -71,7 +72,7 @@ void guest_reset(struct vgpu_core *core, uint32_t index)
 	vf->ledger.guest_resets++;
 	vf->want_init = false;
 	if (core->resident == index)
-		vf->context = VGPU_CTX_BROKEN; /* no SAVE will end any more */
+		vf->context = VGPU_CTX_BROKEN; /* the VF cannot complete a SAVE any more */
 	if (vf->context != VGPU_CTX_NONE || vf->queued || core->resident == index ||
 	    core->target == index)
 		ladder_reset(core, index, VGPU_BLAME_NONE);

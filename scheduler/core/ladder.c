@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Resets, and how they escalate: the VF's queues, the function, the whole GPU; each level only
- * where the GPU supports it, the last only where the operator allows it. A VF for which others had
- * to wait is in back-off for 1, 2, 4 ... seconds; at the third time in a minute it is quarantined.
- * One whose work has ended in a fault is in back-off, but for a few seconds at most, and not for
- * good. A reset of a VF that is not on the engine lets the others run on.
+ * where the GPU supports it, the last only where the operator allows it. A VF whose hang made
+ * others wait is in back-off for 1, 2, 4 ... seconds; the third hang in a minute quarantines it. A
+ * VF whose work ended in a fault is in back-off for a few seconds at most, and never quarantined.
+ * While a VF that is not on the engine is reset, the others run on.
  */
 #include <assert.h>
 
@@ -70,7 +70,7 @@ static void leave_engine(struct vgpu_core *core, uint32_t index, enum vgpu_end r
 		core->target = VGPU_NO_VF;
 }
 
-/* The switch in progress has failed: what was issued ahead will not be done. */
+/* The switch in progress has failed: the commands issued ahead are void. */
 static void drop_ahead(struct vgpu_core *core)
 {
 	if (core->ahead == 0)
@@ -81,9 +81,9 @@ static void drop_ahead(struct vgpu_core *core)
 		ladder_catch_up(core, core->target);
 }
 
-/* Whether a reset must wait, because the GPU goes on by itself: it may be loading the VF already,
- * or is saving it, and may run another one by now. A VF whose command has failed, or that its guest
- * has reset, is not saved any more. */
+/* Whether a reset must wait, because the GPU executes the chained commands on its own: it may
+ * already be loading the VF, or saving it, and running another one. A VF whose command has failed,
+ * or whose guest has reset it, is not being saved any more. */
 static bool must_wait(const struct vgpu_core *core, uint32_t index)
 {
 	if (core->ahead == 0)
@@ -158,7 +158,7 @@ void ladder_fault(struct vgpu_core *core, uint32_t index, bool stuck)
 	enum vgpu_blame blame = stuck ? VGPU_BLAME_HANG : VGPU_BLAME_FAULT;
 
 	if (stuck && !is_noticed && core->resident == index)
-		vf->context = VGPU_CTX_BROKEN; /* no SAVE will end any more */
+		vf->context = VGPU_CTX_BROKEN; /* the VF cannot complete a SAVE any more */
 	if (is_noticed || (waits && vf->context != VGPU_CTX_BROKEN))
 		return;
 	if (waits)
@@ -179,8 +179,7 @@ void ladder_overstay(struct vgpu_core *core, uint32_t index)
 	vf->quarantined |= again;
 }
 
-/* Sentences a VF, as it is to blame for its reset, to back-off or quarantine, which lasts until its
- * time is over or an operator ends it. */
+/* Puts a VF that is to blame for its reset into back-off or quarantine. */
 static void punish(struct vgpu_core *core, struct vf *vf, enum vgpu_blame blame)
 {
 	const bool hung = blame == VGPU_BLAME_HANG;
@@ -194,7 +193,7 @@ static void punish(struct vgpu_core *core, struct vf *vf, enum vgpu_blame blame)
 		vf->quarantined = true;
 		return;
 	}
-	/* As many times as are remembered: to 8 s after a fault. */
+	/* Doubles once for each remembered fault: to 8 s after a fault. */
 	for (i = 1; i < h->n; i++)
 		pause *= 2;
 	vf->backoff_until = nsec_max(vf->backoff_until, core->now + pause);
@@ -235,8 +234,8 @@ static void reset_succeeded(struct vgpu_core *core, uint32_t index)
 	core->notes.go_on = true;
 }
 
-/* All contexts and all memory are lost: each VF begins anew, without being at fault. A VF that was
- * about to be reset by its own fault is still sentenced for it. */
+/* All contexts and all memory are lost: each VF starts again, without penalty. A VF with a pending
+ * reset for its own fault still gets its penalty. */
 static void gpu_was_reset(struct vgpu_core *core, uint32_t culprit)
 {
 	uint32_t i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the time goes. Each nanosecond between two steps belongs to the phase that the engine was
- * in, and so to exactly one counter:
+ * The accounts of the engine's time. Each nanosecond between two steps belongs to the phase of the
+ * engine, and so to exactly one counter:
  *
  *   wall = sum over VFs (run + donated + switch + exclusive + reset) + switch + idle
  *
@@ -27,13 +27,13 @@ static uint64_t part_of(uint64_t whole, uint32_t share)
 	return (uint64_t)((unsigned __int128)whole * share / WHOLE);
 }
 
-/* That of which the share is PART, rounded up. */
+/* The amount of which PART is the share, rounded up. */
 static uint64_t whole_of(uint64_t part, uint32_t share)
 {
 	return (uint64_t)(((unsigned __int128)part * WHOLE + share - 1) / share);
 }
 
-/* How much of its debt a VF has paid with its share of the time, and is not booked yet. */
+/* The part of a VF's debt that its share of the time has paid, and that is not booked yet. */
 vgpu_nsec ledger_lapses(const struct vgpu_core *core, const struct vf *vf)
 {
 	vgpu_nsec since = core->now - vf->paid_until;
@@ -43,15 +43,15 @@ vgpu_nsec ledger_lapses(const struct vgpu_core *core, const struct vf *vf)
 	return nsec_min(vf->ledger.debt_ns, part_of(since, vf->share));
 }
 
-/* Books what the time has paid. To be called before the VF's share, or whether it has work, or its
- * debt changes. */
+/* Books the debt that passing time has paid. To be called before a change of the VF's share, its
+ * debt, or whether it has work. */
 void ledger_pay(struct vgpu_core *core, struct vf *vf)
 {
 	vgpu_nsec paid = ledger_lapses(core, vf);
 
 	vf->ledger.debt_ns -= paid;
 	vf->ledger.debt_lapsed_ns += paid;
-	/* A fraction of a nanosecond is kept, however often this is called. */
+	/* Keeps the fraction of a nanosecond, however often this is called. */
 	if (vf->ledger.debt_ns > 0 && !(vf->awake && core->charges_pay) && vf->share > 0)
 		vf->paid_until += whole_of(paid, vf->share);
 	else
@@ -63,7 +63,7 @@ static vgpu_nsec largest_debt(const struct vgpu_core *core)
 	return nsec_max(DEBT_MAX, WINDOW_CREDIT + core->config.window_max);
 }
 
-/* Adds to a debt that the time has paid on until SINCE. */
+/* Adds to a debt whose payment by time is booked up to SINCE. */
 static __attribute__((noinline)) void add_debt(struct vgpu_core *core, struct vf *vf,
 					       vgpu_nsec amount, vgpu_nsec since)
 {
@@ -92,7 +92,7 @@ void ledger_bring(struct vgpu_core *core, struct vf *vf, vgpu_nsec amount)
 	add_debt(core, vf, amount, core->now);
 }
 
-/* When the VF will owe little enough for a window, if it has no work until then. */
+/* The instant at which the VF has credit for a window again, if it has no work until then. */
 vgpu_nsec ledger_credit_at(struct vgpu_core *core, struct vf *vf)
 {
 	vgpu_nsec beyond;
@@ -104,7 +104,7 @@ vgpu_nsec ledger_credit_at(struct vgpu_core *core, struct vf *vf)
 	return core->now + whole_of(beyond, vf->share);
 }
 
-/* What the policy promises the VF while all have work, in billionths. */
+/* The share that the policy promises the VF while all have work, in billionths. */
 static uint64_t promised(const struct vgpu_core *core, uint32_t index)
 {
 	uint64_t numerator = 0, denominator = 1;
@@ -116,13 +116,13 @@ static uint64_t promised(const struct vgpu_core *core, uint32_t index)
 }
 
 /*
- * Shares the time out anew, as the policy promises it now. What a policy promises to all VFs may
- * come to more than the whole (`prio` promises it to the VFs of one class), or less. To be called
- * when the policy, its parameters or its members have changed.
+ * Computes the shares of the time anew from the policy's present promises. To be called when the
+ * policy, its parameters or its members have changed. A policy's promises to all VFs may add up to
+ * more than the whole (`prio` promises it to the VFs of one class), or less.
  *
- * Where a policy promises neither shares nor waits, a charge costs nothing. Where it guarantees
- * budgets, a charge does not cost them, and those that a window displaces are not made up for.
- * Under such policies only the time pays, and only a part of it.
+ * A charge costs nothing under a policy that promises neither shares nor waits. Nor does it cost a
+ * guaranteed budget, or make up for one that a window displaces. Under such policies only the time
+ * pays a debt, and only a part of it.
  */
 void ledger_share_out(struct vgpu_core *core)
 {
@@ -159,7 +159,8 @@ static void add_run(struct vgpu_core *core, struct vf *vf, vgpu_nsec elapsed)
 	vf->open_run += elapsed - donated;
 }
 
-/* Most steps of a switch come at one instant or a few, so they do not pay for what this needs. */
+/* Out of line: most steps of a switch share one instant, and need not save the registers for
+ * this. */
 static __attribute__((noinline)) void spend(struct vgpu_core *core, vgpu_nsec elapsed)
 {
 	struct vf *resident, *target;
@@ -232,8 +233,8 @@ void ledger_charge_switch(struct vgpu_core *core, uint32_t index, vgpu_nsec amou
 }
 
 /*
- * Closes the account of a dispatch, and returns what the policy is to charge. At most debt_cap is
- * charged beyond the grant; the rest is written off, and counted.
+ * Closes the account of a dispatch, and returns the charge for the policy. It exceeds the grant by
+ * at most debt_cap; the rest is written off and counted.
  */
 vgpu_nsec ledger_close(struct vgpu_core *core, struct vf *vf, bool donated, vgpu_nsec overrun,
 		       vgpu_nsec fine)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the core and its policy. The core does not trust the policy: it clamps and counts what
- * the policy decides, and evicts a policy that breaks its contract in favour of the fallback, in
- * the same step. A change of policy is checked at once, and takes effect at the next switch point,
- * with lag carried over; but not before all VFs that waited at the last change have had a turn.
- * Each policy begins its order anew, so that changes in quick succession would otherwise let the
- * last VF wait for ever.
+ * The boundary between the core and its policy. The core does not trust the policy: it clamps the
+ * policy's decisions and counts the clamped ones, and evicts a policy that breaks its contract in
+ * favour of the fallback, in the same step. A change of policy is checked at once, and takes effect
+ * at the next switch point, with lag carried over; but not before all VFs that waited at the last
+ * change have had a turn. Each policy starts its order from the beginning; without this rule,
+ * changes in quick succession would let the last VF wait for ever.
  *
- * Only the core holds the parameters in force. A change of them says for which policy it was made:
- * values that were parsed with another policy's tables could look valid.
+ * Only the core holds the parameters in force. A change of parameters names the policy that it is
+ * for: values parsed with another policy's tables could look valid.
  */
 #include <assert.h>
 #include <errno.h>
@@ -21,7 +21,7 @@ static int64_t *row(int64_t *rows, uint32_t index)
 	return rows + (size_t)index * VGPU_MAX_PARAMS;
 }
 
-/* Limits how often a VF's wakes preempt. */
+/* Limits how often a VF's wake-ups preempt. */
 static bool wake_is_limited(struct vgpu_core *core, struct vf *vf)
 {
 	bool limited = !bucket_take(&vf->wake_tokens_at, WAKE_BURST, WAKE_REFILL, core->now);
@@ -54,8 +54,8 @@ static void woken(struct vgpu_core *core, uint32_t index, bool preempt)
 }
 
 /*
- * Tells the policy whether the VF has work, if that has changed. For the VF of the open dispatch
- * the policy is told after its account.
+ * Reports to the policy whether the VF has work, if that has changed. For the VF of the open
+ * dispatch, this happens after its account.
  */
 void policy_host_sync(struct vgpu_core *core, uint32_t index)
 {
@@ -86,7 +86,7 @@ void policy_host_sync(struct vgpu_core *core, uint32_t index)
 	woken(core, index, core->policy->wake(core->memory, index, core->now));
 }
 
-/* The VF has no work. Between pick and account the policy is not told that it sleeps. */
+/* The VF has no work. The policy learns of it only outside of a dispatch. */
 void policy_host_drained(struct vgpu_core *core, uint32_t index)
 {
 	core->vfs[index].slept = core->now;
@@ -112,7 +112,7 @@ void policy_host_online(struct vgpu_core *core, uint32_t index, bool online)
 	ledger_share_out(core);
 }
 
-/* Tells a policy that was just attached about all VFs. It gets all lags before any VF wakes,
+/* Introduces all VFs to a policy that was just attached. Imports all lags before any VF wakes,
  * because lags are relative to each other. */
 static void introduce(struct vgpu_core *core, const int64_t *lags)
 {
@@ -185,7 +185,7 @@ static void evict(struct vgpu_core *core, enum vgpu_fault fault)
 	ledger_share_out(core);
 }
 
-/* Returns how a pick breaks the contract, or VGPU_FAULT_NONE. */
+/* Returns the contract violation of a pick, or VGPU_FAULT_NONE. */
 static enum vgpu_fault judge(const struct vgpu_core *core, const struct vgpu_pick *pick)
 {
 	if (pick->vf == VGPU_NO_VF) {
@@ -256,9 +256,9 @@ void policy_host_account(struct vgpu_core *core, const struct vgpu_usage *usage)
 }
 
 /*
- * Parameters are for the policy to come, or for the one in force if no change waits. If the old
- * policy still accepted some while a change waits, they would be lost at the change, although their
- * sender was told that they hold.
+ * Parameters are for the policy to come, or for the one in force if no change is pending. While a
+ * change is pending, parameters accepted by the old policy would be lost, although the sender was
+ * told that they hold.
  */
 static int check_policy(struct vgpu_core *core, const struct vgpu_policy_ops *policy)
 {
@@ -288,7 +288,7 @@ int policy_host_add(struct vgpu_core *core, const struct vgpu_event *event)
 	return 0;
 }
 
-/* What runs, or was picked to, was decided with the old parameters. */
+/* The running VF and the next pick were decided with the old parameters. */
 static void decide_anew(struct vgpu_core *core)
 {
 	core->notes.anew = true;

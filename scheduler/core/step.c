@@ -264,14 +264,14 @@ static void come_back(struct vgpu_core *core, uint32_t index)
 	}
 }
 
-/* Whether the VF is to be loaded next. */
+/* Whether the VF is being loaded. */
 static bool comes(const struct vgpu_core *core, uint32_t index)
 {
 	return core->resident != index &&
 	       (core->target == index || (core->d.open && core->d.vf == index));
 }
 
-/* Sets REASON, for which the VF cannot be loaded. */
+/* Sets REASON, one of the flags that prevent loading. */
 static int put_out(struct vgpu_core *core, uint32_t index, bool *reason)
 {
 	if (core->resident == index || comes(core, index)) {
@@ -345,7 +345,7 @@ static int on_condemn(struct vgpu_core *core, const struct vgpu_event *event)
 	return policy_host_condemn(core, event->code);
 }
 
-/* The GPU has stopped the access; here it is counted. */
+/* The GPU has blocked the access; this only counts it. */
 static int on_violation(struct vgpu_core *core, const struct vgpu_event *event)
 {
 	core->vfs[event->vf].ledger.violations++;
@@ -353,14 +353,14 @@ static int on_violation(struct vgpu_core *core, const struct vgpu_event *event)
 	return 0;
 }
 
-/* What an event must name. */
+/* The subject that an event must name. */
 enum subject {
 	NOBODY = 0,
 	A_VF,	/* a VF that is configured */
-	ANSWER, /* the same; but the event is the device's answer, and a stale one is counted */
+	ANSWER, /* the same, for an answer of the device: a stale one is counted */
 };
 
-/* What a step does for an event. */
+/* The handlers of events. */
 static const struct handler {
 	int (*handle)(struct vgpu_core *core, const struct vgpu_event *event);
 	enum subject subject;

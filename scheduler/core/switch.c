@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The world switch. Each phase waits for one answer of the device; a table says for which command,
- * and the context before and after it. An answer is noted, or leads to the next command of the same
+ * The world switch. Each phase waits for one answer of the device; a table gives the command, and
+ * the context before and after it. An answer is noted, or leads to the next command of the same
  * switch; switch_settle() decides at the end of the step where the engine goes.
  */
 #include <assert.h>
@@ -42,8 +42,8 @@ static void act(struct vgpu_core *core, enum vgpu_command command, uint32_t inde
 	core->out->actions[core->out->n_actions - 1].planned = planned;
 }
 
-/* Waits for the answer to the command of PHASE for VF. Returns whether it has issued the command:
- * that may have been done with the one before it. */
+/* Waits for the answer to the command of PHASE for VF. Returns whether it has issued the command,
+ * which may have been issued ahead with the one before it. */
 static bool issue(struct vgpu_core *core, enum vgpu_phase phase, uint32_t index, vgpu_nsec planned)
 {
 	enum vgpu_command command = command_of(core, phase, index);
@@ -60,7 +60,7 @@ static bool issue(struct vgpu_core *core, enum vgpu_phase phase, uint32_t index,
 	return true;
 }
 
-/* Issues what will follow PHASE of the switch to the target, as far as that is certain. */
+/* Issues the commands after PHASE of the switch to the target, as far as they are certain. */
 static void issue_ahead(struct vgpu_core *core, enum vgpu_phase phase)
 {
 	const struct dispatch *d = &core->d;
@@ -129,7 +129,7 @@ static void preempt(struct vgpu_core *core, enum vgpu_end reason, vgpu_nsec plan
 	issue(core, VGPU_PHASE_IDLE, core->resident, planned);
 }
 
-/* Whether nobody wants the engine but the VF that has it. */
+/* Whether no other VF needs the engine. */
 static bool is_alone(struct vgpu_core *core)
 {
 	const struct vf *vf = core_vf(core, core->resident);
@@ -138,8 +138,8 @@ static bool is_alone(struct vgpu_core *core)
 	       !window_waits(core) && !policy_host_change_is_due(core);
 }
 
-/* The VF has run out of work. It may have got more since, which on some GPUs can only be killed: it
- * goes on then, if nobody waits. */
+/* The VF has run out of work. On some GPUs, work that it has got since can only be killed: the VF
+ * continues if no other VF waits. */
 static void yield(struct vgpu_core *core)
 {
 	struct dispatch *d = &core->d;
@@ -150,7 +150,7 @@ static void yield(struct vgpu_core *core)
 	core->out->actions[core->out->n_actions - 1].unless_busy = d->kept_end != 0;
 }
 
-/* The VF that was to yield has work: its grant goes on as if it had always had. */
+/* The VF that was to yield has work: its grant continues as if it had never run out. */
 static void has_work(struct vgpu_core *core)
 {
 	struct dispatch *d = &core->d;
@@ -161,11 +161,11 @@ static void has_work(struct vgpu_core *core)
 	d->yield_at = core->vfs[d->vf].busy ? VGPU_NEVER : nsec_add(core->now, d->idle_grace);
 	if (is_alone(core))
 		return;
-	d->yield_at = core->now; /* somebody has come meanwhile */
+	d->yield_at = core->now; /* another VF has begun to wait meanwhile */
 	yield(core);
 }
 
-/* The VF that was found on the engine runs: preempt it at once. */
+/* The adopted VF runs: preempts it at once. */
 static void make_room(struct vgpu_core *core)
 {
 	core->d.start = core->now;
@@ -338,7 +338,7 @@ static void park(struct vgpu_core *core, vgpu_nsec until)
 }
 
 /* Goes to the target: saves the VF on the engine first, if there is one. A window begins with its
- * LOAD; the time until then is charged to nobody. */
+ * LOAD; the time until then is charged to no VF. */
 static void go_to_target(struct vgpu_core *core)
 {
 	if (core->resident != VGPU_NO_VF) {
@@ -354,8 +354,8 @@ static void go_to_target(struct vgpu_core *core)
 		ladder_catch_up(core, core->resident);
 }
 
-/* Chooses what is next: an exclusive window that waits, else the policy's pick. False: nothing,
- * park until pick->park_until. */
+/* Chooses the next VF: an exclusive window that waits, else the policy's pick. False: none, park
+ * until pick->park_until. */
 static bool choose(struct vgpu_core *core, struct vgpu_pick *pick)
 {
 	if (policy_host_change_is_due(core))
@@ -371,8 +371,8 @@ static bool choose(struct vgpu_core *core, struct vgpu_pick *pick)
 }
 
 /*
- * Adopts the VF that was found on the engine when scheduling began. The policy did not pick it, so
- * its time is not charged, and it is preempted at once.
+ * Adopts the VF that was on the engine when scheduling began. The policy did not pick it, so its
+ * time is not charged, and it is preempted at once.
  */
 static void adopt(struct vgpu_core *core)
 {
@@ -385,8 +385,8 @@ static void adopt(struct vgpu_core *core)
 	}
 }
 
-/* No VF runs: goes to the target, or chooses one. Most steps end without that, and are not to save
- * the registers that this needs. */
+/* While no VF runs: goes to the target, or chooses one. Out of line: most steps end without this
+ * and need not save registers for it. */
 static __attribute__((noinline)) void go_on(struct vgpu_core *core)
 {
 	const struct vf *on = core_vf(core, core->resident);

@@ -3,10 +3,10 @@
  * Exclusive windows: a guest driver's start and stop, during which it needs the engine alone.
  * Windows are queued and granted at switch points, one at a time. Each is bounded in time, limited
  * in rate per VF, and charged as debt. A VF gets its next window when it has paid for its former
- * ones, but for a credit; and between two windows, of whichever VFs, each VF that waits for the
- * engine has a turn: a round. So a guest that restarts its driver in a loop costs its neighbours no
- * more than its share, and no wait of a neighbour contains two windows, unless the policy serves
- * others for a second.
+ * ones, except for a credit. Between any two windows, each VF that waits for the engine has a turn:
+ * a round. So a guest that restarts its driver in a loop costs its neighbours no more than its
+ * share, and no wait of a neighbour contains two windows, unless the policy serves others for a
+ * second.
  */
 #include "private.h"
 
@@ -30,7 +30,7 @@ static void begin_round(struct vgpu_core *core)
 	}
 }
 
-/* Plans when to look for a window that is due; one that is due already needs no plan. */
+/* Plans when to check for a window; one that is due already needs no plan. */
 static void plan(struct vgpu_core *core)
 {
 	uint32_t index;
@@ -109,7 +109,7 @@ void window_cancel(struct vgpu_core *core, uint32_t index)
 	vf->queued = false;
 }
 
-/* The first VF in the queue that can be loaded, and that has credit. */
+/* The first VF in the queue that can be loaded and has credit. */
 static uint32_t first(struct vgpu_core *core)
 {
 	uint32_t index = core->window_head;

@@ -25,7 +25,7 @@
 #include "vgpu/descriptor.h"
 #include "vgpu/untrusted.h"
 
-#define MAX_CALLS 16u /* requests under way of each client of root */
+#define MAX_CALLS 16u /* requests in progress of each client of root */
 
 #define SETTLE_TIMEOUT (5 * VGPU_SEC)
 
@@ -95,7 +95,7 @@ static void handle_line(struct client *client, const char *line)
 	json_object_put(root);
 }
 
-/* Calls of a client that has gone go on without it. */
+/* Calls of a disconnected client continue. */
 static void forget(struct client *client)
 {
 	struct call *call;
@@ -123,7 +123,8 @@ static bool in_group(int fd, gid_t gid, unsigned group)
 	return false;
 }
 
-/* Tells a stranger why, and closes the connection. The socket is new, so the text fits. */
+/* Sends the reason to a peer without access, and closes the connection. The socket is new, so the
+ * text fits. */
 static void turn_away(int fd, const char *in, const char *group)
 {
 	dprintf(fd,
@@ -133,7 +134,7 @@ static void turn_away(int fd, const char *in, const char *group)
 	vgpu_untrusted_close(&fd);
 }
 
-/* Takes over a connection. Returns whether its peer may change things. */
+/* Takes over a connection. Returns whether its peer may make changes. */
 static bool admit(struct control *control, int fd, enum client_at at)
 {
 	struct caller who = {.pidfd = -1};
@@ -162,8 +163,8 @@ static bool admit_hook(int fd, void *control)
 	return admit(control, fd, CLIENT_HOOK);
 }
 
-/* Whoever asks for a program or a container is a reader to all else: its lines wait for the
- * readers' share. */
+/* A caller who asks for a program or a container is a reader in all other respects: its lines wait
+ * for the readers' share. */
 static bool admit_tenant(int fd, void *data)
 {
 	struct control *control = data;
@@ -226,7 +227,7 @@ static void tell_service(struct control *control)
 	snprintf(text, sizeof(text), "%u GPU%s, %s; %u VF%s VMs", control->n_gpus,
 		 control->n_gpus == 1 ? "" : "s", state, vms,
 		 vms == 1 ? " belongs to" : "s belong to");
-	/* If an engine thread hangs, systemd hears nothing, and its watchdog restarts vgpud. */
+	/* If an engine thread hangs, vgpud stops feeding the watchdog, and systemd restarts it. */
 	if (alive)
 		service_alive(text);
 }
@@ -269,8 +270,8 @@ static void on_engine(evutil_socket_t fd, short what, void *data)
 	change_run(gpu);
 }
 
-/* A socket has the group that vgpud runs with, and under its unit vgpud has no right to change it.
- */
+/* A new socket has the group that vgpud runs with, and vgpud's unit lacks the right to change
+ * it. */
 static bool belongs_to(const char *path, gid_t group)
 {
 	struct stat s;
@@ -278,7 +279,7 @@ static bool belongs_to(const char *path, gid_t group)
 	return stat(path, &s) == 0 && s.st_gid == group;
 }
 
-/* Without this door everything else goes on, and the log says why. */
+/* A failure of this socket only is logged; vgpud continues. */
 static int open_tenant_door(struct control *control)
 {
 	const struct config *config = control->config;
@@ -398,7 +399,7 @@ void control_stop(struct control *control)
 			json_object_put(gpu->live.set[vf]);
 		trail_finish(&gpu->heard.events);
 	}
-	/* The engines are stopped: nothing will answer these calls. */
+	/* The engines are stopped: these calls will get no answer. */
 	while (control->calls)
 		call_drop(control->calls);
 	for (i = 0; i < CONTROL_WARNINGS; i++)
@@ -406,7 +407,7 @@ void control_stop(struct control *control)
 	share_stop(&control->share);
 	listen_close(control->config->socket, door_close(control->doors.control));
 	listen_close(control->config->hook_socket, door_close(control->doors.hook));
-	if (control->doors.tenants) /* else it may be another's */
+	if (control->doors.tenants) /* otherwise it may belong to another vgpud */
 		listen_close(control->config->tenant_socket, door_close(control->doors.tenants));
 	explained_end(control);
 	if (control->tick)

@@ -18,7 +18,7 @@
 #include "vms/vm.h"
 
 #define LOG_PER_SECOND 20u
-/* An engine may say the same in each epoch. */
+/* An engine may repeat a message in each epoch. */
 #define SAY_AGAIN (60 * VGPU_SEC)
 
 static const struct {
@@ -71,8 +71,8 @@ static void describe_failed_reset(const struct vgpu_record *r, enum vgpu_driver_
 			 level, r->vf);
 }
 
-/* Writes the log line for a record that operators must know of, and which message it is, and
- * returns its level. 0: the record is not logged. */
+/* Writes the log line for a record that an operator must know of, with its message, and returns its
+ * level. 0: the record is not logged. */
 static int describe(const struct vgpu_record *r, enum vgpu_driver_kind kind, char *text,
 		    size_t size, enum log_message *message)
 {
@@ -141,7 +141,7 @@ static void note_use(struct gpu *gpu, const struct vgpu_record *r)
 		gpu->heard.in_use |= VGPU_VF_BIT(r->vf);
 }
 
-/* Another policy is in force: the leases hold the parameters of their VFs, so save them. */
+/* Another policy is in force: saves the leases, which hold the parameters of their VFs. */
 static void note_policy(struct gpu *gpu, const struct vgpu_record *r)
 {
 	uint32_t vf;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The engines' records: kept for clients, logged if operators must know of them, and handed to the
- * parts of the control thread that wait for them. Control thread. */
+/* The engines' records: stored for clients, logged if operators must know of them, and passed to
+ * the parts of the control thread that wait for them. Control thread. */
 #ifndef DAEMON_EVENTS_H
 #define DAEMON_EVENTS_H
 
@@ -12,9 +12,9 @@ void events_take(struct gpu *gpu);
 void events_trouble(struct gpu *gpu);
 /* Logs that the device could not be opened at the start. */
 void events_begin_lost(struct gpu *gpu, const char *why);
-/* Logs what the engine has said, unless it was said within a minute. */
+/* Logs the engine's message, unless it was logged within the last minute. */
 void events_said(struct gpu *gpu);
-/* Once a second: logs how many messages the rate limit withheld, and starts anew. */
+/* Once a second: logs how many messages the rate limit withheld, and resets the count. */
 void events_second(struct gpu *gpu);
 
 #endif

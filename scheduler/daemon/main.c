@@ -168,7 +168,7 @@ static void on_found(struct call *call)
 	call_drop(call);
 }
 
-/* Asks the engine whether its GPU was set up already, and logs it if so. */
+/* Asks the engine whether its GPU was already set up, and logs it. */
 static void look_for_adoption(struct gpu *gpu)
 {
 	struct call *call = call_new(gpu->control, gpu);
@@ -182,7 +182,7 @@ static void look_for_adoption(struct gpu *gpu)
 }
 
 /* Starts the engines of all GPUs, also of those that cannot be opened, which it counts in *N_LOST:
- * one GPU does not keep the others from being scheduled. */
+ * one missing GPU does not stop the scheduling of the others. */
 static int start_gpus(struct control *control, struct config *config, uint32_t *n_lost,
 		      struct vgpu_error *err)
 {
@@ -237,7 +237,8 @@ static struct event *watch(struct control *control, int signal, event_callback_f
 	return event;
 }
 
-/* A signal that ends vgpud waits until vgpud serves: until then nobody would remove the sockets. */
+/* A signal that ends vgpud waits until vgpud serves: before that, the sockets would not be
+ * removed. */
 static void hold_back(int how)
 {
 	sigset_t ends;
@@ -262,7 +263,7 @@ static void serve(struct control *control, struct metrics *metrics)
 		log_line(LOG_NOTICE, "%s", err.text);
 	hold_back(SIG_UNBLOCK);
 	event_base_dispatch(control->base);
-	hold_back(SIG_BLOCK); /* a second one does not cut the end short */
+	hold_back(SIG_BLOCK); /* a second signal does not cut the shutdown short */
 	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		event_free(signals[i]);
 	service_stopping();
@@ -271,7 +272,7 @@ static void serve(struct control *control, struct metrics *metrics)
 	live_end(control);
 }
 
-/* What clients read while nobody serves the sockets. */
+/* The notes for clients while no vgpud serves the sockets. */
 static void note(const struct config *config, enum vgpu_note what, const char *why)
 {
 	vgpu_note_write(config->socket, what, why);
@@ -279,7 +280,7 @@ static void note(const struct config *config, enum vgpu_note what, const char *w
 	vgpu_note_write(config->tenant_socket, what, why);
 }
 
-/* Whether notes beside the sockets would be about this vgpud: no other one serves them. */
+/* Whether the notes beside the sockets would describe this vgpud: no other one serves them. */
 static bool notes_are_ours(const struct config *config)
 {
 	return config->hook_socket[0] && listen_is_free("control", config->socket);
@@ -307,7 +308,7 @@ static int run(struct config *config)
 	if (r == 0) {
 		leases_load(&control);
 		live_load(&control);
-		/* Before clients connect, all VFs have the parameters that they had. */
+		/* Before clients connect, restores the parameters of all VFs. */
 		control_settle(&control);
 	}
 	if (r < 0) {
@@ -319,7 +320,7 @@ static int run(struct config *config)
 			note(config, VGPU_NOTE_FAILED, err.text);
 		return r == -ENOMEM ? 1 : EX_CONFIG;
 	}
-	if (n_lost == 0) /* those of a GPU that may come back are kept */
+	if (n_lost == 0) /* keeps those of a GPU that may return */
 		service_drop_unused();
 	if (config->n_gpus == 0)
 		log_line(LOG_NOTICE, "the configuration has no [gpu NAME] section: vgpud has "
@@ -352,7 +353,7 @@ static int release(const char *text)
 	return 1;
 }
 
-/* Reads and checks the configuration, and prints its mistakes. Returns how many. */
+/* Reads and checks the configuration, and prints its mistakes. Returns their number. */
 static int read_config(struct config *config, const char *file, FILE *errors)
 {
 	if (config_read(config, file, errors) < 0)
@@ -361,8 +362,8 @@ static int read_config(struct config *config, const char *file, FILE *errors)
 	return config_check_gpus(config, NULL, errors);
 }
 
-/* The same, of this host, too. A GPU that a running vgpud has is known to that one alone, so it is
- * asked. */
+/* As read_config, and also checks this host. Only a running vgpud knows the GPUs that it has
+ * opened, so it is asked about them. */
 static int read_config_here(struct config *config, const char *file, FILE *errors)
 {
 	static struct config_known known;
@@ -402,8 +403,8 @@ static int look_at(struct config *config, const char *file, bool check)
 	return 0;
 }
 
-/* Reads the configuration for a start. If it cannot be used, says why to the log and to clients:
- * the unit does not start vgpud again then. */
+/* Reads the configuration for a start. If it is unusable, reports why to the log and to clients:
+ * the unit then does not restart vgpud. */
 static bool is_usable(struct config *config, const char *file)
 {
 	char *said = NULL, *line, *rest = NULL, first[300] = "";
@@ -485,7 +486,7 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	if (o.check || o.dump)
 		return look_at(&config, o.file, o.check);
-	signal(SIGHUP, SIG_IGN); /* until there is something to reload */
+	signal(SIGHUP, SIG_IGN); /* until vgpud can reload */
 	service_start();
 	if (!is_usable(&config, o.file))
 		return EX_CONFIG;

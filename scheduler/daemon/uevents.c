@@ -99,7 +99,7 @@ struct uevents *uevents_start(struct control *control, struct vgpu_error *err)
 	}
 	u->control = control;
 	u->udev = udev_new();
-	/* "kernel", not "udev": a host may have no udevd, and nothing that udevd adds is needed. */
+	/* "kernel", not "udev": a host may have no udevd, and vgpud needs none of its additions. */
 	u->monitor = u->udev ? udev_monitor_new_from_netlink(u->udev, "kernel") : NULL;
 	if (!u->monitor ||
 	    udev_monitor_filter_add_match_subsystem_devtype(u->monitor, "pci", NULL) < 0 ||

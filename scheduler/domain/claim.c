@@ -19,7 +19,7 @@ const char *const claim_on_hang_names[CLAIM_ON_HANG] = {"reset", "pause", "stop"
 
 #define QEMU_URI "http://libvirt.org/schemas/domain/qemu/1.0"
 
-/* Parsing stops at the first mistake, which ERR names with its line. */
+/* Parsing stops at the first error, which ERR gives with its line. */
 struct reader {
 	struct claim *out;
 	struct vgpu_error *err;
@@ -40,7 +40,7 @@ __attribute__((format(printf, 3, 4))) static void wrong(struct reader *rd, const
 	rd->r = vgpu_error_set(rd->err, -EINVAL, "line %ld: %s", xmlGetLineNo(node), text);
 }
 
-/* Copies VALUE to OUT and frees it; a value that does not fit is a mistake. */
+/* Copies VALUE to OUT and frees it; an overlong value is an error. */
 static void copy(struct reader *rd, const xmlNode *node, const char *what, xmlChar *value,
 		 char *out, size_t size)
 {
@@ -231,14 +231,14 @@ static void read_param(struct reader *rd, struct claim_vf *s, xmlNode *node)
 	param(rd, s, node, name, "%s", value);
 }
 
-/* The children that an element may have: each element has a table. */
+/* The children that an element may have: one table per element. */
 struct child {
 	const char *name;
 	void (*read)(struct reader *rd, struct claim_vf *s, xmlNode *node);
 	bool many;
 };
 
-/* Reports an unknown element; for a former name it says the new one. */
+/* Reports an unknown element; for a former name, with its new name. */
 static void unknown(struct reader *rd, const xmlNode *node, const xmlNode *in)
 {
 	static const char *const renamed[][2] = {{"slice", "vf"},
@@ -442,8 +442,8 @@ static unsigned hex(struct reader *rd, xmlNode *node, const char *name)
 	return value;
 }
 
-/* Returns a new device of the domain; NULL: there are too many. A domain without a claim is none of
- * vgpud's. */
+/* Returns a new device of the domain; NULL: there are too many, or the domain has no claim and its
+ * devices do not matter. */
 static struct claim_hostdev *new_device(struct reader *rd, const xmlNode *node)
 {
 	if (rd->out->n_hostdevs < CLAIM_MAX_HOSTDEVS)
@@ -509,8 +509,8 @@ static const char *member(struct json_object *o, const char *name)
 	return text ? text : "";
 }
 
-/* Whether an argument of QEMU's is a block device that QEMU cannot migrate: a vvfat that may be
- * written to. O is the argument as JSON, if it is. */
+/* Whether an argument of QEMU's is a block device that QEMU cannot migrate: a writable vvfat. O is
+ * the argument as JSON, if it is JSON. */
 static bool keeps_here(const char *text, struct json_object *o)
 {
 	return o ? strcmp(member(o, "driver"), "vvfat") == 0 &&
@@ -537,7 +537,7 @@ static void option(const char *text, struct json_object *o, const char *name, ch
 	}
 }
 
-/* Whether it is a device of that driver. */
+/* Whether a device is of that driver. */
 static bool has_driver(const char *text, struct json_object *o, const char *driver)
 {
 	size_t n = strlen(driver);
@@ -546,8 +546,8 @@ static bool has_driver(const char *text, struct json_object *o, const char *driv
 		 : strncmp(text, driver, n) == 0 && (!text[n] || text[n] == ',');
 }
 
-/* Writes the address of a PCI device as QEMU takes it, with and without its domain or as a folder
- * of /sys, in full; "": it is none. */
+/* Writes the full address of a PCI device. QEMU takes it with or without its domain, or as a folder
+ * of /sys; "": it is none of these. */
 static void host_address(const char *host, const char *folder, char *out, size_t size)
 {
 	const char *name = strrchr(folder, '/');
@@ -561,7 +561,7 @@ static void host_address(const char *host, const char *folder, char *out, size_t
 		snprintf(out, size, "%04x:%02x:%02x.%x", domain, bus, slot, function);
 }
 
-/* Reads a device on QEMU's command line that may be a VF. O: TEXT as JSON, if it is. */
+/* Parses a device on QEMU's command line that may be a VF. O: TEXT as JSON, if it is JSON. */
 static void read_device_option(struct reader *rd, const xmlNode *arg, const char *text,
 			       struct json_object *o)
 {
@@ -587,12 +587,12 @@ static void read_device_option(struct reader *rd, const xmlNode *arg, const char
 		option(text, o, "sysfsdev", folder, sizeof(folder));
 		host_address(host, folder, h->address, sizeof(h->address));
 	}
-	if (!h->address[0] && !h->alias[0]) /* no claim can mean it */
+	if (!h->address[0] && !h->alias[0]) /* no claim can refer to it */
 		rd->out->n_hostdevs--;
 }
 
-/* Reads <qemu:commandline>'s <qemu:arg value='...'/>: how domains have vfio-user devices, of which
- * libvirt has no element. */
+/* Parses <qemu:commandline>'s <qemu:arg value='...'/>, by which domains get vfio-user devices;
+ * libvirt has no element for these. */
 static void read_commandline(struct reader *rd, xmlNode *commandline)
 {
 	struct json_object *o;
@@ -656,12 +656,12 @@ static bool is_ours(const xmlNode *node)
 	       (!node->ns || strcmp((const char *)node->ns->href, CLAIM_URI) == 0);
 }
 
-/* Reads what Nova's flavor claims. The <vgpu> to which it amounts is read like any other. */
+/* Reads the claim of Nova's flavor: converts it to a <vgpu> element and parses that. */
 static void read_nova(struct reader *rd, xmlNode *instance)
 {
 	xmlNode *claim = NULL;
 
-	if (rd->r == 0) /* else the domain's name or UUID cannot be read */
+	if (rd->r == 0) /* otherwise the domain's name or UUID is unreadable */
 		rd->r = nova_claim(instance, &claim, rd->err);
 	if (rd->r < 0) {
 		rd->out->required = true;
@@ -673,7 +673,7 @@ static void read_nova(struct reader *rd, xmlNode *instance)
 	}
 }
 
-/* Reads the claim in <metadata>: ours, or else Nova's. */
+/* Reads the claim in <metadata>: vgpud's own, else Nova's. */
 static void read_metadata(struct reader *rd, xmlNode *metadata)
 {
 	xmlNode *nova = NULL, *n;
@@ -755,14 +755,14 @@ int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_er
 	struct reader rd = {out, err, 0};
 	xmlDoc *doc;
 
-	/* What cannot be read may be a claim: the VM is taken to need its VF. */
+	/* An unreadable domain may have a claim: the VM is assumed to need its VF. */
 	*out = (struct claim){.required = true};
 	rd.r = document_read(&doc, text, size, err);
 	if (rd.r < 0)
 		return rd.r;
 	read_root(&rd, xmlDocGetRootElement(doc));
 	xmlFreeDoc(doc);
-	if (rd.r < 0) { /* whose claim it is can be said nevertheless */
+	if (rd.r < 0) { /* the owner of the claim may still be readable */
 		out->n_vfs = 0;
 		out->n_hostdevs = 0;
 	}

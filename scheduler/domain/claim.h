@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A VM's claim: what it asks of GPUs, in the <metadata> of its libvirt domain, and the other parts
- * of that XML that vgpud needs. docs/domain.md describes it; vgpu-domain-1.rng is the schema.
+ * A VM's claim on GPUs, in the <metadata> of its libvirt domain, and the other parts of that XML
+ * that vgpud needs. docs/domain.md describes it; vgpu-domain-1.rng is the schema.
  *
  * Any thread. libxml2 reads without network, external entities and document type definitions.
  */
@@ -15,33 +15,33 @@
 
 #define CLAIM_URI "urn:vgpud:xmlns:domain:1"
 #define CLAIM_MAX_BYTES DOCUMENT_MAX_BYTES
-#define CLAIM_MAX_REQUEST (4u << 20) /* bytes of a request to vgpud that has domains' XML */
+#define CLAIM_MAX_REQUEST (4u << 20) /* bytes of a request to vgpud that contains domains' XML */
 #define CLAIM_MAX_VFS 8u
 #define CLAIM_MAX_PARAMS 12u
 #define CLAIM_MAX_HOSTDEVS 256u
-/* vgpud-libvirt attaches the VF of a claim without an alias, under this prefix and the claim's
+/* vgpud-libvirt attaches the VF of a claim without an alias under this prefix and the claim's
  * name. */
 #define CLAIM_OUR_ALIAS "ua-vgpud-"
 #define CLAIM_HOST_SIZE 40
 
-/* The unit in which a parameter was written, if that is not its own: percent of what is in parts
- * per million, or ms of what is in us. */
+/* The unit in which a parameter was written, if it differs from the parameter's own: percent for
+ * parts per million, ms for us. */
 enum claim_unit { CLAIM_UNIT_OWN = 0, CLAIM_PERCENT, CLAIM_MS };
 
-/* A policy's parameter as text; the policy's table gives it a meaning. */
+/* A policy's parameter as text; the policy's table interprets it. */
 struct claim_param {
 	char name[32], value[32]; /* in the parameter's own unit */
 	enum claim_unit written_in;
 	int line;
 };
 
-/* What happens to the VM when its VF hung and was reset. */
+/* The action on the VM when its VF hung and was reset. */
 enum claim_on_hang { CLAIM_GO_ON = 0, CLAIM_PAUSE, CLAIM_STOP, CLAIM_ON_HANG };
 /* The words in the claim. */
 extern const char *const claim_on_hang_names[CLAIM_ON_HANG];
 
-/* Who claims: a libvirt domain, or a process of this host, which is a program or the first one of a
- * container. */
+/* The kind of claimant: a libvirt domain, or a process of this host, which is a program or the
+ * first process of a container. */
 enum claim_by { CLAIM_BY_VM = 0, CLAIM_BY_PROGRAM, CLAIM_BY_CONTAINER, CLAIM_BY };
 extern const char *const claim_by_names[CLAIM_BY];
 #define CLAIM_ID_SIZE 129
@@ -51,10 +51,10 @@ struct claim_vf {
 	char name[64], alias[64];
 	char gpu[32], pool[32]; /* "": any */
 	int32_t vf;		/* -1: any */
-	int32_t hostdev;	/* index in claim.hostdevs of its device without its alias; -1 */
-	char profile[32];	/* of the configuration; "": none */
-	uint64_t memory;	/* least bytes; 0: the profile's, or any */
-	char policy[32];	/* that must be in force on the GPU; "": any */
+	int32_t hostdev; /* index in claim.hostdevs of its device, if the device has no alias; -1 */
+	char profile[32]; /* of the configuration; "": none */
+	uint64_t memory;  /* least bytes; 0: the profile's, or any */
+	char policy[32];  /* policy that must be in force on the GPU; "": any */
 	enum claim_on_hang on_hang;
 	uint32_t n_params;
 	struct claim_param params[CLAIM_MAX_PARAMS];
@@ -62,44 +62,45 @@ struct claim_vf {
 };
 
 /* A device of the domain that may be a VF: a <hostdev>, or a vfio-pci or vfio-user device on QEMU's
- * command line. Other devices of the host are there if they have an alias, by which a claim may
- * name them by mistake. */
+ * command line. Other host devices are included if they have an alias, which a claim may name by
+ * mistake. */
 struct claim_hostdev {
 	char address[128]; /* PCI address, or path of the socket; "": it is neither */
 	char alias[80];
 	char type[16];	/* "pci", "vfio-user", or libvirt's type of another device, "mdev" */
-	char token[37]; /* from its qemu:override; "": none */
+	char token[37]; /* libvirt binds it to VFIO when the VM starts, and unbinds it when the VM
+			   ends */
 	bool managed; /* libvirt binds it to VFIO at the VM's start, and away from it at its end */
 };
 
 struct claim {
 	char uuid[37], domain[256]; /* "" if only the <vgpu> element was given */
-	/* Which libvirt has the domain; "": not known. It is not in the XML: the caller sets it. */
+	/* The libvirt that has the domain; "": unknown. Not in the XML: the caller sets it. */
 	char host[CLAIM_HOST_SIZE];
 	bool required;	/* the VM must not start without its VFs */
 	uint32_t n_vfs; /* 0: no claim */
 	struct claim_vf vfs[CLAIM_MAX_VFS];
 	uint32_t n_hostdevs;
 	struct claim_hostdev hostdevs[CLAIM_MAX_HOSTDEVS];
-	/* Of a program or a container: who is charged, a uid; and a container's id, unique for its
+	/* For a program or a container: the uid to charge, and a container's id, unique for its
 	 * owner. */
 	enum claim_by by;
 	uint32_t owner;
 	char id[CLAIM_ID_SIZE];
-	bool by_venus; /* its <emulator> is vgpud-qemu: VFs of gated GPUs, and no others */
-	bool stays;    /* its QEMU refuses to migrate and to save it: docs/domain.md says how */
+	bool by_venus; /* its <emulator> is vgpud-qemu: it gets VFs of gated GPUs only */
+	bool stays;    /* its QEMU refuses to migrate and to save it: see docs/domain.md */
 };
 
-/* Whether a domain's XML may have a claim: a quick look, which most domains fail. */
+/* Returns whether a domain's XML may have a claim: a quick check, negative for most domains. */
 bool claim_is_possible(const char *xml);
 
 /*
  * Parses TEXT, SIZE bytes: a whole domain, or the <vgpu> element alone, with its namespace or (as
  * virsh metadata prints it) without. A domain without a <vgpu> may have a claim in Nova's metadata
- * (nova.h). Returns 0, also for a domain without a claim; -EINVAL with
- * line and reason in ERR if it is not XML or violates the schema; -E2BIG if SIZE exceeds
- * CLAIM_MAX_BYTES; -ENOMEM. After an error OUT says only whose claim it is, where that could be
- * read, and whether the VM needs a VF, which is taken to be so if the claim could not be read.
+ * (nova.h). Returns 0, also for a domain without a claim; -EINVAL with line and reason in ERR if it
+ * is not XML or violates the schema; -E2BIG if SIZE exceeds CLAIM_MAX_BYTES; -ENOMEM. After an
+ * error OUT gives only the owner of the claim, where that was readable, and whether the VM needs a
+ * VF, which is assumed if the claim was unreadable.
  */
 int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_error *err);
 
@@ -112,8 +113,8 @@ const struct claim_hostdev *claim_device_of(const struct claim *claim,
 int claim_check_device(const struct claim *claim, const struct claim_vf *claimed,
 		       struct vgpu_error *err);
 
-/* Whether a domain's XML has a claim, or one that cannot be read: every domain of Nova's is
- * possible, and few have one. */
+/* Returns whether a domain's XML has a claim, readable or not. Every domain of Nova passes
+ * claim_is_possible(), and few have a claim. */
 bool claim_exists(const char *xml);
 
 #endif

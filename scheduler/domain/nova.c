@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nova's flavor as a claim. What it says becomes a <vgpu> element, which claim.c reads like one
- * that an operator wrote: there is one reader, one set of limits, one set of messages.
+ * Nova's flavor as a claim. It is converted to a <vgpu> element, which claim.c parses like an
+ * operator's: there is one parser, one set of limits, one set of messages.
  *
  * Only the flavor is read, because only the cloud's administrator writes flavors. A tenant writes
  * the server's name and the properties of its image, which are in the same metadata.
@@ -115,7 +115,7 @@ static int put_spec(xmlNode *vf, const struct place *p, const struct spec *s, co
 	return 0;
 }
 
-/* A parameter that has no element of its own. */
+/* Writes a parameter that has no element of its own. */
 static int put_param(xmlNode *vf, const char *name, const struct spec *s, struct vgpu_error *err)
 {
 	xmlNode *sched = descend(vf, "sched", s->node);
@@ -129,7 +129,7 @@ static int put_param(xmlNode *vf, const char *name, const struct spec *s, struct
 	return 0;
 }
 
-/* Finds the <vf> of that name, or makes it. */
+/* Finds the <vf> of that name, or creates it. */
 static int vf_named(xmlNode *root, const char *name, const struct spec *s, xmlNode **out,
 		    struct vgpu_error *err)
 {
@@ -151,7 +151,7 @@ static int vf_named(xmlNode *root, const char *name, const struct spec *s, xmlNo
 	return 0;
 }
 
-/* _private is the application's: it marks a VF that was counted. Nova books "resourcesA" and
+/* _private belongs to the application: it marks a VF that was counted. Nova books "resourcesA" and
  * "resources_A" apart, and both are named A. */
 static int put_vf(xmlNode *vf, const struct spec *s, int64_t amount, struct vgpu_error *err)
 {
@@ -195,8 +195,8 @@ static const struct class
 	int (*put)(xmlNode *vf, const struct spec *s, int64_t amount, struct vgpu_error *err);
 } classes[] = {{"VF", put_vf}, {"SHARE", put_share}, {"MEMORY_MB", put_memory}};
 
-/* Reads "resources" SUFFIX ":CUSTOM_VGPUD_" CLASS. What Nova numbers or names by a suffix is one
- * group, which placement takes from one provider: one VF. */
+/* Reads "resources" SUFFIX ":CUSTOM_VGPUD_" CLASS. The resources with one suffix are a group, which
+ * placement takes from one provider: one VF. */
 static int read_resources(xmlNode *root, const struct spec *s, struct vgpu_error *err)
 {
 	const char *suffix = s->key + strlen(RESOURCES), *class = strstr(s->key, CLASSES);
@@ -206,7 +206,7 @@ static int read_resources(xmlNode *root, const struct spec *s, struct vgpu_error
 	size_t i;
 	int r;
 
-	suffix += strspn(suffix, "_-"); /* with which no name may begin */
+	suffix += strspn(suffix, "_-"); /* no name may begin with these */
 	snprintf(name, sizeof(name), "%.*s", class > suffix ? (int)(class - suffix) : 0, suffix);
 	r = vf_named(root, name[0] ? name : UNNAMED, s, &vf, err);
 	class += strlen(CLASSES);
@@ -287,7 +287,7 @@ static int read_specs(xmlNode *specs, xmlNode *root, bool keys, struct vgpu_erro
 	return r < 0 ? r : 0;
 }
 
-/* Reads the flavor's name: all that Nova before 32 says about it. */
+/* Parses the flavor's name, the only information about it before Nova 32. */
 static int read_name(xmlNode *flavor, const char *name, xmlNode *root, struct vgpu_error *err)
 {
 	static const struct place profile = {"", NULL, "profile", NULL};

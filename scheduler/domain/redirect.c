@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * libxml2 finds the elements; the four values of each address are then replaced in the text itself,
- * so that nothing else can change. The proof is a second way to the same document: libxml2 sets the
- * values in the document that it has parsed first, and that one must be equal to the parsed result.
+ * so that nothing else can change. A second way to the same result verifies that: libxml2 sets the
+ * values in the document that it parsed first, and that document must equal the parsed result.
  */
 #include "redirect.h"
 
@@ -27,7 +27,7 @@ struct address {
 	unsigned parts[PARTS];
 };
 
-/* A value to be replaced: where it is in the text, and by what. */
+/* A value to be replaced: its place in the text, and its replacement. */
 struct edit {
 	const char *at;
 	size_t length;
@@ -245,7 +245,7 @@ static int redirect_all(struct work *w, xmlDoc *doc, const struct redirect *list
 		if (r < 0)
 			return r;
 	}
-	/* Only now, because a device may get the address that another one has had. */
+	/* Only now, because a device may get the former address of another one. */
 	for (i = 0; i < n; i++)
 		set_in_document(nodes[i], &w->edits[i * PARTS]);
 	*out = splice(w);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Another VF for a domain that comes from another host: the XML with other source addresses of its
- * <hostdev>s, and otherwise byte for byte as it was. Any thread.
+ * Changes the VFs of a domain that comes from another host: replaces source addresses of its
+ * <hostdev>s and leaves all other bytes of the XML unchanged. Any thread.
  */
 #ifndef DOMAIN_REDIRECT_H
 #define DOMAIN_REDIRECT_H

@@ -24,8 +24,8 @@ static void step(struct scan *s)
 	s->at++;
 }
 
-/* Goes on to the end of the first WORD behind BEGIN, which is here, or of the text: the '>' of
- * "<!-->" ends no comment. */
+/* Skips to the end of the first WORD behind BEGIN, which is at the present position, or to the end
+ * of the text: the '>' of "<!-->" ends no comment. */
 static void skip_past(struct scan *s, const char *begin, const char *word)
 {
 	s->at += strlen(begin);
@@ -34,7 +34,7 @@ static void skip_past(struct scan *s, const char *begin, const char *word)
 	s->at += s->at < s->end ? strlen(word) : 0;
 }
 
-/* What is between '<' and '>': a value in quotes may have a '>' in it, and has no attributes. */
+/* Scans a tag, from '<' to '>': a quoted value may contain '>', and contains no attributes. */
 static int tag(struct scan *s, struct vgpu_error *err)
 {
 	uint32_t line = s->line, attributes = 0;
@@ -75,11 +75,11 @@ static int count_markup(const char *text, size_t size, struct vgpu_error *err)
 					SHAPE_MAX_MARKUP);
 }
 
-/* Where no element begins; each ends as its second word says. */
+/* Sections without elements, by their beginning and end. */
 static const char *const apart[][2] = {{"<!--", "-->"}, {"<![CDATA[", "]]>"}, {"<?", "?>"}};
 #define APART (sizeof(apart) / sizeof(apart[0]))
 
-/* Goes on to the next '<' that begins a tag or a declaration. False: there is none. */
+/* Skips to the next '<' that begins a tag or a declaration. False: there is none. */
 static bool find_tag(struct scan *s)
 {
 	size_t i;

@@ -13,18 +13,17 @@
 
 #include "vgpu/types.h"
 
-/* libvirt's own elements have fewer than 20 attributes, and a domain a namespace for each
- * application that keeps metadata in it. */
+/* libvirt's own elements have fewer than 20 attributes. A domain has one namespace for each
+ * application with metadata in it. */
 #define SHAPE_MAX_ATTRIBUTES 256u /* of an element */
 #define SHAPE_MAX_NAMESPACES 64u  /* declared in the whole document */
-/* '<', wherever they are: two for an element. libvirt's domains have a few thousand. */
+/* Number of '<': two for an element. libvirt's domains have a few thousand. */
 #define SHAPE_MAX_MARKUP 32768u
 
 /*
  * Returns 0, or -EINVAL with the line and the reason if TEXT, of SIZE bytes, has an element with
  * too many attributes, too many declarations of namespaces, too many '<', or a document type
- * definition. Whether TEXT is XML is for the parser to say. Takes time in proportion to SIZE. Any
- * thread.
+ * definition. Does not check whether TEXT is XML. Takes time in proportion to SIZE. Any thread.
  */
 int shape_check(const char *text, size_t size, struct vgpu_error *err);
 

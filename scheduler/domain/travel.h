@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a VM takes with it to another host: for each of its VFs what the state of the VF fits, and
- * what the VF owes. The source's vgpud writes it, vgpud-libvirt puts it into the running domain's
- * <metadata>, libvirt carries it in the domain's XML, and the destination's vgpud reads it as it
- * reads any XML that somebody else has written.
+ * The data that migrates with a VM: for each of its VFs the GPU type that fits the VF's state, and
+ * the VF's debt. The source's vgpud writes it, vgpud-libvirt puts it into the running domain's
+ * <metadata>, libvirt carries it in the domain's XML, and the destination's vgpud parses it as
+ * untrusted XML.
  *
  *     <travel xmlns="urn:vgpud:xmlns:travel:1">
  *       <vf name="gpu0" gpu="8086:e212:00" driver="xe-vfio-pci" memory="4294967296" vfs="4"
@@ -23,7 +23,7 @@
 #define TRAVEL_URI "urn:vgpud:xmlns:travel:1"
 #define TRAVEL_MAX_VFS 8u
 #define TRAVEL_TEXT_MAX 4096u
-/* More is not owed: the core's own limit is 2 s. */
+/* Larger debts are invalid: the core's own limit is 2 s. */
 #define TRAVEL_MAX_OWED (10 * VGPU_SEC)
 
 struct travel_vf {
@@ -31,12 +31,12 @@ struct travel_vf {
 	char gpu[24];	 /* vendor, device and revision of the PF */
 	char driver[32]; /* of the VF */
 	uint64_t memory; /* bytes of its partition; 0: not known */
-	int64_t vfs;	 /* that its GPU has */
-	vgpu_nsec owed;	 /* engine time that it has had and not paid for; whole microseconds */
+	int64_t vfs;	 /* number of VFs of its GPU */
+	vgpu_nsec owed;	 /* engine time that the VF has used and not paid for; whole microseconds */
 };
 
 struct travel {
-	uint32_t n_vfs; /* 0: the XML says nothing */
+	uint32_t n_vfs; /* 0: the XML has no <travel> */
 	struct travel_vf vfs[TRAVEL_MAX_VFS];
 };
 
@@ -49,7 +49,7 @@ int travel_read(struct travel *out, const char *text, size_t size, struct vgpu_e
  * escape. */
 void travel_write(const struct travel *travel, char *text);
 
-/* Returns what it says of the claim's VF NAME; NULL: nothing. */
+/* Returns the entry for the claim's VF NAME; NULL: none. */
 const struct travel_vf *travel_of(const struct travel *travel, const char *name);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The policy in force, and its parameters. A change is checked as a whole before anything of it
- * holds: by the policy, and by what the firmware can do. It acts on the next epoch.
+ * The policy in force, and its parameters. A change is checked as a whole before any part of it
+ * holds: by the policy, and against the firmware's abilities. It acts on the next epoch.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static int refuse(struct vgpu_governor *g, const char *why)
 	return -EOPNOTSUPP;
 }
 
-/* Checks what the tables say, and then what the policy says, of all VFs. */
+/* Checks the tables and then the policy's promises, of all VFs. */
 static int admit_all(struct vgpu_governor *g, const struct vgpu_governor_event *event)
 {
 	const char *why;
@@ -40,7 +40,7 @@ static int admit_all(struct vgpu_governor *g, const struct vgpu_governor_event *
 	return why ? refuse(g, why) : 0;
 }
 
-/* Tells the new policy of the VFs, as the core does: all lags before any VF wakes. */
+/* Introduces the VFs to the new policy, as the core does: imports all lags before any VF wakes. */
 static void introduce(struct vgpu_governor *g, const int64_t *lags)
 {
 	uint32_t i;

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What VFs are due: the policy's ideal, and what they are owed beyond the slack, within `settle`.
+ * The service that VFs are due: the policy's ideal, and the debts to them beyond the slack, paid
+ * within `settle`.
  *
- * A VF that has little work cannot be told from one that has few turns, because the others stop
- * late: it seems to be owed what it has not had, and yet takes nothing of it. So VFs in doubt stand
- * aside (measure.c), and two things are decided apart. Their quanta are what they would be due
- * among all that have work. The others divide the time among themselves as if those had none, and
- * what they owe all together is left out of it: otherwise what corrects one that had too much would
- * be larger than what it had too much, and shares would swing.
+ * A VF with little work looks like a VF that gets few turns because the others stop late: both seem
+ * to be owed the service that they did not get, but the first would not use it. Such VFs are in
+ * doubt and stand aside (measure.c), and two decisions are made apart. Their own quanta are
+ * computed as if they competed with all VFs that have work. The others divide the time among
+ * themselves as if the VFs in doubt had no work, and the sum of their debts is left out: otherwise
+ * the correction of one VF's excess would be larger than the excess, and shares would oscillate.
  */
 #include "private.h"
 
-/* What VFs with work are due in `settle`. */
+/* Service that VFs with work are due in `settle`. */
 struct dues {
 	int64_t of[VGPU_GPU_MAX_VFS];
-	int64_t sum;	/* of those that compete */
-	int64_t others; /* of those aside */
-	int64_t claim;	/* of all that compete, against those aside */
+	int64_t sum;	/* sum of the VFs that compete */
+	int64_t others; /* sum of the VFs aside */
+	int64_t claim;	/* claim of all VFs that compete, against those aside */
 };
 
-/* What of OWED is worth a correction: what exceeds the slack, or then, TO_HALF, what exceeds half
+/* The part of OWED that is worth a correction: the part beyond the slack, or, TO_HALF, beyond half
  * of the slack. */
 static int64_t to_correct(const struct vgpu_governor *g, int64_t owed, bool to_half)
 {
@@ -42,7 +43,7 @@ static int64_t ideal(const struct governed *vf)
 }
 
 /*
- * Returns what all that compete claim, against OTHERS: as little as they need, because one of the
+ * Returns the claim of the competing VFs against OTHERS, as little as they need, because one of the
  * others may wait for turns that it has too few of. Where a quantum is as short as it can be, a VF
  * that stops late has what it wants, so turns are twice as long at least; and a quarter of what
  * their parts are, since how late VFs stop is an estimate. At most three quarters of the time.
@@ -73,13 +74,13 @@ static int64_t claim(const struct vgpu_governor *g, const struct target *t, int6
 	return scale(others, needed, all - needed);
 }
 
-/* What VFs are owed all together; and the ideals of those that compete. */
+/* Debts to all VFs together; and the ideals of those that compete. */
 struct owed {
 	int64_t competing, ideals, aside;
 };
 
-/* What is paid of what a VF is owed: those that compete owe nothing all together, and those aside
- * are owed no more than half of the time. */
+/* The part of a debt to a VF that is paid now: the debts to those that compete add up to zero, and
+ * those aside are paid at most half of the time. */
 static int64_t correction(const struct vgpu_governor *g, const struct target *t, uint32_t i,
 			  const struct owed *all, bool to_half)
 {
@@ -92,7 +93,7 @@ static int64_t correction(const struct vgpu_governor *g, const struct target *t,
 	return to_correct(g, owed, to_half);
 }
 
-/* PARTS: of all that have work. */
+/* PARTS: sum of the parts of all VFs with work. */
 static void find_dues(const struct vgpu_governor *g, const struct target *t, uint64_t parts,
 		      bool to_half, struct dues *d)
 {
@@ -140,7 +141,7 @@ uint32_t dues_compete(const struct vgpu_governor *g, struct target *t, bool to_h
 			continue;
 		n++;
 		parts += t->vfs[i].part;
-		t->vfs[i].share = 1; /* some; how much follows */
+		t->vfs[i].share = 1; /* not zero; its amount follows */
 		t->vfs[i].aside = g->vfs[i].aside;
 		t->most = t->vfs[i].aside ? t->rotation - t->rotation / 8 : t->most;
 		t->vfs[i].late = g->vfs[i].late * ONE_STEP / g->config.quantum.step;

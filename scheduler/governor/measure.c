@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the counters of an epoch say.
+ * Derives service, sleep and lateness from the counters of an epoch.
  *
- * Firmware does not report whether a VF had work. A VF that was not served for as long as a VF may
- * have to wait is asleep. A VF that was served less than its quantum in each turn had no more work,
- * but may also have been one of few that stop in time. The time-outs tell: no turn of VF j is
- * longer than q_j + p_j, so there were at least A_j / (q_j + p_j) turns, less some at both ends,
- * and a VF that was served less than that many of its quanta has left turns unused. What it may
- * have been served under the plan before, which may be in force for most of the epoch because
- * programs take time, is no turn of this one. It is owed
- * nothing for them, and if it has left all of them unused, it is asleep. All others get the benefit
- * of the doubt.
+ * Firmware does not report whether a VF had work. A VF without service for the longest possible
+ * wait is asleep. A VF that used less than its quantum in each turn either had no more work, or is
+ * one of few VFs that stop in time. The time-outs distinguish the two: no turn of VF j is longer
+ * than q_j + p_j, so there were at least A_j / (q_j + p_j) turns, less some at both ends, and a VF
+ * that was served less than that many of its quanta has left turns unused. Service under the
+ * previous plan, which may be in force for most of the epoch because programming takes time, does
+ * not count as a turn. It is owed nothing for them, and if it has left all of them unused, it is
+ * asleep. All others get the benefit of the doubt.
  *
- * The lateness x of the others follows from the ratios of what they were served, (q_i + x_i) /
- * (q_j + x_j), if half of them stop in time.
+ * The lateness x of the others follows from the ratios of their services, (q_i + x_i) / (q_j +
+ * x_j), if half of them stop in time.
  */
 #include "private.h"
 
-/* A VF may have so many turns of its plan less than another one: both ends of the epoch cut a turn,
+/* Turns of its plan that a VF may have less than another one: both ends of the epoch cut a turn,
  * and one turn may have begun before the plan was in force. */
 #define SPARE_TURNS 3u
 
@@ -33,15 +32,15 @@ static bool is_usable(const struct vgpu_governor *g, const vgpu_nsec *active, vg
 		return false;
 	for (i = 0; i < g->config.max_vfs; i++) {
 		served = active[i] - g->vfs[i].counter;
-		if (served > most) /* or below zero */
+		if (served > most) /* or negative */
 			return false;
 		sum += served;
 	}
 	return sum <= most;
 }
 
-/* How many turns of the plan in force some VF had at least. Until that plan came into force, and in
- * the turn that was under way then, it may have had turns of the plan before. */
+/* The number of turns of the plan in force that some VF had at least. Until that plan came into
+ * force, and in the turn then in progress, it may have had turns of the previous plan. */
 static uint64_t least_turns(const struct vgpu_governor *g)
 {
 	vgpu_nsec old = g->placed_at > g->epoch_began ? g->placed_at - g->epoch_began : 0, first;
@@ -111,12 +110,11 @@ static enum vgpu_governed_state state_of(const struct vgpu_governor *g, uint32_t
 }
 
 /*
- * Writes off what is not to be carried further. A VF that did not want its turns is owed nothing
- * for them. Otherwise a VF is owed at most two epochs of its ideal service: a VF that seems to be
- * owed more, although plans have made up for it, has less work than it seems. And it owes at most
- * an epoch: more gathers only where no plan can make up for how late VFs stop, and would be paid
- * for long after that has ended. What is cut off is added to what the bound allows. Returns
- * whether a VF seemed to be owed too much.
+ * Writes off excess carry. A VF that did not use its turns is owed nothing for them. Otherwise a VF
+ * is owed at most two epochs of its ideal service: a VF that seems to be owed more, although plans
+ * have made up for it, has less work than it seems. And it owes at most an epoch: more gathers only
+ * where no plan can make up for how late VFs stop, and would be paid for long after that has ended.
+ * The write-off is added to the bound. Returns whether a VF seemed to be owed too much.
  */
 static bool lapse(const struct vgpu_governor *g, struct governed *vf)
 {
@@ -137,9 +135,9 @@ static bool lapse(const struct vgpu_governor *g, struct governed *vf)
  * A VF that has left turns unused is in doubt until it has used half of its ideal of an epoch. A VF
  * with work is served that, unless the others stop so late that they take more than half of the
  * time from it. So is one that seems to be owed too much, and has used less than three quarters of
- * its ideal. Those in doubt stand aside, if some are not; and if the policy's shares alone tell
- * what is due to a VF that it does not serve. How late they stop is not known: an estimate that is
- * too high would keep their quanta short, and them in doubt.
+ * its ideal. The VFs in doubt stand aside if some VFs are not in doubt, and if the policy's shares
+ * alone determine the dues of a VF that it does not serve. Their lateness is unknown: too high an
+ * estimate would keep their quanta short, and them in doubt.
  */
 static void doubt(struct vgpu_governor *g)
 {
@@ -169,7 +167,7 @@ static void doubt(struct vgpu_governor *g)
 	}
 }
 
-/* Whether a VF's turns tell how late VFs stop. */
+/* Whether a VF's turns show how late VFs stop. */
 static bool teaches(const struct governed *vf)
 {
 	return vf->state == VGPU_GOVERNED_BUSY && !vf->aside;
@@ -191,11 +189,11 @@ static uint64_t lower_median(uint64_t *numbers, uint32_t n)
 }
 
 /*
- * Learns by how much VFs stop late. Their turns, as parts of their quanta, are known up to a
- * factor. It is chosen so that half of the VFs stop in time. If the one with the shortest turns
- * were taken for the measure, a VF that leaves a part of each turn unused would make all others
- * look late, and plans that make room for that would swing. If more than half of the VFs are late,
- * the estimates are too low: then it takes more epochs until shares are right.
+ * Estimates how late VFs stop. The ratios of their turns to their quanta are known up to a factor,
+ * chosen so that half of the VFs stop in time. If the one with the shortest turns were taken for
+ * the measure, a VF that leaves a part of each turn unused would make all others look late, and
+ * plans that make room for that would swing. If more than half of the VFs are late, the estimates
+ * are too low, and shares take more epochs to become right.
  */
 static void learn_lateness(struct vgpu_governor *g)
 {
@@ -218,7 +216,7 @@ static void learn_lateness(struct vgpu_governor *g)
 			continue;
 		turn = (int64_t)((unsigned __int128)vf->served * turns / served);
 		vf->lessons += vf->lessons < LATE_GAIN;
-		vf->late = (vgpu_nsec)(now + (turn - now) / vf->lessons); /* with the quantum */
+		vf->late = (vgpu_nsec)(now + (turn - now) / vf->lessons); /* includes the quantum */
 		ratios[n++] = (vf->late << 20) / vf->quantum + 1;
 	}
 	one = lower_median(ratios, n);
@@ -234,11 +232,11 @@ static void learn_lateness(struct vgpu_governor *g)
 }
 
 /*
- * Learns by how much rotations are longer than quanta and lateness tell: lateness is known up to a
- * factor, and what a switch takes is not known at all. In an epoch each VF has whole turns, but for
- * one whose turn the reading cuts. So what a VF was served is a multiple of its turn, and the
- * median of how much longer that makes turns is what all have in common. A reading at the end of
- * whole rotations cuts nobody's turn.
+ * Estimates by how much rotations are longer than the sum of quanta and lateness: lateness is known
+ * only up to a factor, and the time of a switch is unknown. In an epoch each VF has whole turns,
+ * except the one whose turn the reading cuts. So a VF's service is a multiple of its turn, and the
+ * median lengthening of all turns is the common one. A reading at the end of whole rotations cuts
+ * no turn.
  */
 static void learn_stretch(struct vgpu_governor *g)
 {
@@ -252,13 +250,13 @@ static void learn_stretch(struct vgpu_governor *g)
 		if (!teaches(vf))
 			continue;
 		if (vf->before != vf->quantum)
-			return; /* turns of two plans */
+			return; /* the epoch has turns of two plans */
 		turns = (vf->served + turn / 2) / turn;
 		if (turns > 0)
 			ratios[n++] = vf->served * (NO_STRETCH >> 4) / (turns * turn) << 4;
 	}
 	if (n < 3)
-		return; /* the one that is cut counts for too much */
+		return; /* the cut turn would weigh too much */
 	now = lower_median(ratios, n);
 	if (now < NO_STRETCH - MOST_STRETCH || now > NO_STRETCH + MOST_STRETCH)
 		return;
@@ -285,7 +283,8 @@ bool measure_close(struct vgpu_governor *g, const vgpu_nsec *active)
 		g->busy += vf->served;
 	}
 	g->n_still = g->busy ? 0 : g->n_still + 1;
-	g->wall += max_ns(passed, g->busy); /* clocks differ: what was served counts */
+	g->wall += max_ns(passed,
+			  g->busy); /* clocks differ: use the VFs' total service if it is more */
 	if (!usable) {
 		g->unread += passed;
 		return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a VF is promised.
+ * The promises to a VF.
  *
  * By the firmware alone, if it gives turns in order and ends each by its time-out (Linux,
  * drivers/gpu/drm/xe/abi/guc_klvs_abi.h), for quanta q, time-outs p, and a world switch W:
@@ -8,9 +8,9 @@
  *   wait_i  <= sum over others j of (q_j + p_j) + n W
  *   share_i >= q_i / (q_i + sum over others j of (q_j + p_j) + n W), less one rotation
  *
- * By the loop: when counters are read, a VF has been served what its policy has charged it, and the
- * carry. The policy keeps its own bound on what it has charged. The ideal server divides what all
- * were served, the policy divides what it charged, and these differ by the sum of all carries. So
+ * By the loop: when counters are read, a VF's service is its policy's charges plus the carry. The
+ * policy keeps its own bound on its charges. The ideal server divides the service of all VFs, the
+ * policy divides its charges, and these differ by the sum of all carries. So
  *
  *   |lag_i| <= max_lag_i + off_i + share_i * sum of all off_j
  *
@@ -40,7 +40,7 @@ void promise_parts(const struct vgpu_governor *g, uint64_t *parts)
 
 vgpu_nsec promise_stop(const struct vgpu_governor *g, uint32_t vf)
 {
-	/* What was found in force is overwritten by the first plan. */
+	/* The first plan overwrites the settings found in force. */
 	return g->placed ? max_ns(g->vfs[vf].timeout, g->config.stop) : g->config.stop;
 }
 
@@ -81,8 +81,8 @@ static vgpu_nsec lag_bound(const struct vgpu_governor *g, uint32_t vf)
 }
 
 /*
- * The longest wait under any plans. In one rotation, turns are of one plan or of the next, and the
- * longer of both fit in with the longest rotation (search.c). Where more plans can follow each
+ * The longest wait under any plans. In one rotation, each turn is of one plan or of the next, and
+ * the longer of both fit into the longest rotation (search.c). Where more plans can follow each
  * other during a wait, there are as many pairs of them.
  */
 vgpu_nsec promise_wait(const struct vgpu_governor *g, uint32_t vf)

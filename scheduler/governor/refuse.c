@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What no firmware can do. Each is refused when it is configured, with a sentence, so that nobody
- * relies on a promise that the GPU cannot keep. Most of it is a table of parameters; budgets and
- * limits are known by what the policy itself states of them.
+ * Requests that no firmware supports. Each is refused when it is configured, with a sentence, so
+ * that no operator relies on a promise that the GPU cannot keep. Most of it is a table of
+ * parameters; budgets and limits come from the policy's own statement of them.
  */
 #include <string.h>
 
@@ -80,8 +80,8 @@ enum vgpu_governor_mode refuse_mode(const struct vgpu_policy_ops *policy, const 
 {
 	int at = place(policy->params, "idle");
 
-	/* strict, idle = hold: turns pass unused. Nothing is left to correct without taking a turn
-	 * from a VF that has done nothing wrong. */
+	/* strict, idle = hold: turns pass unused. No correction is possible without taking a turn
+	 * from a VF that has kept its time. */
 	*keep_turns = names(policy->name, "strict") && at >= 0 && params[at] == 0;
 	if (*keep_turns || !(policy->promises & ~(uint64_t)VGPU_PROMISE_WORK_CONSERVING))
 		return VGPU_GOVERNOR_STATIC;

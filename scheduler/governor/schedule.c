@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From what VFs are due to a program. Each write is a line in the kernel's log, and may wait behind
+ * Turns the VFs' dues into a program. Each write is a line in the kernel's log, and may wait behind
  * a VF's reset, so a program is written only if it is needed: if some VF would get a share that is
- * wrong by more than the tolerance. With 1 %, 0.5 s and 3.5 ms a VF may so be behind or
- * ahead by 8.5 ms. If one step of one quantum is enough, no more is changed.
+ * wrong by more than the tolerance. With 1 %, 0.5 s and 3.5 ms a VF may thus be behind or ahead by
+ * 8.5 ms. If one step of one quantum is enough, only that is changed.
  */
 #include <string.h>
 
@@ -14,13 +14,13 @@ static uint64_t to_steps(const struct vgpu_governor *g, vgpu_nsec ns)
 	return ns / g->config.quantum.step;
 }
 
-/* Whether the policy may state budgets. Only since version 1.1 of the contract it promises them. */
+/* Whether the policy may state budgets, which it promises since version 1.1 of the contract. */
 static bool may_have_floors(const struct vgpu_policy_ops *policy)
 {
 	return policy && (policy->promises & VGPU_PROMISE_GUARANTEE || policy->abi_minor == 0);
 }
 
-/* What is the same in each target. */
+/* The common part of all targets. */
 static void begin_target(const struct vgpu_governor *g, struct target *t)
 {
 	vgpu_nsec step = g->config.quantum.step;
@@ -89,9 +89,9 @@ void schedule_nominal(struct vgpu_governor *g)
 
 /*
  * Looks for quanta that differ from those in force, Q, in a single step, and give each VF a share
- * that is wrong by LIMIT at most. Writes the best to Q. Quanta are whole steps, of which often none
- * is right, so plans go to and fro between two: the less they differ, the longer each of them
- * stays.
+ * that is wrong by LIMIT at most. Writes the best to Q. Quanta are whole steps, and often none is
+ * exact, so that plans alternate between two: the less they differ, the longer each of them stays
+ * in force.
  */
 static bool try_a_step(const struct target *t, uint64_t limit, struct quanta *q)
 {
@@ -119,11 +119,11 @@ static bool try_a_step(const struct target *t, uint64_t limit, struct quanta *q)
 }
 
 /*
- * Where readings are off by up to a turn, a slack of a turn hides that. Then a VF that has come to
- * the edge of the slack is seen on either side of it, again and again: a correction that ended
- * there would begin anew with every other reading. So what a VF is owed is paid down to half of the
- * slack; unless a step of a quantum is enough, which pays in its own time, up to the other edge.
- * Returns whether it was; else T is what remains to be searched for.
+ * Where readings are off by up to a turn, the slack is a turn. A VF at the edge of the slack would
+ * then appear on either side of it by turns, and a correction that ended at the edge would begin
+ * anew with every other reading. So a debt is paid down to half of the slack; unless a step of one
+ * quantum is enough, which pays slowly, up to the other edge. Returns whether it was; otherwise T
+ * holds the rest for the search.
  */
 static bool correct_seldom(const struct vgpu_governor *g, uint64_t tolerance, struct target *t,
 			   struct quanta *q)
@@ -137,7 +137,8 @@ static bool correct_seldom(const struct vgpu_governor *g, uint64_t tolerance, st
 
 /*
  * Old and new quanta together must fit into one rotation, and VFs aside may have all the room that
- * the others need to change theirs. Returns whether there was too little, which Q takes from them.
+ * the others need to change theirs. Returns whether the room was too small, which Q then takes from
+ * the VFs aside.
  */
 static bool make_room(const struct target *t, struct quanta *q)
 {
@@ -166,7 +167,7 @@ void schedule_due(struct vgpu_governor *g)
 
 	begin_target(g, &t);
 	if (dues_compete(g, &t, false) == 0) {
-		if (g->rewrite) /* another policy, or other parameters: for when a VF has work */
+		if (g->rewrite) /* a new policy or new parameters: write when a VF has work */
 			schedule_nominal(g);
 		return;
 	}

@@ -10,10 +10,10 @@
  */
 #include "private.h"
 
-/* The most rotations that are tried. */
+/* Largest number of rotations that are tried. */
 #define TRIES 96u
 
-/* A plan whose rotation is twice as long as wanted, or nearly nothing, has to be better by so much,
+/* A plan whose rotation is twice as long as preferred, or nearly zero, must be better by this much,
  * Q32, if all VFs stop in time. */
 #define COST_OF_LENGTH (WHOLE / 1000)
 
@@ -35,7 +35,7 @@ static uint64_t ensured(const struct target *t, uint32_t i, uint64_t length)
 	return least > t->vfs[i].least ? least : t->vfs[i].least;
 }
 
-/* Adds a TURN to the time that each of these have: VFs that compete, and they and those aside. */
+/* Adds a TURN to both times: of the VFs that compete, and of them with those aside. */
 static void add_turn(const struct target *t, uint32_t i, uint64_t turn, uint64_t times[2])
 {
 	if (t->vfs[i].share == 0)
@@ -59,7 +59,8 @@ uint64_t search_error(const struct target *t, const struct quanta *q, uint64_t l
 		all += turn;
 		add_turn(t, i, turn, competing);
 	}
-	/* In the rotation in which a plan begins to act, some turns are still of the last one. */
+	/* In the rotation in which a plan takes effect, some turns are still of the previous
+	 * one. */
 	if (steps > t->most || (both > t->rotation && before <= t->rotation))
 		return WHOLE;
 	for (i = 0; i < 2; i++)
@@ -82,9 +83,9 @@ uint64_t search_error(const struct target *t, const struct quanta *q, uint64_t l
 }
 
 /*
- * What it costs to be a whole rotation away from the length that is wanted. The later VFs stop, the
- * more: in another rotation they take another part of the time, and an estimate of lateness is a
- * mean, which the next epoch need not be like. A quarter of the part that the latest VF takes.
+ * The cost of a rotation that deviates from the preferred length by that whole length. It grows
+ * with the VFs' lateness: in another rotation lateness takes another part of the time, and the
+ * estimate is a mean, from which the next epoch may differ. A quarter of the latest VF's part.
  */
 static uint64_t cost_of_length(const struct target *t)
 {
@@ -114,14 +115,14 @@ static void at_length(const struct target *t, uint64_t length, struct quanta *q)
 /* A search, and the best plan so far. */
 struct search {
 	const struct target *t;
-	uint64_t cost;	    /* of each quantum that changes */
+	uint64_t cost;	    /* cost of each changed quantum */
 	uint64_t of_length; /* cost_of_length() */
 	uint64_t best;
 	struct quanta *out;
 };
 
-/* Keeps Q if it is better. Its error, which takes the longest to compute, matters only if its
- * writes and its length do not cost too much already. */
+/* Keeps Q if it is better. Computes its error, which takes longest, only if its writes and its
+ * length do not cost too much already. */
 static void keep_better(struct search *s, const struct quanta *q)
 {
 	const struct target *t = s->t;
@@ -143,8 +144,8 @@ static void keep_better(struct search *s, const struct quanta *q)
 	*s->out = *q;
 }
 
-/* All plans that differ from what is in force in one quantum, by what makes that VF's share right.
- */
+/* Tries all plans that differ from the present one in one quantum, set to make that VF's share
+ * right. */
 static void try_one_by_one(struct search *s)
 {
 	const struct target *t = s->t;

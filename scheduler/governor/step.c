@@ -2,7 +2,7 @@
 /*
  * The life of an epoch:
  *
- *   TIMER      asks for the counters
+ *   TIMER      requests the counters
  *   USAGE      closes the epoch; the policy divides it; perhaps a program
  *   PROGRAMMED what the GPU has made of it
  *
@@ -74,7 +74,7 @@ struct vgpu_governor *vgpu_governor_init(void *memory, const struct vgpu_governo
 		g->vfs[i].quantum = max_ns(applied->vfs[i].quantum, 1);
 		g->vfs[i].before = g->vfs[i].longest = g->vfs[i].quantum;
 		g->vfs[i].timeout = applied->vfs[i].timeout;
-		g->vfs[i].state = VGPU_GOVERNED_BUSY; /* until it has not been served in time */
+		g->vfs[i].state = VGPU_GOVERNED_BUSY; /* until it has had no service for too long */
 		round += g->vfs[i].quantum;
 	}
 	for (i = 0; i < config->max_vfs; i++)
@@ -105,8 +105,8 @@ static void notice_still(struct vgpu_governor *g)
 	}
 }
 
-/* Of an epoch whose counters are not usable nobody knows what VFs are due: the plan in force holds,
- * unless it has to be written again. */
+/* The dues of an epoch without usable counters are unknown: the plan in force holds, unless it must
+ * be written again. */
 static void plan(struct vgpu_governor *g)
 {
 	bool known = g->mode == VGPU_GOVERNOR_GOVERNED && g->out->closed;
@@ -127,9 +127,9 @@ static void plan(struct vgpu_governor *g)
 }
 
 /*
- * An epoch is a whole number of rotations, as far as they can be foretold. Then each VF has had the
- * same number of turns when counters are read, and is not taken to be ahead for being in the middle
- * of one.
+ * An epoch is a whole number of rotations, as far as their length is predictable. Each VF then has
+ * had the same number of turns when counters are read, and does not look ahead because it is in the
+ * middle of one.
  */
 static vgpu_nsec epoch_length(const struct vgpu_governor *g)
 {
@@ -198,8 +198,7 @@ static int note_programmed(struct vgpu_governor *g, const struct vgpu_governor_e
 	return 0;
 }
 
-/* A stop that came while a program was under way leaves the nominal plan, whatever has become of
- * that program. */
+/* A stop during programming leaves the nominal plan, whatever the result of that program. */
 static int on_programmed(struct vgpu_governor *g, const struct vgpu_governor_event *event)
 {
 	bool stops = g->stop_waits;
@@ -237,7 +236,7 @@ static int on_stop(struct vgpu_governor *g, const struct vgpu_governor_event *ev
 	return 0;
 }
 
-/* Nothing more than what could be owed here, too. */
+/* At most the debt that the VF could have had here. */
 static int on_bring(struct vgpu_governor *g, const struct vgpu_governor_event *event)
 {
 	struct governed *vf = &g->vfs[event->vf];
@@ -335,7 +334,8 @@ void vgpu_governor_rebind(struct vgpu_governor *g, const struct vgpu_policy_ops 
 	g->policy = policy;
 }
 
-/* Whether a VF of PART that stops as late as it may gets more than its share under any plan. */
+/* Whether a VF of PART that always stops as late as it may gets more than its share under any
+ * plan. */
 static bool is_too_late(const struct vgpu_governor *g, uint32_t vf, uint64_t part)
 {
 	vgpu_nsec least = g->config.quantum.min + g->vfs[vf].timeout;

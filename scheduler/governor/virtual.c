@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The policy divides an epoch in virtual time: it picks, and each pick is accounted at once, until
- * as much is given as the VFs were served together. What is known by now is who had work. A VF that
- * left turns unused falls asleep when it has got what it used, so that the policy gives the rest to
- * others by its own rules. A VF that stands aside is asleep for the policy: what it used is given
- * to it, up to its ideal, and the policy divides the rest.
+ * the picks add up to the service of all VFs together. By then it is known which VFs had work. A VF
+ * that left turns unused falls asleep when it has got the service that it used, so that the policy
+ * gives the rest to others by its own rules. A VF that stands aside is asleep for the policy: it is
+ * given its service, up to its ideal, and the policy divides the rest.
  *
  * A turn is charged its length, and an instalment of the VF's carry: at most half a turn less, or a
  * whole one more, so that no policy sees an overrun that is worse than one slice.
@@ -27,7 +27,7 @@ static void sync_awake(struct vgpu_governor *g, uint32_t index, bool awake)
 		g->policy->sleep(g->memory, index, g->virtual);
 }
 
-/* Returns what the turn pays of the carry of earlier epochs. */
+/* Returns the part of the carry of earlier epochs that the turn pays. */
 static int64_t instalment(const struct governed *vf, vgpu_nsec turn)
 {
 	int64_t carry = vf->ledger.carry - (int64_t)vf->served + (int64_t)vf->given;
@@ -38,8 +38,8 @@ static int64_t instalment(const struct governed *vf, vgpu_nsec turn)
 	return carry < least ? least : carry;
 }
 
-/* Charges a turn of SLICE, or what the VF still wants. Returns its length, without the instalment.
- */
+/* Charges a turn of SLICE, or the VF's remaining service. Returns its length, without the
+ * instalment. */
 static vgpu_nsec charge(struct vgpu_governor *g, uint32_t index, vgpu_nsec slice)
 {
 	struct governed *vf = &g->vfs[index];
@@ -60,7 +60,7 @@ static vgpu_nsec charge(struct vgpu_governor *g, uint32_t index, vgpu_nsec slice
 	};
 
 	vf->given += turn;
-	if (g->some_aside) /* does not compete, and so is not paid by this */
+	if (g->some_aside) /* the VF stands aside, and does not pay here */
 		vf->cut += (vgpu_nsec)(more < 0 ? -more : more);
 	vf->ledger.charged += used;
 	vf->ledger.carry -= (int64_t)used;
@@ -71,7 +71,7 @@ static vgpu_nsec charge(struct vgpu_governor *g, uint32_t index, vgpu_nsec slice
 	return turn;
 }
 
-/* Returns whether the pick is one that the contract allows; VGPU_NO_VF is. */
+/* Returns whether the contract allows the pick; it allows VGPU_NO_VF. */
 static bool is_legal(const struct vgpu_governor *g, const struct vgpu_pick *pick)
 {
 	if (pick->vf == VGPU_NO_VF)
@@ -80,8 +80,8 @@ static bool is_legal(const struct vgpu_governor *g, const struct vgpu_pick *pick
 	       pick->not_before <= g->virtual + g->facts.max_slice_ns;
 }
 
-/* Lets the policy have one turn, of which *LEFT is so much less. Returns false if the policy broke
- * its contract. */
+/* Has the policy give one turn, and subtracts it from *LEFT. Returns false if the policy broke its
+ * contract. */
 static bool turn(struct vgpu_governor *g, vgpu_nsec *left)
 {
 	struct vgpu_pick pick = {.vf = VGPU_NO_VF, .park_until = VGPU_NEVER};
@@ -105,16 +105,16 @@ static bool turn(struct vgpu_governor *g, vgpu_nsec *left)
 	return true;
 }
 
-/* Returns what the policy owes a VF, less what it has not been charged yet. */
+/* Returns the policy's debt to a VF, less the VF's uncharged service. */
 static int64_t owes(const struct vgpu_governor *g, uint32_t index)
 {
 	return g->policy->export_lag(g->memory, index) - g->vfs[index].ledger.carry;
 }
 
-/* Sums of those that have work and compete, and of others that have had some. */
+/* Sums of the VFs that compete with work, and of the others that used some time. */
 struct sums {
 	uint64_t competing; /* parts */
-	vgpu_nsec used;	    /* by those that do not compete */
+	vgpu_nsec used;	    /* service of the VFs that do not compete */
 };
 
 static struct sums sum_up(const struct vgpu_governor *g, const uint64_t *parts)
@@ -133,10 +133,10 @@ static struct sums sum_up(const struct vgpu_governor *g, const uint64_t *parts)
 }
 
 /*
- * The ideal of a VF that stands aside is what it would be given if it had work, and the others
- * aside had not. What is missing of it, those that compete have had, and nobody is charged for it:
- * if the VF had work all the same, that is what shares are off by; and what the policy owed it
- * before. It pays what it owes. Returns what it is given.
+ * The ideal of a VF that stands aside is the service that it would get if it had work, and the
+ * others aside had none. The competing VFs have had the missing part of it, and no VF is charged
+ * for that: if the VF did have work, that part, and the policy's earlier debt to it, is the error
+ * of the shares. It pays its own debt. Returns the service given to it.
  */
 static vgpu_nsec give_aside(struct vgpu_governor *g, uint32_t index, vgpu_nsec free,
 			    const uint64_t *parts, uint64_t competing)
@@ -159,8 +159,8 @@ static vgpu_nsec give_aside(struct vgpu_governor *g, uint32_t index, vgpu_nsec f
 	return vf->given;
 }
 
-/* Gives to those aside. Those that compete have had what is missing of it. Returns what is given.
- */
+/* Gives their service to the VFs aside. Those that compete have had the missing part. Returns the
+ * service given. */
 static vgpu_nsec give_all_aside(struct vgpu_governor *g)
 {
 	uint64_t parts[VGPU_GPU_MAX_VFS];
@@ -186,8 +186,8 @@ static vgpu_nsec give_all_aside(struct vgpu_governor *g)
 	return given;
 }
 
-/* What a VF was given in the epoch by the policy's ideal, and is owed at its end. BEFORE: what it
- * was owed before that. */
+/* A VF's service in the epoch by the policy's ideal, and the debt to it at the end. BEFORE: the
+ * debt before the epoch. */
 static void value(struct vgpu_governor *g, uint32_t index, int64_t before)
 {
 	struct governed *vf = &g->vfs[index];
@@ -198,7 +198,7 @@ static void value(struct vgpu_governor *g, uint32_t index, int64_t before)
 		vf->owed = -carry;
 		return;
 	}
-	/* What was owed has grown by what the policy's ideal gave, less what was served. */
+	/* The debt has grown by the policy's ideal, less the actual service. */
 	vf->owed = vf->awake ? owes(g, index) : 0;
 	vf->fluid = vf->awake ? vf->owed - before + (int64_t)vf->served : 0;
 }

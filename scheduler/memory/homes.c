@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which VFs are on the GPU, and which have a home in host memory, or need none. */
+/* Which VFs are on the GPU, which have a home in host memory, and which need none. */
 #include "private.h"
 
 bool vgpu_memory_is_here(const struct vgpu_memory_state *m, uint32_t vf)
@@ -93,7 +93,8 @@ void homes_find_all(struct vgpu_memory_state *m)
 		if (!(m->pinned >> i & 1) &&
 		    !homes_find(m, i, p->vfs[i].size, &p->homes[i], &largest))
 			p->homes[i] =
-				(struct vgpu_extent){0, 0}; /* no room: it is never swapped out */
+				(struct vgpu_extent){0,
+						     0}; /* no room: the VF is never swapped out */
 	}
 }
 

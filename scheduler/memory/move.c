@@ -7,7 +7,7 @@
  */
 #include "private.h"
 
-/* A VF leaves the engine within a slice, or is found hanging; an exclusive window can last a
+/* A VF leaves the engine within a slice, or is reset for a hang; an exclusive window can last a
  * second. */
 #define LEAVE_WITHIN (3 * VGPU_SEC)
 /* Pause before the next swap after a move was given up. */

@@ -23,7 +23,7 @@ static uint64_t profile_below(const struct vgpu_partition_request *r, uint64_t s
 	return profile <= size ? profile : 0;
 }
 
-/* What SIZE takes: the smallest sufficient profile, or SIZE rounded up. */
+/* The size to allocate for SIZE: the smallest sufficient profile, or SIZE rounded up. */
 static uint64_t size_above(const struct vgpu_partition_request *r, uint64_t span, uint64_t size)
 {
 	uint64_t profile = 0;

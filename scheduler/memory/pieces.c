@@ -13,7 +13,7 @@
 /* Pause between pieces that nothing waits for, while the engine has work. */
 #define BACKGROUND_PAUSE (20 * VGPU_MSEC)
 #define RETRY_AFTER VGPU_SEC
-/* A VF's budget of resets: so many at once, and one more after each refill. */
+/* A VF's budget of resets: this many at once, and one more after each refill. */
 #define RESETS 9u
 #define RESET_REFILL (7 * VGPU_SEC)
 
@@ -43,7 +43,7 @@ void pieces_scrub(struct vgpu_memory_state *m, uint32_t vf)
 {
 	struct scrub *s = &m->scrubs[vf];
 
-	/* The scrub begins anew, so the earlier one is answered now. */
+	/* The scrub starts again, so the earlier one is answered now. */
 	if (s->wanted)
 		scrubbed(m, vf, 0);
 	if (m->piece.kind == PIECE_SCRUB && m->piece.vf == vf)
@@ -94,7 +94,7 @@ static void settle_free(struct vgpu_memory_state *m, const struct piece *p, bool
 	m->background_at = m->now + BACKGROUND_PAUSE;
 }
 
-/* Adapts the size of pieces to how long they take. */
+/* Adapts the size of pieces to the time that they take. */
 static void adapt(struct vgpu_memory_state *m, vgpu_nsec took)
 {
 	uint64_t granule = m->table.granule;
@@ -141,8 +141,8 @@ static struct vgpu_extent part_of(const struct vgpu_memory_state *m, uint64_t of
 	return (struct vgpu_extent){offset, size < m->step ? size : m->step};
 }
 
-/* The next piece of a VF's scrub. A VF that is reset again and again gets small ones, so that
- * others wait for at most one granule of it. */
+/* The next piece of a VF's scrub. A VF that is reset repeatedly gets small pieces, so that others
+ * wait for at most one granule of it. */
 static struct piece next_of_vf(const struct vgpu_memory_state *m, uint32_t vf)
 {
 	const struct scrub *s = &m->scrubs[vf];
@@ -172,7 +172,7 @@ static const struct vgpu_memory_extent *first_dirty(const struct vgpu_memory_sta
 	return NULL;
 }
 
-/* Whether a turn has work: work that something waits for, or, with SPARE, other work. */
+/* Whether a turn has work for which a VF or a change waits; with SPARE, any work. */
 static bool wants_turn(const struct vgpu_memory_state *m, uint32_t turn, bool spare)
 {
 	bool waits = m->change.active || m->swap_waits;

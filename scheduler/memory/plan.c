@@ -27,7 +27,7 @@ static uint64_t largest_run(const struct vgpu_memory *m, uint32_t gone, uint32_t
 	return largest;
 }
 
-/* Whose extents may be moved, and where they may be placed. */
+/* The owners whose extents may be moved, and the places for them. */
 struct movers {
 	const struct vgpu_memory_request *rule;
 	bool (*movable)(uint32_t owner, void *data);
@@ -141,7 +141,7 @@ bool vgpu_memory_plan_move(const struct vgpu_memory *m, struct vgpu_memory_exten
 	uint64_t size, largest;
 
 	/* Each move of strategy 1 enlarges the largest hole, each of strategy 2 lowers an extent.
-	 * So a strategy that leads to a place still does after its first move, and the caller makes
+	 * So a strategy that makes room still does so after its first move, and the caller makes
 	 * progress. */
 	if (vgpu_memory_size(m, wanted, &size) < 0 ||
 	    (!follow(m, scratch, &who, greedy, wanted, size, &first, &largest) &&
@@ -163,8 +163,8 @@ uint64_t vgpu_memory_plan_compaction(const struct vgpu_memory *m,
 	uint64_t largest[2];
 	bool slides;
 
-	/* While the caller follows one strategy, its result stays the same; it changes to the other
-	 * only for a larger hole. So the moves end. */
+	/* A strategy's result does not change while the caller follows it, and the caller changes
+	 * strategies only for a larger hole. So the moves end. */
 	follow(m, scratch, &who, greedy, NULL, 0, &first[0], &largest[0]);
 	follow(m, scratch, &who, slide, NULL, 0, &first[1], &largest[1]);
 	slides = largest[1] > largest[0];

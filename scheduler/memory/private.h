@@ -22,8 +22,8 @@
 #include "vgpu/memory_step.h"
 #include "vgpu/residency.h"
 
-/* How often a piece is tried until its result is right: a guest that has mapped its memory, and has
- * not yet seen its reset, may write while the GPU clears it. */
+/* How often a piece is tried until its result is right: a guest that has mapped its memory, and
+ * does not know of its reset yet, may write while the GPU clears it. */
 #define TRIES 4u
 
 enum piece_kind {
@@ -41,7 +41,7 @@ struct piece {
 	struct vgpu_extent where;
 	uint64_t from; /* COPY, PROBE: the source */
 	uint32_t vf;   /* SCRUB: the VF */
-	bool stale;    /* it must be done again, whatever its result */
+	bool stale;    /* the piece must be repeated, whatever its result */
 	vgpu_nsec began;
 };
 
@@ -50,14 +50,15 @@ struct scrub {
 	uint64_t at;   /* where the next piece begins */
 	uint64_t left; /* bytes still to clear: from AT on, and around to AT again */
 	uint32_t tries;
-	bool wanted; /* the core waits for its end */
+	bool wanted; /* the core waits for the end of the scrub */
 	bool again;  /* the VF was reset once more before the scrub ended */
 	bool spare;  /* the VF has exceeded its budget of resets: it is cleared when nothing else
 			waits */
 	vgpu_nsec resets_at; /* token bucket of its resets, as the instant at which it is full */
 };
 
-/* What takes turns at clearing and copying: each VF that is being scrubbed, and these. */
+/* The parties that take turns at clearing and copying: each VF that is being scrubbed, and
+ * these. */
 enum turn {
 	TURN_MOVE = VGPU_GPU_MAX_VFS,
 	TURN_FREE,
@@ -69,13 +70,13 @@ struct move {
 	bool active, away_asked;
 	uint32_t vf;
 	uint64_t from, to, size, done;
-	uint32_t tries; /* of the next piece */
+	uint32_t tries; /* attempts at the next piece */
 	bool empty;	/* the VF has no context: nothing needs to be copied */
 	vgpu_nsec began;
-	vgpu_nsec until; /* when the move is given up if the VF has not left the engine */
+	vgpu_nsec until; /* when the move is abandoned if the VF has not left the engine */
 };
 
-/* The change under way. */
+/* The change in progress. */
 struct change {
 	bool active;
 	uint32_t id, attempts, resets;
@@ -106,22 +107,22 @@ struct vgpu_memory_state {
 	struct vgpu_memory_vf vfs[VGPU_GPU_MAX_VFS];
 	vgpu_vf_set telling; /* VFs with a HOLD, RELEASE or RESET that the core has not applied
 			     yet */
-	bool engine_works;   /* a VF is on the engine, or on its way there */
+	bool engine_works;   /* a VF is on the engine or is being loaded */
 
 	struct piece piece;
 	uint64_t step; /* bytes of the next piece */
 	struct scrub scrubs[VGPU_GPU_MAX_VFS];
-	uint32_t turn;	     /* which turn had the last piece: a VF, or one of enum turn */
-	uint32_t free_tries; /* of the next piece of memory without an owner */
+	uint32_t turn;	     /* the last turn: a VF, or one of enum turn */
+	uint32_t free_tries; /* attempts at the next piece of memory without an owner */
 	vgpu_nsec background_at, retry_at; /* earliest next piece of memory without an owner */
 
 	uint64_t host;		       /* bytes of host memory; 0: no VF is swapped */
 	vgpu_vf_set pinned, swappable; /* as configured; see struct vgpu_memory_config */
 	struct vgpu_residency residency;
-	vgpu_nsec swap_at;    /* no swap before that */
-	vgpu_nsec observe_at; /* when the VFs are next looked at for swaps */
+	vgpu_nsec swap_at;    /* earliest next swap */
+	vgpu_nsec observe_at; /* when to check the VFs for swaps next */
 	bool swap_waits;      /* a swap waits for memory that is being cleared */
-	vgpu_nsec look_at;    /* when swaps or a change must be looked at without another event */
+	vgpu_nsec look_at;    /* when to check swaps or a change again without another event */
 
 	struct change change;
 	struct move move;
@@ -160,8 +161,8 @@ void move_placed(struct vgpu_memory_state *m, bool good);
 bool move_may_copy(const struct vgpu_memory_state *m);
 void move_copied(struct vgpu_memory_state *m, uint64_t size, bool good);
 
-/* homes.c: host memory. Whether a VF is never swapped out: there is no host memory, or it is
- * configured as pinned, or its policy guarantees it time. */
+/* homes.c: host memory. Whether a VF is never swapped out: because there is no host memory, because
+ * it is configured as pinned, or because its policy guarantees it time. */
 bool homes_is_pinned(const struct vgpu_memory_state *m, uint32_t vf);
 /* Whether a VF may be swapped out in its present state. */
 bool homes_can_leave(const struct vgpu_memory_state *m, uint32_t vf);

@@ -50,7 +50,7 @@ void vgpu_residency_observe(struct vgpu_residency *r, uint32_t vf,
 		*served += by_share(is->run_ns - was.run_ns, is->share);
 	if (is->wants && !was.wants) {
 		/* A VF that slept keeps a credit of at most one epoch, and a debt of at most one:
-		 * what it used while no other VF wanted the engine cost nobody anything. */
+		 * time on an engine that no other VF needed cost the others nothing. */
 		least = least_served(r, vf);
 		epoch = by_share(vgpu_residency_epoch(r), is->share);
 		if (least != VGPU_NEVER && *served > least + epoch)
@@ -101,7 +101,7 @@ static bool sooner(const struct vgpu_residency *r, uint32_t a, uint32_t b)
 	return r->vfs[a].idle < r->vfs[b].idle;
 }
 
-/* Until when a resident VF stays, whichever VF wants its place. */
+/* The instant until which a resident VF keeps its place against any other VF. */
 static vgpu_nsec kept_until(const struct vgpu_residency *r, uint32_t i)
 {
 	if (r->vfs[i].is.wants)

@@ -10,12 +10,11 @@
 
 #include "private.h"
 
-/* Time-outs: where libvirt's hook may wait for the answer, shorter than the hook's own; and where
- * an operator waits. */
+/* Time-outs: for libvirt's hook, shorter than the hook's own; and for an operator. */
 #define HOOK_TIMEOUT (8 * VGPU_SEC)
 #define CHANGE_TIMEOUT (60 * VGPU_SEC)
 #define ATTEMPTS 3u
-/* How often a VF that is in use is reset for a change by force. */
+/* How often a VF in use is reset for a change with `force`. */
 #define RESETS 3u
 /* Pause after the core has refused to keep a VF away. */
 #define ASK_AGAIN (5 * VGPU_MSEC)
@@ -59,7 +58,7 @@ static void end_change(struct vgpu_memory_state *m, enum vgpu_memory_reason reas
 	answer(m, c->id, reason, &c->plan);
 }
 
-/* Whether a VF's partition may be moved for the change; that of the changed VF itself is not. */
+/* Whether a VF's partition may be moved for the change; never that of the changed VF itself. */
 static bool is_movable(uint32_t vf, void *data)
 {
 	const struct planner *p = data;
@@ -218,7 +217,7 @@ static void take_from_user(struct vgpu_memory_state *m)
 
 	if (m->vfs[want->vf].state == VGPU_VF_SCRUBBING)
 		return; /* its reset is under way */
-	/* The guest's driver may be up again before the change goes on: hence several resets. */
+	/* The guest's driver may start again before the change continues: hence several resets. */
 	if (!want->force || m->change.resets == RESETS)
 		end_change(m, VGPU_MEMORY_IN_USE);
 	else
@@ -236,7 +235,7 @@ static void ask_to_keep_away(struct vgpu_memory_state *m)
 	memory_wake_by(m, m->change.ask_at);
 }
 
-/* Works towards a VF whose partition may be changed; returns whether it may be, by now. */
+/* Makes the VF ready for a change of its partition; returns whether it is ready. */
 static bool prepare_vf(struct vgpu_memory_state *m)
 {
 	if (!is_unused(m))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Turns events into actions. Handlers note what an event tells. The end of each step decides what
- * to do, except for VGPU_ME_VF, which tells of one VF of several: a move goes on, else a change,
- * else a swap; then the next piece begins. Nothing is decided while a piece, or a write to the
- * GPU's table, is under way.
+ * Turns events into actions. Handlers record an event's content. The end of each step decides what
+ * to do next: continue a move, else a change, else a swap, then begin the next piece. It decides
+ * nothing after VGPU_ME_VF, which reports one VF of several, and while a piece, or a write to the
+ * GPU's table, is in progress.
  */
 #include <assert.h>
 #include <string.h>
@@ -15,7 +15,7 @@ size_t vgpu_memory_state_size(void)
 	return sizeof(struct vgpu_memory_state);
 }
 
-/* Memory without an owner may have had one: it must be cleared again. */
+/* Memory without an owner may hold data of an earlier owner: it must be cleared again. */
 static void doubt_what_is_free(struct vgpu_memory_state *m, bool host_is_new)
 {
 	uint64_t begin;
@@ -113,7 +113,7 @@ static void on_change(struct vgpu_memory_state *m, const struct vgpu_memory_even
 	resize_begin(m, event->code, &event->change);
 }
 
-/* What a step does for an event, and whether the event must name a VF. */
+/* The handlers of events, and whether the event must name a VF. */
 static const struct handler {
 	void (*handle)(struct vgpu_memory_state *m, const struct vgpu_memory_event *event);
 	bool names_vf;
@@ -124,7 +124,7 @@ static const struct handler {
 	[VGPU_ME_CHANGE] = {on_change, false},
 };
 
-/* Does what is to be done next. */
+/* Decides the next step of the work. */
 static void advance(struct vgpu_memory_state *m)
 {
 	if (m->piece.kind || m->placing.active)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Swapping, where the VFs together have more memory than the GPU: asks vgpu/residency.h which VFs
- * are to be resident, and begins the swaps. A swap is a move between a VF's place on the GPU and
- * its home in host memory, with the steps, checks and exits of any move. A VF that is swapped out
- * stays off the engine; all others run on.
+ * Swapping, where the VFs together have more memory than the GPU: begins the swaps that
+ * vgpu/residency.h decides on. A swap is a move between a VF's place on the GPU and its home in
+ * host memory, with the steps, checks and exits of any move. A VF that is swapped out stays off the
+ * engine; all others run on.
  */
 #include <string.h>
 
 #include "private.h"
 
-/* Looking at all VFs takes some microseconds: too long for every slice. */
+/* Checking all VFs takes some microseconds: too long for every slice. */
 #define OBSERVE_EVERY VGPU_MSEC
 
 static void observe(struct vgpu_memory_state *m)
@@ -95,7 +95,7 @@ static uint32_t next_leaver(const struct vgpu_memory_state *m, uint32_t vf)
 	if (!fits_without(m, vf, out))
 		return n && free_without(m, out) >= m->partition.vfs[vf].size ? order[0]
 									      : VGPU_NO_VF;
-	/* Keep those whose leaving does not help. */
+	/* Keep those whose eviction does not help. */
 	for (i = 0; i < n; i++)
 		if (out >> order[i] & 1 && fits_without(m, vf, out & ~VGPU_VF_BIT(order[i])))
 			out &= ~VGPU_VF_BIT(order[i]);

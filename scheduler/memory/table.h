@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the memory table shares with the plans for it. */
+/* Shared by the memory table and its plans. */
 #ifndef MEMORY_TABLE_H
 #define MEMORY_TABLE_H
 

@@ -76,7 +76,7 @@ static int vet_params(const struct vgpu_param *table, const char *which, struct 
 	return 0;
 }
 
-/* Whether a name can be both a file's and a word in a configuration. */
+/* Whether a name is valid both as a file name and as a word in a configuration. */
 static bool is_name(const char *name, size_t size)
 {
 	size_t i;
@@ -175,7 +175,7 @@ const struct vgpu_policy_ops *plugin_load(const char *path, struct vgpu_error *e
 	return ops;
 }
 
-/* Returns why somebody other than root could have written the file, or NULL. */
+/* Returns why a user other than root could have written the file, or NULL. */
 static const char *objection(int fd, mode_t type)
 {
 	struct stat s;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Policies from shared objects. They run inside vgpud, as root, so plug-ins are off unless the
- * operator names a directory, and vgpud loads only files that nobody but root could have written. A
+ * operator names a directory, and vgpud loads only files that only root could have written. A
  * loaded plug-in is never unloaded.
  */
 #ifndef VGPU_PLUGIN_H
@@ -12,8 +12,8 @@
 /*
  * Returns the policy NAME: a built-in one, else a loaded one, else the plug-in DIR/NAME.so; NULL
  * with the reason. DIR "" means that plug-ins are off. DIR must be absolute; DIR and the file must
- * be owned by root and writable by nobody else. The file is opened first, checked, and loaded
- * through that descriptor. One thread at a time.
+ * be owned by root and writable by root only. The file is opened first, checked, and loaded through
+ * that descriptor. One thread at a time.
  */
 const struct vgpu_policy_ops *plugin_policy(const char *dir, const char *name,
 					    struct vgpu_error *err);
@@ -26,8 +26,9 @@ const struct vgpu_policy_ops *plugin_load(const char *path, struct vgpu_error *e
 const struct vgpu_policy_ops *plugin_loaded(unsigned i);
 
 /*
- * Checks that TABLE keeps to the contract, as far as a table can show; OUT becomes a copy of it, in
- * this host's size. 0 or -EINVAL with the reason. Reads TABLE only as far as its size says.
+ * Checks that TABLE keeps the contract, as far as a table can show that. OUT becomes a copy of it,
+ * in this host's size. Returns 0 or -EINVAL with the reason. Reads at most the size that TABLE
+ * states.
  */
 int plugin_vet(const struct vgpu_policy_ops *table, struct vgpu_policy_ops *out,
 	       struct vgpu_error *err);

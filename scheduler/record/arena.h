@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The arena: one piece of memory that holds a core or a governor, its policies and the memory
- * reducer; and its parts. What recorder.c and recording.c share. */
+/* The arena: one block of memory that holds a core or a governor, its policies and the memory
+ * reducer; and its parts. Shared by recorder.c and recording.c. */
 #ifndef RECORD_ARENA_H
 #define RECORD_ARENA_H
 
@@ -51,11 +51,11 @@ void *arena_map(uint64_t address);
 
 /* Returns the bytes of parameters that an event carries: its own, then a row for each VF. */
 uint32_t record_payload_size(const struct vgpu_event *event, uint32_t max_vfs);
-/* FNV-1a (Fowler, Noll, Vo) with 64 bits, by words: byte by byte it took a quarter of the
- * instructions of a switch. SIZE is a multiple of a word. */
+/* 64-bit FNV-1a (Fowler, Noll, Vo), by words: byte by byte it took a quarter of the instructions of
+ * a switch. SIZE is a multiple of a word. */
 #define RECORD_HASH_BEGIN 0xcbf29ce484222325u
 uint64_t record_mix(uint64_t hash, const void *data, size_t size);
-/* Return the hash of everything that a step put out. */
+/* Return the hash of a step's whole output. */
 uint32_t record_hash(int result, const struct vgpu_output *out);
 uint32_t record_memory_hash(const struct vgpu_memory_output *out);
 
@@ -68,7 +68,7 @@ struct record_policy_payload {
 
 #define RECORD_PROGRAM_WORDS (1 + 2 * VGPU_GPU_MAX_VFS)
 
-/* An event of a governor, and what it points to. */
+/* An event of a governor, and the data that it points to. */
 struct record_governor_event {
 	struct vgpu_governor_event event;
 	int64_t params[VGPU_MAX_PARAMS], rows[VGPU_GPU_MAX_VFS * VGPU_MAX_PARAMS];
@@ -76,15 +76,15 @@ struct record_governor_event {
 	struct vgpu_program applied;
 };
 
-/* Returns the bytes that a governor's event carries, beside its entry; writes them, SLOT being that
- * of its policy; makes the event of an entry again: false if the entry is damaged. */
+/* Returns the size of a governor's event without its entry; writes that data, SLOT being that of
+ * its policy; restores the event of an entry: false if the entry is damaged. */
 uint32_t record_governor_size(const struct vgpu_governor_event *event, uint32_t max_vfs);
 void record_governor_put(const struct vgpu_governor_event *event, uint32_t slot, uint32_t max_vfs,
 			 uint8_t *to);
 bool record_governor_get(const struct recording *r, const struct record_entry *e, uint8_t *arena,
 			 const struct vgpu_policy_ops *(*find)(const char *name),
 			 struct record_governor_event *out);
-/* Returns the hash of what a step of G put out and, if an epoch has ended, of what it came to. */
+/* Returns the hash of the output of a step of G and, if an epoch has ended, of its results. */
 uint32_t record_governor_hash(int result, const struct vgpu_governor *g, uint32_t max_vfs,
 			      const struct vgpu_governor_output *out);
 

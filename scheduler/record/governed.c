@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The events of a governor in a recording: what of an event is kept beside its entry, how it is
- * made of that again, and the hash of a step's outcome. Programs and counters are kept as whole
- * words, so that a file has no padding.
+ * The events of a governor in a recording: the data kept beside an entry, the event restored from
+ * it, and the hash of a step's outcome. Programs and counters are kept as whole words, so that a
+ * file has no padding.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define ROW (VGPU_MAX_PARAMS * (uint32_t)sizeof(int64_t))
 
-/* What an event carries. */
+/* The data of an event. */
 static bool has_policy(const struct vgpu_governor_event *event)
 {
 	return event->type == VGPU_GOVERNOR_POLICY;

@@ -8,13 +8,13 @@
 
 #include "arena.h"
 
-/* One being written, KEPT before it, and one to write next: small ones, so that the last takes
- * little. */
+/* One segment being written, KEPT before it, and the next one: small, so that a crash report is
+ * small. */
 #define KEPT 4u
 #define SEGMENTS (KEPT + 2)
 #define ENTRIES 2048u
 #define PAYLOAD (128u << 10)
-#define PAGE 4096u /* the least of any machine */
+#define PAGE 4096u /* smallest page size of any machine */
 
 struct segment {
 	_Atomic uint64_t generation; /* a seqlock: odd while the segment is being begun */
@@ -36,8 +36,8 @@ struct recorder {
 	struct segment segments[SEGMENTS];
 };
 
-/* Faults pages in now, not on the engine thread. A plain memset after malloc would not: compilers
- * make a calloc of the two, which touches nothing. */
+/* Faults pages in now, not on the engine thread. A plain memset after malloc would not do:
+ * compilers turn the two into calloc, which touches no page. */
 static void fault_in(void *memory, size_t size)
 {
 	volatile uint8_t *p = memory;
@@ -68,7 +68,7 @@ struct recorder *recorder_new(uint32_t max_vfs, struct vgpu_error *err)
 		ok = s->image && s->entries && s->payload;
 		if (!ok)
 			break;
-		/* What every image has. Policies add some pages, and payloads are rare. */
+		/* The part of every image. Policies add some pages, and payloads are rare. */
 		fault_in(s->image, vgpu_core_size(max_vfs) + vgpu_memory_state_size());
 		fault_in(s->entries, ENTRIES * sizeof(*s->entries));
 	}
@@ -140,7 +140,7 @@ void recorder_restart(struct recorder *r)
 	r->slot_sizes[0] = r->slot_sizes[1] = 0;
 }
 
-/* Whose state the arena holds: one of the two is NULL. */
+/* The owner of the arena's state: one of the two is NULL. */
 struct decider {
 	const struct vgpu_core *core;
 	const struct vgpu_governor *governor;

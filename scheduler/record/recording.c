@@ -7,7 +7,7 @@
 
 #include "arena.h"
 
-/* More than any recorder writes; a file that claims more is malformed. */
+/* More than any recorder writes; a larger count is malformed. */
 #define MAX_ENTRIES (1u << 20)
 #define MAX_BYTES (16u << 20)
 
@@ -20,9 +20,9 @@ void recording_free(struct recording *r)
 	*r = (struct recording){.image = NULL};
 }
 
-/* FNV-1a with 64 bits (Fowler, Noll, Vo), by words, the last of which is filled up with zeros. A
- * product carries to the left only: without the shift, damage to the first bits of two words
- * cancels out. */
+/* FNV-1a with 64 bits (Fowler, Noll, Vo), by words, the last one padded with zeros. A product
+ * carries to the left only: without the shift, damage to the first bits of two words cancels
+ * out. */
 struct sum {
 	uint64_t hash, word;
 	uint32_t n; /* bytes in the word */
@@ -58,7 +58,7 @@ static void file_parts(const struct recording *r, const struct record_header *h,
 	parts[4] = (struct part){r->payload, h->payload_size};
 }
 
-/* Of the file that R with the header H makes. */
+/* The checksum of the file that R with the header H makes. */
 static uint64_t sum_of(const struct recording *r, const struct record_header *h)
 {
 	static const uint8_t zeros[8];
@@ -91,7 +91,7 @@ int recording_write(const struct recording *r, FILE *to, struct vgpu_error *err)
 	return ok ? 0 : vgpu_error_set(err, -EIO, "writing the recording: %s", strerror(errno));
 }
 
-/* Checks the fields of a header that replay relies on; returns what is wrong, or NULL. */
+/* Checks the fields of a header that replay relies on; returns the first error, or NULL. */
 static const char *objection(const struct record_header *h)
 {
 	if (memcmp(h->magic, RECORD_MAGIC, sizeof(h->magic)) != 0)
@@ -150,7 +150,7 @@ int recording_read(struct recording *r, FILE *from, struct vgpu_error *err)
 	return 0;
 }
 
-/* Makes an event of an entry; false if the file lacks what the entry refers to. */
+/* Restores the event of an entry; false if the file lacks the entry's data. */
 static bool event_of(const struct recording *r, const struct record_entry *e, uint8_t *arena,
 		     const struct vgpu_policy_ops *(*find)(const char *name),
 		     struct vgpu_event *out)
@@ -193,7 +193,7 @@ static bool is_of_memory(const struct record_entry *e)
 	return e->type >= RECORD_OF_MEMORY && e->type - RECORD_OF_MEMORY < VGPU_ME_COUNT;
 }
 
-/* The same for the memory reducer. */
+/* As event_of, for the memory reducer. */
 static bool memory_event_of(const struct recording *r, const struct record_entry *e,
 			    struct vgpu_memory_event *out)
 {
@@ -212,7 +212,7 @@ static bool memory_event_of(const struct recording *r, const struct record_entry
 	return true;
 }
 
-/* Steps the governor by an entry. False: the entry is none of its events. */
+/* Steps the governor by an entry. False: it is not an event of the governor. */
 static bool replay_governor(const struct recording *r, const struct record_entry *entry,
 			    uint8_t *arena, const struct vgpu_policy_ops *(*find)(const char *name),
 			    struct replay *out, int *result)
@@ -308,7 +308,8 @@ int recording_replay(const struct recording *r,
 		     const struct replay_watch *watch, struct replay *out, struct vgpu_error *err)
 {
 	uint8_t *arena = arena_map(r->header.address);
-	/* By reducer: the core is told when a command has ended, the memory when somebody looks. */
+	/* One clock per reducer: the core gets the time at which a command ended, the memory
+	 * reducer the time at which the engine noticed. */
 	uint64_t i, clocks[2] = {0, 0}, *now;
 	int e;
 

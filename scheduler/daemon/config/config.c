@@ -20,7 +20,7 @@
 #include "vgpu/local_socket.h"
 #include "vgpu/names.h"
 
-/* A line whose key is none of ours: a parameter, checked once the policy is known. */
+/* A line with an unknown key: it may be a parameter, and is checked once the policy is known. */
 struct deferred {
 	struct config_place at;
 	char name[48], value[64];
@@ -35,10 +35,10 @@ struct reader {
 	struct config *config;
 	FILE *errors;
 	FILE *stream;
-	struct config_place at; /* what is being read */
+	struct config_place at; /* the present place */
 	int wrong;
-	/* "section\1key" of all files, and where it stands last: to find duplicates in one file,
-	 * and the place of what is found wrong later. */
+	/* "section\1key" of all files, with its last place: to find duplicates within one file, and
+	 * the place of an error found later. */
 	struct {
 		char mark[96];
 		struct config_place at;
@@ -47,7 +47,7 @@ struct reader {
 	struct deferred deferred[MAX_DEFERRED];
 	uint32_t n_deferred;
 	struct config_place profile_at[CONFIG_MAX_PROFILES][CLAIM_MAX_PARAMS];
-	/* Bitmaps of GPUs with a mistake in that key: what follows from it is not reported. */
+	/* Bitmaps of GPUs with an error in that key, whose consequences are not reported. */
 	uint64_t unsure_vfs, unsure_device;
 };
 
@@ -314,7 +314,7 @@ void config_tenant_default(struct tenant_config *out)
 	set_defaults(TENANT, out);
 }
 
-/* Says whose a section [tenant WHO] is, if that is no name. */
+/* Parses WHO of a section [tenant WHO], unless it is a name. */
 static void say_whose(struct tenant_config *t, const char *who)
 {
 	int64_t number;
@@ -352,7 +352,7 @@ static void tenant_line(struct reader *r, const char *who, const char *name, con
 		c->n_tenants++;
 		say_whose(t, who);
 	}
-	if (t->at.file != r->at.file || !t->at.line) /* where the section begins */
+	if (t->at.file != r->at.file || !t->at.line) /* the section's own place */
 		t->at = r->at;
 	if (key)
 		set_key(r, key, (char *)t + key->at, value);
@@ -360,7 +360,7 @@ static void tenant_line(struct reader *r, const char *who, const char *name, con
 		complain(r, r->at, "%.40s: no such key in [tenant WHO]", name);
 }
 
-/* Notes where a key stands; it must not stand in one file twice. */
+/* Records the place of a key, which may occur only once in a file. */
 static void note_place(struct reader *r, const char *section, const char *name)
 {
 	char mark[sizeof(r->seen[0].mark)];
@@ -378,7 +378,7 @@ static void note_place(struct reader *r, const char *section, const char *name)
 	r->n_seen += i == r->n_seen;
 }
 
-/* Where a key of a section stands, or else the first key of that section. */
+/* The place of a section's key, or else of the first key of that section. */
 static struct config_place place_of(const struct reader *r, const char *section, const char *name)
 {
 	struct config_place first = {0, 0};
@@ -437,20 +437,20 @@ static int on_line(void *data, const char *section, const char *name, const char
 	return 1;
 }
 
-/* Whether inih finds a section or a key in a line. It reports only the first line in which it does
- * not, so each is looked at here. A line that is indented continues the one before it. */
+/* Whether inih finds a section or a key in a line. inih reports only the first bad line, so each
+ * one is checked here. An indented line continues the previous one. */
 static bool is_meant(const char *text)
 {
 	const char *end;
 
-	text += strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* of an editor */
+	text += strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* byte order mark of an editor */
 	end = text + strcspn(text, "\r\n");
 	if (text == end || strchr("#; \t", text[0]))
 		return true;
 	return strcspn(text, text[0] == '[' ? "]" : "=:") < (size_t)(end - text);
 }
 
-/* Cuts off a comment behind a value. inih does so only for those that begin with a semicolon. */
+/* Removes a comment behind a value. inih does so only for comments that begin with a semicolon. */
 static void cut_comment(char *text)
 {
 	char *at;
@@ -463,9 +463,9 @@ static void cut_comment(char *text)
 }
 
 /*
- * inih tells its callbacks no line number: count the lines that it reads. It would take the rest of
- * a line that is longer than its buffer for another line: of a comment, that rest is left out; of
- * anything else, it is a mistake.
+ * Counts lines as inih reads them, because its callbacks get no line number. inih would read the
+ * rest of a line that exceeds its buffer as another line: for a comment, that rest is dropped;
+ * otherwise it is an error.
  */
 static char *next_line(char *text, int size, void *data)
 {
@@ -523,7 +523,7 @@ static void read_file(struct reader *r, const char *path, const char *name)
 		complain(r, r->at, "%s", strerror(errno));
 		return;
 	}
-	/* A directory can be opened, and reads like an empty file. */
+	/* A directory can be opened, and reads as an empty file. */
 	if (fstat(fileno(r->stream), &s) == 0 && S_ISDIR(s.st_mode)) {
 		complain(r, r->at, "it is a directory; want a file");
 		fclose(r->stream);
@@ -554,7 +554,7 @@ static void read_staged(struct reader *r, const char *saved)
 	read_file(r, staged, CONFIG_SAVED);
 }
 
-/* STAGED: reads what is staged for CONFIG_SAVED, in its place by its name. */
+/* STAGED: reads the staged file instead of CONFIG_SAVED, at its place in the order. */
 static void read_drop_ins(struct reader *r, const char *file, bool staged)
 {
 	char dir[300], path[600], saved[300];
@@ -598,7 +598,7 @@ static void beside(const char *path, const char *name, char *out, size_t size)
 		snprintf(out, size, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, name);
 }
 
-/* Whether TABLE has P. One in percent becomes the same in parts per million, as claims have it. */
+/* Whether TABLE has P. Converts a parameter in percent to parts per million, as claims do. */
 static bool takes(const struct vgpu_param *table, struct claim_param *p, int64_t *values,
 		  struct vgpu_error *err)
 {
@@ -646,7 +646,7 @@ static void check_profiles(struct reader *r)
 					 c->profiles[i].name, err.text);
 }
 
-/* A device without its transport and options: two sections must not have the same one. */
+/* A device without its transport and options: two sections must not name the same one. */
 static int device_name(const char *device, const char **name)
 {
 	const char *colon = strchr(device, ':');
@@ -655,8 +655,8 @@ static int device_name(const char *device, const char **name)
 	return strncmp(device, "null", 4) == 0 ? 0 : (int)strcspn(*name, ",");
 }
 
-/* Gives a PCI address the form in which all else compares it. One that is too long for that stays
- * as it is: no function is called so. */
+/* Gives a PCI address its normal form, for comparisons. An overlong one is left as it is: no
+ * function has such an address. */
 static void name_device(struct gpu_config *g)
 {
 	char device[sizeof(g->device)];
@@ -665,7 +665,7 @@ static void name_device(struct gpu_config *g)
 		snprintf(g->device, sizeof(g->device), "%s", device);
 }
 
-/* Names the door after the GPU: several GPUs have their doors in one directory. */
+/* Names the door after the GPU: the doors of several GPUs lie in one directory. */
 static void name_door(const struct config *c, struct gpu_config *g)
 {
 	char name[sizeof(g->name) + 8];
@@ -689,7 +689,7 @@ static void check_twice(struct reader *r, uint32_t gpu)
 				 c->gpus[gpu].name, c->gpus[gpu].device, c->gpus[i].name);
 }
 
-/* The GPUs of a section [tenant WHO] must be there. */
+/* The GPUs that a section [tenant WHO] names must exist. */
 static void check_tenants(struct reader *r)
 {
 	struct config *c = r->config;
@@ -710,7 +710,7 @@ static void check_tenants(struct reader *r)
 		}
 }
 
-/* Checks what needs the whole configuration: policies, their parameters, and keys that depend on
+/* The checks that need the whole configuration: policies, their parameters, and keys that depend on
  * each other. */
 static void finish(struct reader *r)
 {

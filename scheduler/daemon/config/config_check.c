@@ -12,7 +12,7 @@
 #include "trial.h"
 #include "vfio/pci.h"
 
-/* Whether the GPU's driver would set it up as configured. */
+/* Whether the GPU's driver accepts the configuration. */
 static int check_setup(const struct config *config, const struct gpu_config *g,
 		       struct vgpu_driver_caps *caps, FILE *errors)
 {
@@ -25,7 +25,7 @@ static int check_setup(const struct config *config, const struct gpu_config *g,
 	if (!driver || !driver->device->check ||
 	    driver->device->check(&engine.driver, caps, &err) >= 0)
 		return 0;
-	/* If memory is too small, somebody gets too much of it. */
+	/* Checks the sizes of the VFs' memory against the GPU's. */
 	for (vf = 1; vf < VGPU_GPU_MAX_VFS; vf++)
 		most = g->memory_mib[vf] > g->memory_mib[most] ? vf : most;
 	config_print_place(config, g->memory_mib[most] ? g->vf_at[most] : g->policy_at, errors);
@@ -45,7 +45,7 @@ static int check_resets(const struct config *config, const struct gpu_config *g,
 	return 1;
 }
 
-/* CAPS: NULL, if nobody has looked at the GPU. */
+/* CAPS: NULL if the GPU's abilities are unknown. */
 static int check_policy(const struct config *config, const struct gpu_config *g,
 			const struct vgpu_driver_caps *caps, FILE *errors)
 {
@@ -87,7 +87,7 @@ int config_check_gpus(const struct config *config, struct config_known *known, F
 	return wrong;
 }
 
-/* Finds the file that stands for a device, on this host. False: none does. */
+/* Finds the file of a device on this host. False: there is none. */
 static bool device_path(const char *device, char *out, size_t size)
 {
 	const struct vgpu_device_form *f = vgpu_device_form_of(device);
@@ -99,7 +99,7 @@ static bool device_path(const char *device, char *out, size_t size)
 	return true;
 }
 
-/* Whether a driver takes the GPU with so many VFs; if not, the reason is in ERR. */
+/* Whether a driver accepts the GPU with that many VFs; if not, the reason is in ERR. */
 static bool driver_takes(const struct gpu_config *g, struct vgpu_error *err)
 {
 	const struct vgpu_driver_ops *driver = vgpu_driver_for(g->device, err);
@@ -112,7 +112,7 @@ static bool driver_takes(const struct gpu_config *g, struct vgpu_error *err)
 	return false;
 }
 
-/* Looks at the GPU, if that changes nothing. Negative: a start could not open it. */
+/* Reads the GPU if that does not change it. Negative: a start could not open it. */
 static int look(const struct gpu_config *g, struct vgpu_driver_caps *caps, FILE *untold,
 		struct vgpu_error *err)
 {
@@ -126,7 +126,7 @@ static int look(const struct gpu_config *g, struct vgpu_driver_caps *caps, FILE 
 	r = driver->device->check(&engine.driver, caps, err);
 	if (r > 0)
 		fprintf(untold, "GPU %s: %s\n", g->name, err->text);
-	/* What it would not take is reported later, with the place. */
+	/* Parameters that it would refuse are reported later, with their place. */
 	return caps->max_vfs ? 0 : r;
 }
 
@@ -162,7 +162,7 @@ int config_check_host(const struct config *config, struct config_known *known, F
 	uint32_t i;
 
 	memset(known, 0, sizeof(*known));
-	/* Without packages there may be no group: then only root can use vgpuctl. */
+	/* Without the packages there may be no group: only root can use vgpuctl then. */
 	if (strcmp(config->group, CONFIG_DEFAULT_GROUP) != 0 && !getgrnam(config->group)) {
 		wrong++;
 		fprintf(errors,

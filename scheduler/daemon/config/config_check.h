@@ -5,20 +5,21 @@
 
 #include "config.h"
 
-/* What is known of the GPUs of a configuration, by their numbers in it; max_vfs is 0 of one of
- * which nothing is. */
+/* The known abilities of the configuration's GPUs, by their numbers in it; max_vfs is 0 for a GPU
+ * of which nothing is known. */
 struct config_known {
 	struct vgpu_driver_caps gpus[CONFIG_MAX_GPUS];
 };
 
-/* Whether each GPU can be set up as configured, and its policy takes its parameters: memory that
- * the GPU does not have, and guarantees that exceed it, are refused. CONFIG has been read without
- * mistakes. KNOWN may be NULL: nothing. Prints every mistake to ERRORS, one line each. Returns how
- * many there are. */
+/* Checks that each GPU can be set up as configured, and that its policy accepts its parameters:
+ * refuses more memory than the GPU has, and guarantees that exceed the GPU. CONFIG must have been
+ * read without mistakes. KNOWN may be NULL: nothing is known. Prints every mistake to ERRORS, one
+ * line each. Returns how many there are. */
 int config_check_gpus(const struct config *config, struct config_known *known, FILE *errors);
-/* Whether this host has what the configuration names: devices, and the group. CONFIG may have
- * mistakes. Reads the GPUs without changing them, and notes in KNOWN what they can do; prints to
- * UNTOLD, one line each, which it cannot read, and why. Blocks. Prints and returns as above. */
+/* Checks that this host has the configuration's devices and group. CONFIG may have mistakes. Reads
+ * the GPUs without changing them, and writes their abilities to KNOWN; prints to UNTOLD, one line
+ * each, the GPUs that it cannot read, with the reason. Blocks. Prints mistakes and returns as
+ * config_check_gpus. */
 int config_check_host(const struct config *config, struct config_known *known, FILE *errors,
 		      FILE *untold);
 

@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 enum section { DAEMON, GPU, VF, PROFILE, TENANT };
-/* What puts a changed key into force: a restart of vgpud, or also 'vgpuctl config reload'. */
+/* The action that puts a changed key into force: only a restart of vgpud, or also 'vgpuctl config
+ * reload'. */
 enum when { RESTART, LIVE };
 enum type { TEXT, INT, BOOL, CHOICE };
 

@@ -8,7 +8,7 @@
 #include "builtin.h"
 #include "config_keys.h"
 
-/* What config_walk hands on. */
+/* The state of a config_walk. */
 struct walk {
 	config_see *see;
 	void *data;
@@ -85,7 +85,7 @@ void config_walk(const struct config *c, config_see *see, void *data)
 
 struct dump {
 	FILE *to;
-	char section[64]; /* the last */
+	char section[64]; /* the last section */
 };
 
 static void dump_key(void *data, const char *section, const char *key, const char *value, bool live)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Addresses at which metrics can be offered. */
+/* Addresses at which metrics can be served. */
 #ifndef DAEMON_METRICS_ADDRESS_H
 #define DAEMON_METRICS_ADDRESS_H
 
@@ -9,13 +9,13 @@
 #define METRICS_ADDRESS_WANT                                                                       \
 	"an address with a port, such as 127.0.0.1:9475 or [::1]:9475, or unix:PATH"
 
-/* Whether WHERE is an address that can serve metrics: "unix:PATH", or what metrics_address_parse
- * reads. */
+/* Returns whether WHERE is an address that can serve metrics: "unix:PATH", or one that
+ * metrics_address_parse accepts. */
 bool metrics_is_address(const char *where);
 /* Reads "ADDRESS:PORT", "[IPV6-ADDRESS]:PORT" or "localhost:PORT". Returns the size of OUT's
  * address, or 0 for anything else. */
 socklen_t metrics_address_parse(const char *where, struct sockaddr_storage *out);
-/* Whether only this machine can reach an address that metrics_address_parse has read. */
+/* Returns whether an address from metrics_address_parse is reachable only from this machine. */
 bool metrics_address_is_local(const struct sockaddr_storage *address);
 
 #endif

@@ -16,8 +16,7 @@
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 
-/* The program's first argument in these processes. Behind it come pairs: the number of a section,
- * and its name. */
+/* The first argument of these processes. Pairs follow: the number of a section, and its name. */
 #define ARGUMENT "--find-names"
 #define MOST_S 10
 

@@ -15,7 +15,7 @@
 #define PATIENCE_S 5
 #define MOST_ANSWER (1u << 20)
 
-/* Asks, and returns the answer, which the caller frees; NULL: none came. */
+/* Sends a request, and returns the answer, which the caller frees; NULL: none came. */
 static json_object *ask_vgpud(const char *socket)
 {
 	struct timeval patience = {.tv_sec = PATIENCE_S};
@@ -41,7 +41,7 @@ static json_object *ask_vgpud(const char *socket)
 	return answer;
 }
 
-/* A text in an object within an object; "": it is not there. */
+/* A text in an object within an object; "": there is none. */
 static const char *text_in(json_object *o, const char *outer, const char *inner)
 {
 	json_object *in = json_object_object_get(json_object_object_get(o, outer), inner);

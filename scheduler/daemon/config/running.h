@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Another vgpud that runs on this host and has opened GPUs. */
+/* Queries another vgpud that runs on this host and has opened GPUs. */
 #ifndef DAEMON_RUNNING_H
 #define DAEMON_RUNNING_H
 
@@ -7,8 +7,8 @@
 
 /* Asks the vgpud that serves CONFIG's control socket whether it accepts the files that CONFIG was
  * read from, and prints its complaints to ERRORS, line by line. Blocks for at most some seconds.
- * Returns 0: it accepts them; 1: it does not; -errno: it was not asked, because none runs or it has
- * another configuration. */
+ * Returns 0: it accepts them; 1: it does not; -errno: no vgpud runs, or it has another
+ * configuration. */
 int running_takes(const struct config *config, FILE *errors);
 
 #endif

@@ -13,7 +13,7 @@
 
 #define ONLY_ASKED "it was only asked"
 
-/* At least as much as any GPU's firmware can do. */
+/* At least the range of any GPU's firmware. */
 static const struct vgpu_driver_caps any_firmware = {
 	.kind = VGPU_DRIVER_PROGRAMMED,
 	.quantum = {20 * VGPU_USEC, 100 * VGPU_SEC, 20 * VGPU_USEC},
@@ -21,16 +21,16 @@ static const struct vgpu_driver_caps any_firmware = {
 	.keeps_turns = true,
 };
 
-/* What is asked, and where the answer goes. */
+/* The question, and the place for the answer. */
 struct question {
 	const struct gpu_config *gpu;
 	const struct policy_values *values;
-	vgpu_nsec switch_ns;	   /* that the core counts on; 0: what it assumes */
-	struct trial_promise *out; /* NULL: only whether the policy begins */
-	int32_t vf;		   /* which is refused, or -1 */
+	vgpu_nsec switch_ns;	   /* the world switch that the core counts on; 0: its assumption */
+	struct trial_promise *out; /* NULL: the question is only whether the policy can begin */
+	int32_t vf;		   /* the VF that is refused, or -1 */
 };
 
-/* What a core needs, in one piece of memory. */
+/* The memory of a core, in one block. */
 struct bench {
 	struct vgpu_output out;
 	struct engine_config config;
@@ -66,8 +66,8 @@ static struct bench *make_bench(const struct question *q)
 	return NULL;
 }
 
-/* Sets the core up as an engine does. If promises are asked for, all VFs are up: some policies
- * divide the engine between those that are. */
+/* Sets the core up as an engine does. For promises, all VFs are up: some policies divide the engine
+ * between the VFs that are up. */
 static int build_core(struct bench *b, struct question *q)
 {
 	const struct policy_values *values = q->values;
@@ -210,7 +210,7 @@ static int ask_declared(const struct question *q, struct vgpu_error *err)
 	const char *why = declaration_of(q->values, (uint32_t)q->gpu->vfs, &unused);
 	uint32_t i;
 
-	/* Nothing is promised, not even a share. */
+	/* Such a GPU promises nothing, not even a share. */
 	for (i = 0; i < (uint32_t)q->gpu->vfs && !why && q->out; i++)
 		q->out[i] = (struct trial_promise){.denominator = 1,
 						   .bound = {.max_lag = VGPU_NEVER,

@@ -28,7 +28,7 @@ int64_t call_int(const struct call *call, const char *name, int64_t otherwise)
 								   : otherwise;
 }
 
-/* Finds the GPU that the call names; without a name, the only one. */
+/* Finds the GPU that the call names; without a name, the only GPU. */
 int call_find_gpu(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	const char *name = call_text(call, "gpu");

@@ -8,7 +8,7 @@
 #include "client.h"
 #include "engine/engine.h"
 
-#define MAX_UNDER_WAY 48u /* root's requests to an engine that only read; and its changes */
+#define MAX_UNDER_WAY 48u /* root's requests to an engine that only read; and root's changes */
 
 static const char *errno_name(int r)
 {
@@ -116,8 +116,8 @@ void call_queue(struct call *call)
 	call_send_waiting(call->gpu);
 }
 
-/* Clients' changes of the call's GPU that are under way, this one apart, also of clients who have
- * gone. Reservations are not among them: each has a VF of its own. */
+/* The number of changes of the call's GPU in progress, without this one, but with those of
+ * disconnected clients. Reservations do not count: each has a VF of its own. */
 static uint32_t changes_beside(const struct call *call)
 {
 	const struct call *c;
@@ -143,8 +143,7 @@ int call_admit(const struct call *call, struct vgpu_error *err)
 						"more; try again",
 						n, gpu->config->name);
 	}
-	/* A reader has one request under way for each of its connections, and does not keep root
-	 * out. */
+	/* A reader has one request in progress per connection, and does not lock out root. */
 	n = gpu->calls.under_way - gpu->calls.for_readers;
 	if (!call->of_reader && n >= MAX_UNDER_WAY)
 		return vgpu_error_set(err, -EAGAIN,

@@ -21,7 +21,7 @@
 #define SO_PEERPIDFD 77
 #endif
 
-/* User namespaces within each other; the kernel allows 32. */
+/* Nesting depth of user namespaces; the kernel allows 32. */
 #define DEEPEST 33
 
 static int open_pid(uint32_t pid)
@@ -49,7 +49,7 @@ int caller_reopen(uint32_t pid, uint64_t started)
 	return vgpu_take(&fd);
 }
 
-/* Opens the peer's process. PID is read before: it is still that process's afterwards only if the
+/* Opens the peer's process. Its number was read before, and belongs to that process only if the
  * pidfd has not ended. */
 static int open_peer(int fd, uint32_t pid)
 {
@@ -89,8 +89,8 @@ static bool shares(uint32_t pid, const char *name)
 	return fd >= 0 && is_ours(fd, name);
 }
 
-/* Sets OWNER to who owns the outermost user namespace below vgpud's that a process is in; OTHERWISE
- * if it is in vgpud's. */
+/* Sets OWNER to the owner of the outermost user namespace below vgpud's that contains a process; to
+ * OTHERWISE if the process is in vgpud's own. */
 static int find_owner(uint32_t pid, uid_t otherwise, uid_t *owner)
 {
 	VGPU_AUTO_CLOSE int fd = open_namespace(pid, "user");
@@ -105,7 +105,7 @@ static int find_owner(uint32_t pid, uid_t otherwise, uid_t *owner)
 	for (i = 0; i < DEEPEST; i++) {
 		parent = ioctl(fd, NS_GET_PARENT);
 		if (parent < 0)
-			return -EPERM; /* it is not below vgpud's */
+			return -EPERM; /* the namespace is not below vgpud's */
 		if (is_ours(parent, "user")) {
 			close(parent);
 			return ioctl(fd, NS_GET_OWNER_UID, owner) < 0 ? -errno : 0;
@@ -140,10 +140,10 @@ int caller_read(int fd, struct caller *out)
 	out->started = p.started;
 	out->is_here = out->pid && shares(out->pid, "pid");
 	out->is_root = may_be_root(peer.uid) && out->is_here && shares(out->pid, "user");
-	/* Nobody is charged for a namespace that root has made. */
+	/* The owner of a namespace that root has made is not charged. */
 	if (out->owner == 0 && !out->is_root)
 		out->owner = (uid_t)-1;
-	/* All that was read of the number was of this process. */
+	/* All values read by number belong to this process. */
 	if (caller_has_ended(out->pidfd)) {
 		if (out->pidfd >= 0)
 			vgpu_close(&out->pidfd);
@@ -181,7 +181,7 @@ int caller_open(const struct caller *caller, uint32_t pid, struct caller *out,
 	fd = open_pid(pid);
 	if (fd < 0 || vgpu_process_read(pid, &p) < 0)
 		return vgpu_error_set(err, -ESRCH, "there is no process %" PRIu32, pid);
-	/* One whose namespace vgpud may not look at is nobody's. */
+	/* A process whose namespace vgpud may not read has no known owner. */
 	if (find_owner(pid, caller->is_root ? caller->owner : (uid_t)-1, &owner) < 0)
 		owner = (uid_t)-1;
 	if (caller_has_ended(fd))

@@ -9,13 +9,13 @@
 #include "log.h"
 #include "vgpu/clock.h"
 
-/* How often a change is prepared before it fails because the policy is replaced too often. */
+/* Largest number of preparations of a change; it fails if the policy is replaced more often. */
 #define TRIES 4u
-/* How long a reload may keep other changes waiting, of all GPUs. One whose engine does not answer
- * loses this. */
+/* How long a reload may delay other changes of all GPUs. A reload whose engine does not answer in
+ * time loses this priority. */
 #define RELOAD_TIMEOUT (2 * VGPU_SEC)
-/* How long a change of policy waits for the one before it to take effect. While the GPU answers,
- * the core needs less than a second. */
+/* How long a change of policy waits for the previous one to take effect. While the GPU answers, the
+ * core needs less than a second. */
 #define CHANGE_TIMEOUT (2 * VGPU_SEC)
 
 const struct policy_values *change_policy_of(const struct gpu *gpu)
@@ -51,7 +51,7 @@ static bool must_wait(const struct call *call)
 	       engine_policy(call->gpu->engine)->change_waits && !engine_trouble(call->gpu->engine);
 }
 
-/* Prepares the first change and sends it, unless it must wait. Returns true if it is over
+/* Prepares the first change and sends it, unless it must wait. Returns true if it has ended
  * already. */
 static bool make(struct gpu *gpu)
 {
@@ -76,7 +76,7 @@ static bool make(struct gpu *gpu)
 	return false;
 }
 
-/* Whether the reload keeps the first change waiting. */
+/* Whether a reload delays the first change. */
 static bool is_held(const struct gpu *gpu)
 {
 	const struct control *control = gpu->control;
@@ -87,7 +87,8 @@ static bool is_held(const struct gpu *gpu)
 
 void change_run(struct gpu *gpu)
 {
-	/* The end of a change may begin another one from within: the loop below runs that, too. */
+	/* The end of a change may begin another one recursively: the loop below also runs that
+	 * one. */
 	if (gpu->changes.running)
 		return;
 	gpu->changes.running = true;
@@ -100,7 +101,7 @@ void change_begin(struct call *call, change_make *how)
 {
 	struct call **last = &call->gpu->changes.first;
 
-	/* Before all others, but for the one that is at the engine. */
+	/* Ahead of all others, except the one at the engine. */
 	if (call == call->control->reloading.call && *last && call->gpu->changes.sent)
 		last = &(*last)->next_change;
 	while (call != call->control->reloading.call && *last)

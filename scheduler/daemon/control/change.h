@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Changes of a GPU's policy and parameters, one at a time and in order. A change is prepared when
- * its turn comes, from the values that the core has then, so that no change undoes another. It
- * names the policy that it was prepared for: if that policy was evicted or replaced meanwhile, the
- * core refuses the change, and it is prepared again. Control thread.
+ * its turn comes, from the core's values at that time, so that no change undoes another. It names
+ * the policy that it was prepared for: if that policy was evicted or replaced meanwhile, the core
+ * refuses the change, and the control thread prepares it again. Control thread.
  */
 #ifndef DAEMON_CHANGE_H
 #define DAEMON_CHANGE_H
@@ -20,12 +20,12 @@ void change_begin(struct call *call, change_make *make);
 /* Queues a client's change. Returns 0; -EAGAIN if too many changes of the GPU are under way. */
 int change_request(struct call *call, change_make *make, struct vgpu_error *err);
 /*
- * From now on the changes that RELOAD begins come before all others, which wait until
- * change_reloaded(), for two seconds at most: a reload gives all GPUs their values or puts all
- * former ones back, and must not overwrite a change that is answered meanwhile.
+ * From now on the changes of RELOAD precede all others, which wait until change_reloaded(), but for
+ * two seconds at most: a reload gives all GPUs their new values or restores all former ones, and
+ * must not overwrite a change that is answered meanwhile.
  */
 void change_reload(struct call *reload);
-/* The reload is over, and adopted. */
+/* The reload has ended, and its values are adopted. */
 void change_reloaded(struct control *control);
 /* Queues a change of a VF's parameters that no client waits for; a refusal is logged. */
 void change_vf(struct gpu *gpu, uint32_t vf, change_make *make);
@@ -36,7 +36,7 @@ void change_answered(struct call *call);
 /* Sends the next change if it need not wait any longer. To be called often. */
 void change_run(struct gpu *gpu);
 
-/* Returns the policy and values that are in force or about to be; new parameters are for that
+/* Returns the policy and values that are in force or will be next; new parameters are for that
  * policy. Valid until the next call. */
 const struct policy_values *change_policy_of(const struct gpu *gpu);
 

@@ -12,10 +12,10 @@
 #include "vgpu/untrusted.h"
 
 #define MAX_REQUEST 65536u
-#define MAX_BACKLOG (8u << 20) /* bytes of answers that root has not read */
+#define MAX_BACKLOG (8u << 20) /* bytes of answers that a client of root may leave unread */
 #define MAX_READ 16384
-/* Answers are kept in pieces of this size, each of which is freed when it is sent. Libevent adds 48
- * bytes and rounds up to a power of two. */
+/* Answers are stored in pieces of this size, each freed when it is sent. Libevent adds 48 bytes and
+ * rounds up to a power of two. */
 #define CHUNK (32768u - 64u)
 
 #define TOO_LONG "the request is too long"
@@ -51,7 +51,7 @@ static void end_with(struct client *client, const char *code, const char *why)
 	send_more(client);
 }
 
-/* Whether IN has a whole line. */
+/* Whether IN contains a whole line. */
 static bool has_line(struct client *client, size_t *end)
 {
 	struct evbuffer_ptr at;
@@ -81,7 +81,7 @@ static char *take_line(struct client *client, size_t end)
 	return line;
 }
 
-/* Reads from the socket. False: the client has gone, and is freed. */
+/* Reads from the socket. False: the client has disconnected, and is freed. */
 static bool receive(struct client *client)
 {
 	char bytes[MAX_READ];
@@ -112,7 +112,7 @@ static bool handle_one(struct client *client)
 	return true;
 }
 
-/* Waits for what the client sends next, or for the end of what keeps it from being served. */
+/* Waits for the client's next data, or until the client can be served. */
 static void wait_for_more(struct client *client)
 {
 	size_t end, most = client->at == CLIENT_HOOK ? CLAIM_MAX_REQUEST : MAX_REQUEST;
@@ -158,7 +158,7 @@ static void on_readable(evutil_socket_t fd, short what, void *data)
 		return;
 	while (handle_one(client))
 		if (evbuffer_get_length(client->out) > MAX_BACKLOG) {
-			client_drop(client); /* it sends requests and reads no answers */
+			client_drop(client); /* a client that sends requests but reads no answers */
 			return;
 		}
 	wait_for_more(client);
@@ -183,7 +183,7 @@ static void on_writable(evutil_socket_t fd, short what, void *data)
 	}
 }
 
-/* Whether there is a place for another connection; if not, WHY says so. */
+/* Whether another connection is allowed; if not, WHY gives the reason. */
 static bool has_place(const struct control *control, uid_t uid, enum client_at at, bool may_change,
 		      struct vgpu_error *why)
 {

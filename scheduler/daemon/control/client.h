@@ -18,15 +18,15 @@
 #include "caller.h"
 #include "state.h"
 
-/* Which socket it has connected to. */
+/* The socket that the client has connected to. */
 enum client_at { CLIENT_CONTROL = 0, CLIENT_HOOK, CLIENT_TENANT };
 
-/* Connected to each socket; of these, readers; of these, of each user. */
+/* Limits on connections: to each socket; of readers; of each user's readers. */
 #define CLIENT_PLACES 64u
 #define CLIENT_READERS 48u
 #define CLIENT_OF_USER 16u
-/* Bytes of answers that readers have not read, of all together. A user has as many of them as of
- * the readers' places: a third. */
+/* Limit on unread answers of all readers together, bytes. Each user may have the same part of them
+ * as of the readers' connections: a third. */
 #define CLIENT_UNREAD (32u << 20)
 #define CLIENT_UNREAD_OF_USER (CLIENT_UNREAD / (CLIENT_READERS / CLIENT_OF_USER))
 /* How long a client may leave an answer unread, seconds. */
@@ -36,15 +36,15 @@ struct client {
 	struct client *next;
 	struct control *control;
 	int fd;
-	uid_t uid; /* whose places and bytes it takes */
+	uid_t uid; /* the user whose connections and bytes it counts against */
 	enum client_at at;
 	bool may_change;
-	struct caller who; /* CLIENT_TENANT; its pidfd is the client's */
-	bool ending;	   /* it ends when its answers are sent */
-	uint32_t n_calls;  /* under way */
+	struct caller who; /* for CLIENT_TENANT; the client owns the pidfd */
+	bool ending;	   /* the client is closed when its answers are sent */
+	uint32_t n_calls;  /* calls in progress */
 	struct event *readable, *writable;
 	struct evbuffer *in, *out;
-	size_t searched; /* bytes of IN that have no end of line in them */
+	size_t searched; /* bytes of IN already searched for an end of line */
 	struct piece piece;
 	const struct client_ops *ops;
 };
@@ -52,24 +52,24 @@ struct client {
 struct client_ops {
 	/* Handles a line that the client sent, without its end. */
 	void (*handle)(struct client *client, const char *line);
-	/* The client is about to be freed. */
+	/* Called before the client is freed. */
 	void (*gone)(struct client *client);
 };
 
-/* Makes a client of a connection, which is closed with it, like the pidfd of WHO. Without a place
- * for it, tells the peer and closes both. */
+/* Makes a client of a connection, and owns it and the pidfd of WHO. If no place is free, reports
+ * that to the peer and closes both. */
 void client_add(struct control *control, int fd, const struct caller *who, enum client_at at,
 		bool may_change, const struct client_ops *ops);
 /* Disconnects it; calls in progress continue without it. */
 void client_drop(struct client *client);
-/* Disconnects a client whose peer has closed the connection, and returns whether that is so:
- * requests and answers of readers wait, and need not be made for a client that has gone. */
+/* Disconnects a client whose peer has closed the connection, and returns whether it has: waiting
+ * requests of a reader that has gone need no answer. */
 bool client_drop_if_gone(struct client *client);
 /* Disconnects the reader that has been connected for the longest time. False: there is none. */
 bool client_shed(struct control *control);
-/* Sends an answer, or drops it and ends the client if readers leave too much unread. */
+/* Sends an answer; drops it and closes the client if readers leave too much unread. */
 void client_send(struct client *client, const char *text, size_t size);
-/* A call of the client is over. */
+/* A call of the client has ended. */
 void client_call_over(struct client *client);
 
 #endif

@@ -42,7 +42,7 @@ static void on_reopen(evutil_socket_t fd, short what, void *data)
 	event_add(door->knock, NULL);
 }
 
-/* Logs why connections wait or end, at most once a minute. */
+/* Logs why connections are delayed or dropped, at most once a minute. */
 static void complain(struct door *door, const char *why)
 {
 	vgpu_nsec now = vgpu_now();

@@ -14,8 +14,7 @@
 
 #include "vgpu/types.h"
 
-/* Descriptors that no connection takes: vgpud needs them for leases, plug-ins, and a GPU that comes
- * back. */
+/* Descriptors reserved for vgpud itself: for leases, plug-ins, and a GPU that returns. */
 #define DOOR_RESERVE 16u
 /* How long a door stays closed after a peer that is not root, so that such peers cannot keep the
  * control thread busy by connecting repeatedly. Root, behind a full backlog, waits for some 20 ms.
@@ -23,7 +22,7 @@
 #define DOOR_BREATH VGPU_MSEC
 /* How long a door stays closed when no connection can be accepted. */
 #define DOOR_PAUSE VGPU_SEC
-/* Shortest time between two log lines about that. */
+/* Shortest interval between two log lines about closed doors. */
 #define DOOR_LOG_EVERY (60 * VGPU_SEC)
 
 struct door;
@@ -35,13 +34,12 @@ struct door_ops {
 	bool (*shed)(void *data);
 };
 
-/* Opens a door at the listening socket FD, which is the door's from now on, even after an error.
- * NAME is for the log. Its connections leave RESERVE descriptors to others. Returns 0 or -ENOMEM.
- */
+/* Opens a door at the listening socket FD, which the door then owns, even after an error. NAME is
+ * for the log. Its connections leave RESERVE descriptors to others. Returns 0 or -ENOMEM. */
 int door_open(struct door **out, struct event_base *base, int fd, const char *name,
 	      uint32_t reserve, const struct door_ops *ops, void *data);
-/* Frees the door, which may be NULL. Returns the socket, which is the caller's again; -1 of NULL.
- */
+/* Frees the door, which may be NULL. Returns the socket, which the caller owns again; -1 for
+ * NULL. */
 int door_close(struct door *door);
 
 #endif

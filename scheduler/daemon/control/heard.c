@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Copies what fits of a name, and no part of a character of UTF-8. */
+/* Copies as much of a name as fits, without cutting a UTF-8 character. */
 static void copy_name(char *to, size_t size, const char *from)
 {
 	size_t n = strlen(from);

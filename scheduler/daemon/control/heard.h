@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The rare records of a GPU, each with the name of who had its VF then. Control thread. */
+/* The rare records of a GPU, each with the name of the VF's tenant at that time. Control thread. */
 #ifndef DAEMON_HEARD_H
 #define DAEMON_HEARD_H
 
 #include "state.h"
 
-/* Keeps a record, and who has its VF now. */
+/* Stores a record with the name of its VF's present tenant. */
 void heard_add(struct gpu *gpu, const struct vgpu_record *record);
-/* Who had the VF of record I of the GPU's events, which can be read; "": nobody. The GPU's, until
- * the next record. */
+/* Returns the tenant of the VF of record I of the GPU's events, which must be readable; "": none.
+ * Owned by the GPU, until the next record. */
 const char *heard_name(const struct gpu *gpu, uint64_t i);
 
 #endif

@@ -15,7 +15,7 @@
 #include "vgpu/local_socket.h"
 #include "vgpu/untrusted.h"
 
-/* Connections that may wait to be accepted. */
+/* Backlog of the sockets. */
 #define BACKLOG 16
 
 /* Whether clients that connect to PATH reach the socket FD: its path may have been changed in the
@@ -32,8 +32,8 @@ static bool is_at(int fd, const char *path)
 	       lstat(path, &s) == 0 && S_ISSOCK(s.st_mode);
 }
 
-/* The socket that was kept over a restart, or -ENOENT. listen() again, so that clients see this
- * process as its owner. */
+/* The socket that the service manager kept over a restart, or -ENOENT. Calls listen() again, so
+ * that clients see this process as its owner. */
 static int kept(const char *name, const char *path)
 {
 	VGPU_AUTO_CLOSE int fd = service_socket(name);

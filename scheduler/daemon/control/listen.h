@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Listening sockets. A service manager holds them while vgpud restarts: clients wait meanwhile. */
+/* Listening sockets. A service manager holds them while vgpud restarts, and clients wait. */
 #ifndef DAEMON_LISTEN_H
 #define DAEMON_LISTEN_H
 
@@ -13,14 +13,14 @@
  * has it kept. Returns a non-blocking descriptor, which the caller closes; -EADDRINUSE if another
  * process listens at PATH; or -errno; with the reason in ERR. */
 int listen_open(const char *name, const char *path, mode_t mode, struct vgpu_error *err);
-/* Gets the credentials of the process at the other end. Returns 0 or -errno; the peer is then to be
- * refused, never taken for root. */
+/* Gets the credentials of the peer. Returns 0 or -errno; the caller must then refuse the peer,
+ * never treat it as root. */
 int listen_peer(int fd, struct ucred *out);
-/* Whether no other process listens at PATH: the socket NAME was kept for this one, or there is none
- * to connect to. */
+/* Whether no other process listens at PATH: the socket NAME was kept for this one, or no process
+ * accepts connections there. */
 bool listen_is_free(const char *name, const char *path);
-/* Closes FD, if it is not -1, and unlinks the socket, unless it is kept for the next vgpud, with
- * the clients that wait there. */
+/* Closes FD, if it is not -1, and unlinks the socket, unless it is kept for the next vgpud with its
+ * waiting clients. */
 void listen_close(const char *path, int fd);
 
 #endif

@@ -77,7 +77,7 @@ static void send(const struct log_place *place, const struct log_about *about, i
 	sd_journal_sendv_with_location(place->file, place->line, place->function, parts, n);
 }
 
-/* Names come from others: none of them begins a line of its own, or steers a terminal. */
+/* Names come from others: replaces characters that would begin a new line or control a terminal. */
 static void one_line(char *text)
 {
 	for (; *text; text++)

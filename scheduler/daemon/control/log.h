@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The log: to the journal if stderr is the journal, else to stderr with the prefixes of
- * sd-daemon(3). What a line is about becomes fields of the journal (VGPU_GPU, VGPU_VF, VGPU_VM,
+ * sd-daemon(3). The subject of a line becomes fields of the journal (VGPU_GPU, VGPU_VF, VGPU_VM,
  * MESSAGE_ID), and the GPU and the VF also become words at the line's end: gpu=gpu0 vf=3. Keeps
  * errno. It may block: any thread but an engine's.
  */
@@ -38,11 +38,11 @@ enum log_message {
 	LOG_MESSAGES
 };
 
-/* What a line is about. The texts need to be valid during the call only. */
+/* The subject of a line. The texts must be valid during the call only. */
 struct log_about {
 	enum log_message message;
-	const char *gpu, *vm; /* NULL: no certain one */
-	int vf;		      /* -1: no certain one */
+	const char *gpu, *vm; /* NULL: none or unknown */
+	int vf;		      /* -1: none or unknown */
 };
 
 struct log_place {
@@ -60,7 +60,7 @@ struct log_place {
 /* log_about(about, level, format, ...): logs a line about a struct log_about. */
 #define log_about(about, ...) log_write(LOG_HERE, about, __VA_ARGS__)
 
-/* What the macros call. */
+/* The functions behind the macros. */
 __attribute__((format(printf, 4, 5))) void log_write(const struct log_place *place,
 						     struct log_about about, int level,
 						     const char *format, ...);

@@ -12,8 +12,8 @@
 
 #include "vfio/store.h"
 
-/* The names of the descriptors that the service manager passed to us, the first of which is
- * SD_LISTEN_FDS_START. Under the lock, because engine threads take and drop theirs. */
+/* The names of the descriptors that the service manager passed, the first of which is
+ * SD_LISTEN_FDS_START. Protected by the lock, because engine threads take and drop theirs. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char **names;
 static int n_names;
@@ -45,7 +45,7 @@ static int take(const char *name)
 	return fd;
 }
 
-/* Our copy is closed as well, so that no copy stays open. */
+/* Closes vgpud's copy as well, so that no copy stays open. */
 static void drop_one(int i)
 {
 	sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", names[i]);
@@ -98,7 +98,7 @@ bool service_holds(void)
 	return vfio_store != NULL;
 }
 
-/* A name is dropped with all descriptors that have it: the one that is wanted is kept anew. */
+/* Dropping a name drops all its descriptors: the wanted one is then stored again. */
 static void drop_unused(int i)
 {
 	int k;

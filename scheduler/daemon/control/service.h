@@ -9,19 +9,20 @@
 
 #include <stdbool.h>
 
-/* Takes the descriptors that the service manager held, and makes it the store of vfio/store.h. To
+/* Takes the descriptors that the service manager held, and uses it as the store of vfio/store.h. To
  * be called once, before other threads start. */
 void service_start(void);
-/* Returns the listening socket that was kept by that name, which the caller closes, or -ENOENT.
- * Clients that connect to it while vgpud restarts wait. */
+/* Returns the listening socket that was kept under that name, which the caller closes, or -ENOENT.
+ * Clients that connect during the restart wait. */
 int service_socket(const char *name);
-/* Has a socket held by that name over a restart; FD stays the caller's. The manager closes it when
- * vgpud is stopped or fails for good, so that clients do not wait in vain. */
+/* Has the service manager hold a socket under that name over a restart; the caller still owns FD.
+ * The manager closes it when vgpud is stopped or fails for good, so that clients do not wait in
+ * vain. */
 void service_keep(const char *name, int fd);
 void service_forget(const char *name);
-/* Whether a service manager holds descriptors for us. */
+/* Returns whether a service manager holds vgpud's descriptors. */
 bool service_holds(void);
-/* Drops the held descriptors that nothing has taken: those of GPUs that are no longer
+/* Drops the held descriptors that no part of vgpud has taken: those of GPUs that are no longer
  * configured. */
 void service_drop_unused(void);
 void service_ready(void);

@@ -15,10 +15,10 @@
 
 #include "vgpu/types.h"
 
-/* The readers get one nanosecond of so many. */
+/* Readers get one nanosecond of this many. */
 #define SHARE_OF 5u
-/* Time that they may use at once after a pause, so that a few calls need not wait for each other.
- */
+/* Time that readers may use at once after a pause, so that a few calls need not wait for each
+ * other. */
 #define SHARE_BURST (20 * VGPU_MSEC)
 
 /* A piece of work for a reader, embedded in the object that it belongs to. */
@@ -31,21 +31,21 @@ struct piece {
 struct share {
 	struct event *turn;
 	struct piece *first, **last;
-	vgpu_nsec counted; /* until when CREDIT is counted */
-	int64_t credit;	   /* nanoseconds; below 0: they took more than their share */
+	vgpu_nsec counted; /* CREDIT is up to date as of this instant */
+	int64_t credit;	   /* nanoseconds; below 0: readers have exceeded their share */
 };
 
 /* Starts with a full burst of credit. Returns 0 or -ENOMEM. */
 int share_start(struct share *share, struct event_base *base);
-/* Forgets all pieces that wait. */
+/* Removes all waiting pieces. */
 void share_stop(struct share *share);
-/* Runs a piece later; it must stay valid until then. Nothing happens if it waits already. */
+/* Queues a piece, which must stay valid until it runs. No effect if it is queued already. */
 void share_add(struct share *share, struct piece *piece);
-/* Takes a piece back, whether it waits or not. */
+/* Removes a piece from the queue, if it is in it. */
 void share_remove(struct share *share, struct piece *piece);
 /* Charges the time since BEGUN, CLOCK_MONOTONIC, for work that was not a piece. */
 void share_charge(struct share *share, vgpu_nsec begun);
-/* Returns after how many nanoseconds the next piece may run; 0: now. */
+/* Returns in how many nanoseconds the next piece may run; 0: now. */
 vgpu_nsec share_wait(struct share *share);
 
 #endif

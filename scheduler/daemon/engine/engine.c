@@ -20,8 +20,8 @@
 #include "vgpu/descriptor.h"
 
 #define FIFO_ENGINE 50
-/* glibc's default, which libraries of others expect: a GPU that has come back is opened here, with
- * NVML if it is NVIDIA's. Pages that are not used take no memory. */
+/* glibc's default, which other libraries expect: this thread opens a GPU that has returned, with
+ * NVML for NVIDIA's. Unused pages take no memory. */
 #define STACK_SIZE (8u << 20)
 #define RECORDS 32768u /* a power of two; a switch makes about six */
 /* How long engine_stop waits for the world switch in progress. */
@@ -29,15 +29,15 @@
 /* AMD's self-switch of a lone VF; and a `lone_slice` that in practice never ends. */
 #define LONE_SLICE (500 * VGPU_MSEC)
 #define LONE_SLICE_OF_KILLED (3600 * VGPU_SEC)
-/* timer_at when the timer has fired: an instant in the past. The timer stays readable until it is
- * armed again. */
+/* value of timer_at after the timer has fired: an instant in the past. The timer stays readable
+ * until it is armed again. */
 #define FIRED 0
 
 static const char NOT_SET_UP[] =
 	"the device is back, but cannot be set up as before ('vgpuctl gpu show' says why)";
 static const char NOT_OPENED[] = "it cannot be opened ('vgpuctl gpu show' says why)";
 
-/* By who schedules a GPU. */
+/* By kind of scheduler. */
 static const struct engine_time *const times[] = {
 	[VGPU_DRIVER_SWITCHED] = &engine_switched,
 	[VGPU_DRIVER_PROGRAMMED] = &engine_governed,
@@ -57,7 +57,7 @@ static int declare(struct engine *e, struct vgpu_error *err)
 		   : 0;
 }
 
-/* The driver is looked for until there is one: its device may be there later. */
+/* Looks for a driver until there is one: the device may appear later. */
 static int find_driver(struct engine *e, struct vgpu_error *err)
 {
 	if (!e->ops)
@@ -102,14 +102,13 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 		e->driver = NULL;
 		return vgpu_error_set(err, -ENOTSUP, "%s", why);
 	}
-	/* 0: vgpud does not divide the GPU's memory; others divide by it. */
+	/* 0: vgpud does not divide the GPU's memory; other code divides by the granule. */
 	e->caps.granule += e->caps.granule == 0;
 	e->driver_fd = e->ops->device->fd(e->driver);
 	want.data.fd = e->driver_fd;
 	e->config.core.reset_levels = e->caps.reset_levels;
 	e->config.core.chains = e->caps.chain >= VGPU_CHAIN;
-	/* To stop it would be to kill it, for nobody's sake. The GPU may have come back as another.
-	 */
+	/* Stopping the VF would kill it to no purpose. The GPU may have returned as another one. */
 	if (e->config.lone_slice_by_kind)
 		e->config.core.lone_slice =
 			e->caps.preemption && strcmp(e->caps.preemption, "kill") == 0
@@ -131,7 +130,7 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 			vgpu_error_set(err, r, "policy %s: %s", e->config.begin.policy->name,
 				       e->out.why ? e->out.why : strerror(-r));
 	}
-	if (r == 0 && e->driver) { /* it may have been lost again */
+	if (r == 0 && e->driver) { /* the GPU may have been lost again */
 		atomic_store(&e->trouble, NULL);
 		e->failures = 0;
 	}
@@ -155,7 +154,8 @@ static void open_again(struct engine *e)
 	engine_try_later(e);
 }
 
-/* The GPU cannot be opened at the start: begins as one that is lost, with nothing known of it. */
+/* The GPU cannot be opened at the start: begins in the state of a lost GPU of which nothing is
+ * known. */
 static void begin_lost(struct engine *e, const struct vgpu_error *why)
 {
 	e->lost_why = *why;
@@ -199,8 +199,8 @@ static vgpu_nsec next_deadline(const struct engine *e)
 	return other < t ? other : t;
 }
 
-/* How long before AT this thread wakes up, to wait on the CPU from then on: only for planned
- * instants, never for time-outs. */
+/* How long before AT this thread wakes up to busy-wait: only for planned instants, never for
+ * time-outs. */
 static vgpu_nsec spins(const struct engine *e, vgpu_nsec at)
 {
 	if (e->config.spin == 0 || !e->driver || at == VGPU_NEVER || at <= e->config.spin ||
@@ -209,7 +209,7 @@ static vgpu_nsec spins(const struct engine *e, vgpu_nsec at)
 	return e->config.spin;
 }
 
-/* Waits on the CPU until UNTIL, or until something happens. */
+/* Busy-waits until UNTIL, or until an event arrives. */
 static void spin(struct engine *e, vgpu_nsec until)
 {
 	vgpu_nsec began = vgpu_now(), now = began;
@@ -226,7 +226,7 @@ static void spin(struct engine *e, vgpu_nsec until)
 static void wait_for_something(struct engine *e)
 {
 	struct epoll_event events[4];
-	/* Sleep in spite of a request only if it was put off for a near deadline. */
+	/* Sleeps despite a waiting request only if the request was deferred for a near deadline. */
 	bool asked = !spsc_is_empty(&e->requests) && !e->put_off && !atomic_load(&e->quit);
 	vgpu_nsec deadline = next_deadline(e), early = spins(e, deadline);
 	int i, n;
@@ -373,8 +373,7 @@ static int make_queues(struct engine *e)
 	return 0;
 }
 
-/* What an engine needs before its thread can run. What there is by then is engine_free's to close.
- */
+/* Acquires the engine's resources before its thread runs. On failure, engine_free releases them. */
 static int set_up(struct engine *e, struct vgpu_error *err)
 {
 	int r = open_descriptors(e), lost;

@@ -16,47 +16,49 @@ struct engine;
 
 /*
  * Opens the GPU and starts its thread. Copies CONFIG, but not the texts and tables that it points
- * to. Returns 0; 1 with the reason in ERR: the GPU cannot be opened, and the engine looks for it as
- * for one that was lost; or -errno with the reason in ERR.
+ * to. Returns 0; 1 with the reason in ERR: the GPU cannot be opened, and the engine keeps looking
+ * for it as for a lost one; or -errno with the reason in ERR.
  */
 int engine_start(struct engine **out, const struct engine_config *config, struct vgpu_error *err);
 
-/* Why vgpud would not take a GPU that can do CAPS, a constant text, if GPU_RESET is configured or
- * not: it lacks a reset. NULL: it lacks none. Any thread. */
+/* Returns why vgpud refuses a GPU with CAPS, which lacks a reset, a constant text; GPU_RESET:
+ * whether that is configured. NULL: vgpud accepts it. Any thread. */
 const char *engine_cannot_reset(const struct vgpu_driver_caps *caps, bool gpu_reset);
 
-/* Lets the world switch in progress end, at most 2 s, stops the thread and frees the engine. The
- * GPU stays as it is then: tenants keep running. */
+/* Waits for the end of the world switch in progress, at most 2 s, stops the thread and frees the
+ * engine. The GPU keeps its state: tenants keep running. */
 void engine_stop(struct engine *engine);
 
 /* Makes the engine look for a lost device at once. Any thread. */
 void engine_retry(struct engine *engine);
-/* Whether the engine thread has run a round of its loop since the last call; wakes it for another.
- * True while it looks for a lost device, which may take long. For one thread. */
+/* Returns whether the engine thread has completed a round of its loop since the last call, and
+ * wakes it for another. True while it looks for a lost device, which may take long. For one
+ * thread. */
 bool engine_is_alive(struct engine *engine);
-/* Why the device is lost, a constant text; NULL: it is not lost. Any thread. */
+/* Returns why the device is lost, a constant text; NULL: it is not lost. Any thread. */
 const char *engine_trouble(const struct engine *engine);
-/* Returns what the engine has said for the log last, a constant text, and how often it has said
- * anything; NULL: nothing. Any thread. */
+/* Returns the engine's last message for the log, a constant text, and the number of messages so
+ * far; NULL: none. Any thread. */
 const char *engine_says(const struct engine *engine, uint32_t *n);
 /* Whether the engine thread runs as SCHED_FIFO. */
 bool engine_is_realtime(const struct engine *engine);
 
-/* The other end of the queues, for one thread. engine_send returns false when ENGINE_REQUESTS are
- * under way: each has room for its answer, so that no answer is ever dropped. engine_receive
- * returns NULL when there is no answer. */
+/* The control thread's side of the queues, for one thread. engine_send returns false when
+ * ENGINE_REQUESTS are in progress: each has room for its answer, so that no answer is ever dropped.
+ * engine_receive returns NULL when there is no answer. */
 bool engine_send(struct engine *engine, struct engine_request *request);
 struct engine_request *engine_receive(struct engine *engine);
 /* Returns the engine's policy and parameters, for the same thread, valid until its next call. They
  * include the changes of all requests that engine_receive has returned. */
 const struct engine_policy *engine_policy(struct engine *engine);
-/* What the GPU can do, with the same thread and validity. NULL: it was never opened. */
+/* Returns the GPU's abilities, with the same thread and validity. NULL: it was never opened. */
 const struct vgpu_driver_caps *engine_caps(struct engine *engine);
-/* Returns the core's records, the engine's; valid until engine_stop. Any thread. */
+/* Returns the core's records, owned by the engine; valid until engine_stop. Any thread. */
 const struct trail *engine_records(const struct engine *engine);
 /* Copies the latest events; see recorder_copy. Any thread. */
 int engine_recording(struct engine *engine, struct recording *out);
-/* Returns a descriptor, the engine's, that is readable when there is something to receive. */
+/* Returns a descriptor, owned by the engine, that is readable when there is something to
+ * receive. */
 int engine_fd(const struct engine *engine);
 
 #endif

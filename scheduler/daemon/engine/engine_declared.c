@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The time of a GPU that has policies of its own: its vendor's scheduler decides. vgpud chooses the
- * policy, and keeps the books of what is observed.
+ * GPUs with policies of their own: the vendor's scheduler decides. vgpud chooses the policy, and
+ * records its observations.
  */
 #include "engine_declared.h"
 
@@ -16,8 +16,8 @@ struct declared {
 	struct vgpu_observation seen;
 };
 
-/* Parameters that have a meaning for such a GPU. All others must have their defaults, so that
- * nobody relies on what has no effect. */
+/* Parameters that have an effect on such a GPU. All others must have their defaults, so that no
+ * operator relies on a parameter without effect. */
 static const char *const meant[] = {"slice_us", "slice", "idle", "slots", NULL};
 
 static const char WAITS[] =
@@ -85,14 +85,14 @@ const char *declaration_of(const struct policy_values *values, uint32_t n,
 			return "slots: this GPU gives all vGPUs turns of one length; give all VFs "
 			       "the same";
 	*out = (struct vgpu_declaration){.policy = names[at]};
-	/* Turns of best-effort are as long as the GPU likes. */
+	/* The GPU chooses the length of best-effort's turns. */
 	if (at < 2 && value_of(policy->params, values->params, "slice") == 0)
 		out->slice =
 			(vgpu_nsec)value_of(policy->params, values->params, "slice_us") * VGPU_USEC;
 	return NULL;
 }
 
-/* Notes what has changed. */
+/* Records what has changed. */
 static void look(struct engine *e)
 {
 	struct declared *d = e->declared;
@@ -146,7 +146,7 @@ static int on_event(struct engine *e, struct vgpu_event *event)
 	return 0;
 }
 
-/* Puts NEXT in the place of what is in force, if the GPU can do it. */
+/* Replaces the policy in force by NEXT, if the GPU supports it. */
 static void change_to(struct engine *e, struct engine_request *request,
 		      const struct policy_values *next)
 {
@@ -159,7 +159,7 @@ static void change_to(struct engine *e, struct engine_request *request,
 		return;
 	}
 	declaration_of(&e->declared->common.values, e->config.core.max_vfs, &now);
-	/* What waits, or was refused, is tried again. */
+	/* Tries again what waits, or was refused. */
 	if (strcmp(now.policy, want.policy) != 0 || now.slice != want.slice ||
 	    e->declared->seen.waits || e->declared->seen.trouble)
 		request->result = e->ops->declared->declare(e->driver, &want, &err);
@@ -189,7 +189,7 @@ static void change(struct engine *e, struct engine_request *request)
 		if (unswitched_reset(e, &d->common, request) < 0)
 			engine_lose(e, request->result);
 		break;
-	case VGPU_EV_INCOMING: /* the kernel's driver keeps a VF stopped, and counts what it had */
+	case VGPU_EV_INCOMING: /* the kernel's driver keeps a VF stopped, and counts its time */
 		break;
 	default:
 		engine_refuse(request, -EOPNOTSUPP,
@@ -199,7 +199,7 @@ static void change(struct engine *e, struct engine_request *request)
 
 static void stop(struct engine *e)
 {
-	(void)e; /* the policy stands */
+	(void)e; /* the policy stays in force */
 }
 
 static bool at_rest(struct engine *e)
@@ -208,7 +208,7 @@ static bool at_rest(struct engine *e)
 	return true;
 }
 
-/* Whether a VF has work is not known: a VM that runs may have none. */
+/* Whether a VF has work is unknown: a running VM may have none. */
 static void view_vf(const struct declared *d, uint32_t i, struct engine_snapshot *s)
 {
 	struct vgpu_vf_view *to = &s->vfs[i];
@@ -216,7 +216,8 @@ static void view_vf(const struct declared *d, uint32_t i, struct engine_snapshot
 
 	to->share_denominator = 1;
 	to->bound = (struct vgpu_bound){.max_lag = VGPU_NEVER, .max_wait = VGPU_NEVER};
-	/* The share of strict is that of the type's most instances, which vgpud does not know. */
+	/* The share under strict is that of the largest number of instances of the type, which
+	 * vgpud does not know. */
 	if (up && strcmp(d->common.values.policy->name, "equal") == 0) {
 		to->share_numerator = 1;
 		to->share_denominator = d->seen.running;

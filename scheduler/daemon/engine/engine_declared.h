@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* GPUs with policies of their own: vgpud's policies in their words. */
+/* GPUs with policies of their own: maps vgpud's policies to theirs. */
 #ifndef DAEMON_ENGINE_DECLARED_H
 #define DAEMON_ENGINE_DECLARED_H
 
 #include "engine_request.h"
 
-/* Makes a declaration of VALUES, for N VFs. Returns NULL; or why no such GPU can do that, a
+/* Makes a declaration of VALUES, for N VFs. Returns NULL; or why no such GPU supports them, a
  * constant text. Any thread. */
 const char *declaration_of(const struct policy_values *values, uint32_t n,
 			   struct vgpu_declaration *out);

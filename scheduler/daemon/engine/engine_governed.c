@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The time of a GPU whose firmware schedules: the governor decides. It is stepped once in an epoch,
- * with the VFs' counters, and what it wants programmed goes to the driver. The firmware serves the
- * guests, so the driver's events only tell whose driver is up, and who was reset.
+ * GPUs whose firmware schedules: the governor decides. The engine steps it once per epoch with the
+ * VFs' counters, and passes its programs to the driver. The firmware serves the guests, so the
+ * driver's events report only whose driver is up, and which VF was reset.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,26 +13,26 @@
 #include "vgpu/clock.h"
 
 #define PPM UINT64_C(1000000)
-/* What VFs were served is shown for this long, of this many readings. */
+/* The service of VFs is shown over this span, of this many readings. */
 #define SPAN (10 * VGPU_SEC)
 #define READINGS 32u
 
 struct reading {
 	vgpu_nsec at;
 	vgpu_nsec active[VGPU_GPU_MAX_VFS];
-	vgpu_vf_set busy; /* VFs that always had work since the reading before */
+	vgpu_vf_set busy; /* VFs that always had work since the previous reading */
 };
 
 struct governed {
-	struct vgpu_governor *governor; /* its memory is the recorder's */
+	struct vgpu_governor *governor; /* in the recorder's memory */
 	struct unswitched common;
-	void *memory; /* of the policy */
+	void *memory; /* memory of the policy */
 	bool programming;
-	vgpu_nsec base[VGPU_GPU_MAX_VFS]; /* the counters when the governor began */
+	vgpu_nsec base[VGPU_GPU_MAX_VFS]; /* counters when the governor began */
 	uint64_t guest_resets[VGPU_GPU_MAX_VFS], hangs[VGPU_GPU_MAX_VFS];
 	uint64_t violations[VGPU_GPU_MAX_VFS];
 	struct reading readings[READINGS];
-	uint64_t n_readings; /* since the policy and its values have changed */
+	uint64_t n_readings; /* since the policy or its values changed */
 };
 
 void governed_free(struct governed *g)
@@ -42,7 +42,7 @@ void governed_free(struct governed *g)
 
 static int step(struct engine *e, struct vgpu_governor_event event);
 
-/* Counters that a GPU does not have stand still: that is no news. */
+/* Counters that a GPU does not have stand still: that is not reported. */
 static bool is_news(const struct engine *e, enum vgpu_governor_event_type type)
 {
 	struct vgpu_governor_view view;
@@ -52,7 +52,7 @@ static bool is_news(const struct engine *e, enum vgpu_governor_event_type type)
 	       view.mode == VGPU_GOVERNOR_FAULTY;
 }
 
-/* The settings of all VFs that are in force from now on. */
+/* Records the settings of all VFs that are now in force. */
 static void record_plan(struct engine *e, const struct vgpu_program *applied)
 {
 	uint32_t i;
@@ -62,7 +62,7 @@ static void record_plan(struct engine *e, const struct vgpu_program *applied)
 			      applied->vfs[i].timeout);
 }
 
-/* What VFs were served in the epoch that has ended. */
+/* Records the VFs' service in the epoch that has ended. */
 static void record_epoch(struct engine *e)
 {
 	struct vgpu_governed_epoch epoch;
@@ -76,7 +76,7 @@ static void record_epoch(struct engine *e)
 	}
 }
 
-/* What was programmed is in force, or was refused. Negative: the GPU is lost. */
+/* Handles a program that is in force, or was refused. Negative: the GPU is lost. */
 static int look_at_program(struct engine *e)
 {
 	struct vgpu_governor_event event = {.type = VGPU_GOVERNOR_PROGRAMMED};
@@ -139,8 +139,8 @@ static int read_counters(struct engine *e)
 	return r;
 }
 
-/* Steps the governor, and carries out what it wants. Returns 0; -EINVAL, -EOPNOTSUPP or -EBUSY: it
- * has refused the event, with out.why; another error: the GPU is lost. */
+/* Steps the governor, and carries out its output. Returns 0; -EINVAL, -EOPNOTSUPP or -EBUSY: it has
+ * refused the event, with out.why; another error: the GPU is lost. */
 static int step(struct engine *e, struct vgpu_governor_event event)
 {
 	struct governed *g = e->governed;
@@ -177,11 +177,11 @@ struct vgpu_governor *engine_make_governor(void *memory, const struct vgpu_drive
 	vgpu_governor_defaults(&config, core->max_vfs, caps->quantum, caps->timeout);
 	config.keeps_turns = caps->keeps_turns;
 	config.stop = core->grace;
-	/* Epochs and rotations drift apart, so that a reading is off by up to a turn, which here
-	 * may be longer than the mean one. */
+	/* Epochs and rotations drift against each other, so that a reading is off by up to a turn,
+	 * which may be longer than the mean one here. */
 	config.slack = config.turn + config.turn / 4;
 	if (caps->no_usage)
-		config.still_epochs = 1; /* the static plan, at once */
+		config.still_epochs = 1; /* fall back to the static plan at once */
 	governor = vgpu_governor_init(memory, &config, applied, vgpu_now());
 	if (!governor)
 		*why = "the least quanta of all VFs do not fit into a rotation of 100 ms: "
@@ -203,7 +203,7 @@ static int make_governor(struct engine *e, const struct vgpu_program *applied)
 	return e->governed->governor ? 0 : -EINVAL;
 }
 
-/* Takes a policy with its values into force, in MEMORY. */
+/* Puts a policy with its values into force, in MEMORY. */
 static int take_policy(struct engine *e, const struct policy_values *values, void *memory)
 {
 	struct vgpu_governor_event event = {.type = VGPU_GOVERNOR_POLICY,
@@ -279,7 +279,7 @@ static int keep(struct engine *e)
 	return r;
 }
 
-/* An event of the driver. */
+/* Handles an event of the driver. */
 static int on_event(struct engine *e, struct vgpu_event *event)
 {
 	struct governed *g = e->governed;
@@ -303,7 +303,7 @@ static int on_event(struct engine *e, struct vgpu_event *event)
 		g->violations[vf]++;
 		engine_record(e, VGPU_REC_VIOLATION, vf, event->code, 0, 0);
 		break;
-	default: /* the firmware sees to it */
+	default: /* the firmware handles it */
 		break;
 	}
 	return 0;
@@ -324,7 +324,7 @@ static void change_policy(struct engine *e, struct engine_request *request)
 		e->slot_used[recorder_slot_of(e->recorder, memory)] = false;
 }
 
-/* New parameters of the policy, or of a VF. */
+/* Applies new parameters of the policy, or of a VF. */
 static void change_values(struct engine *e, struct engine_request *request)
 {
 	const struct vgpu_event *event = &request->event;
@@ -362,7 +362,7 @@ static void change(struct engine *e, struct engine_request *request)
 		break;
 	case VGPU_EV_INCOMING:
 		/* The kernel's driver keeps a VF stopped while its state is loaded, and the
-		 * firmware passes over it: there is nothing to hold back. */
+		 * firmware skips it: nothing need be held back. */
 		if (request->event.code == 0 && request->event.value > 0)
 			request->result = step(e, (struct vgpu_governor_event){
 							  .type = VGPU_GOVERNOR_BRING,
@@ -378,7 +378,7 @@ static void change(struct engine *e, struct engine_request *request)
 		engine_refuse(request, request->result, "%s", e->out.why);
 }
 
-/* The nominal plan stands from now on. */
+/* The nominal plan remains in force from now on. */
 static void stop(struct engine *e)
 {
 	if (step(e, (struct vgpu_governor_event){.type = VGPU_GOVERNOR_STOP}) < 0)
@@ -395,7 +395,8 @@ static uint32_t ppm(uint64_t part, uint64_t whole)
 	return (uint32_t)((unsigned __int128)part * PPM / whole);
 }
 
-/* What VFs that always had work were served in the last readings, and what they were promised. */
+/* Writes the service of VFs that always had work in the last readings, and their promised
+ * shares. */
 static void view_shares(const struct governed *g, struct engine_snapshot *s)
 {
 	const struct reading *last, *first;
@@ -429,7 +430,7 @@ static void view_shares(const struct governed *g, struct engine_snapshot *s)
 				.served_ppm = ppm(last->active[vf] - first->active[vf], served)};
 }
 
-/* Nobody knows which VFs have work on a GPU that does not tell what they use. */
+/* Without counters it is unknown which VFs have work. */
 static void view_vf(const struct governed *g, uint32_t i, struct engine_snapshot *s)
 {
 	struct vgpu_governed_vf_view *from = &s->governed_vfs[i];

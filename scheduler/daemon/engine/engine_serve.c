@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Answers the control thread's requests: one in each round of the loop, so that no deadline waits
- * for more than one of them, however many there are. Only changes of memory are answered later, and
- * no other request waits for them.
+ * for more than one of them. Only changes of memory are answered later, and no other request waits
+ * for them.
  */
 #include <assert.h>
 #include <errno.h>
@@ -14,11 +14,11 @@
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 
-/* An upper bound of the time that one answer takes. */
+/* Upper bound of the time for one answer. */
 #define ANSWER_TAKES (100 * VGPU_USEC)
 
-/* A GPU that is back, and could not be set up, has no policy in force: shows that which it is to
- * have. */
+/* A GPU that has returned but could not be set up has no policy in force: shows the one that it
+ * would get. */
 static void view_wanted(const struct engine *e, struct engine_snapshot *s)
 {
 	const struct policy_values *wanted = &e->config.begin;
@@ -77,7 +77,7 @@ static void reply(struct engine *e, struct engine_request *request)
 
 	engine_publish(e);
 	has_room = spsc_push(&e->replies, &request);
-	assert(has_room); /* engine_send lets no more be under way than REPLIES holds */
+	assert(has_room); /* engine_send limits the requests in progress to REPLIES */
 	e->told = true;
 }
 
@@ -86,7 +86,7 @@ void engine_changed(void *data, struct engine_request *request)
 	const struct vgpu_memory_change *want = &request->memory;
 	struct engine *e = data;
 
-	/* Keep the size for the case that a lost device must be set up again. */
+	/* Keeps the size in case a lost device must be set up again. */
 	if (request->result == 0 && want->what == VGPU_MEMORY_SET)
 		e->config.driver.sizes[want->vf] = want->size ? want->size : VGPU_SIZE_NONE;
 	if (request->snapshot)
@@ -104,9 +104,9 @@ void engine_refuse(struct engine_request *request, int r, const char *format, ..
 	va_end(args);
 }
 
-/* Of a GPU that could not be set up since the start, or that a reload finds lost, keeps new values
- * for when it can be: so parameters that VMs have come back with it, and a reload can mend what
- * keeps it from being set up. False: the event is of another kind. */
+/* For a GPU that could not be set up, or that a reload finds lost: keeps new values until it can
+ * be. VMs' parameters then return with it, and a reload can correct values that prevent the set-up.
+ * False: the event is of another kind. */
 static bool keep_values(struct engine *e, struct engine_request *request)
 {
 	const struct vgpu_event *event = &request->event;
@@ -176,8 +176,7 @@ static void answer(struct engine *e, struct engine_request *request)
 	reply(e, request);
 }
 
-/* A deadline that is due within ANSWER_TAKES comes before an answer; a request waits for one such
- * deadline only. */
+/* A deadline within ANSWER_TAKES precedes an answer; a request waits for one such deadline only. */
 static bool must_wait(struct engine *e)
 {
 	e->put_off = !e->put_off && e->driver && !spsc_is_empty(&e->requests) &&

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What VFs take of the host's CPUs, beside the engine: their shares of that may be kept, and
- * neighbours get less done all the same. The GPU counts it; here it is compared with what a VF may
- * take.
+ * The VFs' use of the host's CPUs: VFs can keep their shares of the engine, and still slow down
+ * neighbours by CPU time. The GPU counts it; this file compares it with the VF's allowance.
  */
 #include "engine_private.h"
 #include "vgpu/clock.h"
 
-/* A VF's processes may take the time that it has the engine, and this part of one CPU. */
+/* A VF's processes may use CPU time equal to its time on the engine, plus this part of one CPU. */
 #define BESIDE_PERCENT 35
-/* What can be saved up of that: less than what softgpu lets a process take before it ends it. */
+/* Largest saved allowance: less than the CPU time after which softgpu ends a process. */
 #define SAVED ((int64_t)(150 * VGPU_MSEC))
 
 void engine_look_at_spent(struct engine *e)
@@ -25,7 +24,7 @@ void engine_look_at_spent(struct engine *e)
 	s->read_at = now;
 	known = e->time->on_engine && e->time->on_engine(e, had, now);
 	for (i = 0; i < e->config.core.max_vfs && known; i++) {
-		/* Counters of a GPU that has been reset begin again. */
+		/* Counters of a GPU that was reset start again. */
 		s->had[i] = s->had[i] > had[i] ? had[i] : s->had[i];
 		took = s->now.cpu[i] - before.cpu[i];
 		s->left[i] +=

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps of the core: what happened goes in as an event, its actions are carried out, and its
- * records go to the control thread.
+ * Steps of the core: passes events to it, carries out its actions, and publishes its records for
+ * the control thread.
  */
 #include <assert.h>
 #include <errno.h>
@@ -13,11 +13,11 @@
 #include "engine_private.h"
 #include "vgpu/clock.h"
 
-/* Time between attempts to find a lost device. Those that fail again and again get rarer: each one
- * may take a driver of the host off the device and put it back. */
+/* Interval between attempts to find a lost device. It grows after many failures: each attempt may
+ * unbind and rebind a host driver. */
 #define REOPEN_AFTER (500 * VGPU_MSEC)
-#define OFTEN 20u /* that many attempts */
-#define RARER 4u  /* then the time doubles with each one, so many times */
+#define OFTEN 20u /* this many attempts at the short interval */
+#define RARER 4u  /* then the interval doubles with each attempt, this many times */
 /* SLOW_LIMIT decisions that take SLOW_DECISION or longer within SLOW_SPAN evict a plug-in. */
 #define SLOW_DECISION (2 * VGPU_MSEC)
 #define SLOW_LIMIT 3u
@@ -65,7 +65,7 @@ void engine_let_go(struct engine *e, bool lost)
 	e->driver = NULL;
 	e->driver_fd = -1;
 	e->local_head = e->local_tail;
-	memset(&e->spent, 0, sizeof(e->spent)); /* the next GPU counts anew */
+	memset(&e->spent, 0, sizeof(e->spent)); /* the next GPU counts from zero */
 	engine_try_later(e);
 }
 
@@ -74,7 +74,7 @@ void engine_lose(struct engine *e, int r)
 	vgpu_error_set(&e->lost_why, r, "%s", engine_why_lost(r));
 	e->policy_changed = true;
 	atomic_store(&e->trouble, engine_why_lost(r));
-	/* The next core or governor starts with the values that this one has now. */
+	/* The next core or governor starts with the present values of this one. */
 	if (e->is_set_up)
 		e->time->values(e, true, &e->config.begin);
 	engine_let_go(e, true);
@@ -126,7 +126,7 @@ static int carry_out(struct engine *e, const struct vgpu_action *a, vgpu_nsec no
 	switch (a->type) {
 	case VGPU_AC_COMMAND:
 		if (a > e->out.actions && a[-1].type == VGPU_AC_COMMAND)
-			return 0; /* issued with the one before it */
+			return 0; /* issued with the first command */
 		return issue(e, a, now);
 	case VGPU_AC_RESET:
 		return e->ops->device->reset(e->driver, a->vf, (enum vgpu_reset_level)a->code, now);
@@ -160,11 +160,11 @@ static void measure(struct engine *e, const struct vgpu_event *event)
 			histogram_add(&e->switches, event->now - e->idle_acked);
 		e->idle_acked = 0;
 	} else if (event->code == VGPU_CMD_SHUTDOWN || event->code == VGPU_CMD_INIT) {
-		e->idle_acked = 0; /* not a plain switch */
+		e->idle_acked = 0; /* the next interval is not that of a plain switch */
 	}
 }
 
-/* CPU time of this thread: time in which the host did not run it is not the policy's fault. */
+/* CPU time of this thread: the policy is not to blame for time in which the host did not run it. */
 static vgpu_nsec cpu_time(void)
 {
 	struct timespec t;
@@ -197,7 +197,7 @@ static bool sets_policy(const struct vgpu_event *event)
 	       event->type == VGPU_EV_SET_VF;
 }
 
-/* Hands the step's records to the control thread, and learns from them. */
+/* Publishes the step's records, and updates statistics from them. */
 static void pass_on(struct engine *e)
 {
 	const struct vgpu_record *r = e->out.records, *end = r + e->out.n_records;
@@ -211,8 +211,8 @@ static void pass_on(struct engine *e)
 	}
 }
 
-/* When EVENT happened: by the driver's account, but neither before the last step nor in the future.
- */
+/* The time of EVENT: as the driver reports it, but neither before the last step nor in the
+ * future. */
 static vgpu_nsec instant(const struct engine *e, const struct vgpu_event *event, vgpu_nsec now)
 {
 	if (event->type != VGPU_EV_DONE || event->now == 0 || event->now > now)
@@ -253,7 +253,7 @@ void engine_drain(struct engine *e)
 
 		e->time->step(e, &event);
 	}
-	/* The next events are put where the last ones were: into the cache. */
+	/* Reuses the place of the last events, which is in the cache. */
 	if (e->local_head == e->local_tail)
 		e->local_head = e->local_tail = 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The time of a GPU whose worlds vgpud switches: the core decides. */
+/* GPUs that vgpud switches: the core decides. */
 #include <errno.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "engine_switched.h"
 #include "vgpu/clock.h"
 
-/* A view may be that old: each step for a reader takes room in the recording. */
+/* Largest age of a view: each step for a reader takes room in the recording. */
 #define STALE_AFTER (10 * VGPU_MSEC)
 
 const char *engine_stops_too_late(const struct vgpu_driver_caps *caps, vgpu_nsec grace,
@@ -75,9 +75,9 @@ static int build(struct engine *e)
 }
 
 /*
- * Steps the core when its deadline has come. If this thread did not run for longer than the device
- * or a guest has time to answer (vgpud was stopped, or the host was busy), the answer may wait
- * beside the expired time-out: so events of the device come before the time-out.
+ * Steps the core at its deadline. If this thread did not run for longer than a time-out (vgpud was
+ * stopped, or the host was busy), the device's answer may have arrived in the meantime: events of
+ * the device are therefore handled before the time-out.
  */
 static int keep(struct engine *e)
 {
@@ -95,7 +95,7 @@ static int keep(struct engine *e)
 	return r;
 }
 
-/* Whether the GPU can be left as it is: a VF runs, or none has work. */
+/* Whether the GPU can be left as it is: a VF runs, or no VF has work. */
 static bool at_rest(struct engine *e)
 {
 	struct vgpu_core_view view;
@@ -116,8 +116,8 @@ static vgpu_nsec deadline(const struct engine *e)
 	return vgpu_core_deadline(e->core);
 }
 
-/* Reads policy and values from the core. Returns whether those to come differ from those in force.
- */
+/* Reads policy and values from the core. Returns whether the next ones differ from those in
+ * force. */
 static bool values(const struct engine *e, bool to_come, struct policy_values *out)
 {
 	struct vgpu_core_view core;
@@ -140,7 +140,7 @@ static bool values(const struct engine *e, bool to_come, struct policy_values *o
 	return core.next_policy != NULL;
 }
 
-/* Steps the core with the request's event, and takes its result and reason. */
+/* Steps the core with the request's event, and sets the request's result and reason. */
 static void step(struct engine *e, struct engine_request *request)
 {
 	request->result = engine_step(e, &request->event);
@@ -215,8 +215,8 @@ static void change(struct engine *e, struct engine_request *request)
 		step(e, request);
 }
 
-/* Steps the core to now if its ledger is old: the ledger closes at each step, and a GPU without
- * work makes none. A deadline that is due is left to keep(), which looks at the device first. */
+/* Steps the core to the present if its ledger is old: the ledger closes at each step, and a GPU
+ * without work has none. Leaves a due deadline to keep(), which reads the device first. */
 static void catch_up(struct engine *e)
 {
 	struct vgpu_event timer = {.type = VGPU_EV_TIMER};
@@ -226,7 +226,7 @@ static void catch_up(struct engine *e)
 		engine_step(e, &timer);
 }
 
-/* The core has planned to act then; it is no time-out. */
+/* The core has planned to act then; it is not a time-out. */
 static bool is_planned(const struct engine *e, vgpu_nsec at)
 {
 	return at == vgpu_core_deadline(e->core) && !vgpu_core_is_overdue(e->core, at);
@@ -244,7 +244,7 @@ static void view(struct engine *e, struct engine_snapshot *s)
 		vgpu_core_vf_view(e->core, i, &s->vfs[i]);
 }
 
-/* The ledger is as of the last step, which is long ago where one VF has the engine alone. */
+/* The ledger is as of the last step, which may be long ago while one VF has the engine alone. */
 static bool on_engine(struct engine *e, vgpu_nsec had[VGPU_GPU_MAX_VFS], vgpu_nsec now)
 {
 	struct vgpu_core_view core;

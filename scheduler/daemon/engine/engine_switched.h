@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GPUs whose worlds vgpud switches: which policies they can keep. */
+/* GPUs that vgpud switches: the policies that they can keep. */
 #ifndef DAEMON_ENGINE_SWITCHED_H
 #define DAEMON_ENGINE_SWITCHED_H
 
@@ -7,7 +7,7 @@
 
 /*
  * A policy that guarantees budgets admits them for VFs that stop at most its parameter late_us
- * late. On a GPU that preempts nothing, a VF may stop up to GRACE late, when it is ended. Returns
+ * late. On a GPU without preemption, a VF may stop up to GRACE late, when it is killed. Returns
  * NULL; or why the policy cannot keep its guarantees on a GPU with CAPS, a constant text. Any
  * thread.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an engine tells the control thread beside the records of its core. */
+/* An engine's reports to the control thread, in addition to its core's records. */
 #include "engine_private.h"
 #include "vgpu/clock.h"
 

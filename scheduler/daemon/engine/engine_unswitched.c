@@ -6,8 +6,8 @@
 
 #include "vgpu/clock.h"
 
-/* A driver of the host's may take that long to reset a VF. It always answers, and is not asked
- * twice: a second reset could hit the next tenant. */
+/* A host driver may take this long to reset a VF. It always answers, and is not asked twice: a
+ * second reset could hit the next tenant. */
 #define RESET_IS_SLOW (10 * VGPU_SEC)
 
 static const char SLOW[] =
@@ -19,7 +19,7 @@ static bool is_due(const struct unswitched *u, uint32_t vf)
 	return u->due >> vf & 1;
 }
 
-/* The VF must be reset, from NOW on. */
+/* Marks the VF for a reset from NOW on. */
 static void make_due(struct unswitched *u, uint32_t vf, vgpu_nsec now)
 {
 	u->due |= VGPU_VF_BIT(vf);
@@ -136,7 +136,7 @@ int unswitched_reset(struct engine *e, struct unswitched *u, struct engine_reque
 	return request->result;
 }
 
-/* When something must be done for the reset of a VF. */
+/* When the reset of a VF needs attention. */
 static vgpu_nsec next_of(const struct unswitched *u, uint32_t vf)
 {
 	const struct vgpu_reset *r = &u->reset[vf];

@@ -13,7 +13,7 @@
 #define FIRST_LOOK (200 * VGPU_USEC)
 #define NEXT_LOOK (500 * VGPU_USEC)
 #define SAMPLE 256u
-/* A look at all VFs takes some microseconds: not after every slice. */
+/* Checking all VFs takes some microseconds: not after every slice. */
 #define TELL_EVERY VGPU_MSEC
 
 void gpu_memory_open(struct gpu_memory *h, const struct vgpu_memory_face *ops,
@@ -108,7 +108,7 @@ static void explain(const struct gpu_memory *h, struct engine_request *request,
 static void answer(struct gpu_memory *h, const struct vgpu_memory_action *a)
 {
 	/* The change that is being begun has the last number; any other number is that of the
-	 * change under way. */
+	 * change in progress. */
 	bool first = h->asked && a->id == h->last_id;
 	struct engine_request *request = first ? h->asked : h->change;
 
@@ -214,7 +214,7 @@ void gpu_memory_report(struct gpu_memory *h, vgpu_nsec now)
 	struct vgpu_vf_view of;
 	struct vgpu_memory_vf is;
 	uint32_t i;
-	vgpu_vf_set told = h->telling; /* STATE does not know the results of these events yet */
+	vgpu_vf_set told = h->telling; /* STATE does not have the results of these events yet */
 	bool works, new;
 
 	h->telling = 0;
@@ -319,8 +319,8 @@ static int finish_piece(struct gpu_memory *h, vgpu_nsec now)
 {
 	struct gpu_memory_piece *p = &h->piece;
 	bool failed = false;
-	/* A GPU without that face has no memory of vgpud's, so nothing is ever cleared or copied.
-	 */
+	/* A GPU without that face has no memory managed by vgpud, so nothing is ever cleared or
+	 * copied. */
 	int r = h->ops ? h->ops->busy(h->driver, &failed) : 0;
 
 	if (r > 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The loop around vgpu/memory_step.h: carries out its actions through the driver and the core, and
- * makes events of the results. Memory that the GPU has cleared or copied is verified by samples.
+ * returns the results as events. Memory that the GPU has cleared or copied is verified by samples.
  * Engine thread.
  */
 #ifndef DAEMON_GPU_MEMORY_H
@@ -24,7 +24,7 @@ struct gpu_memory_piece {
 
 struct gpu_memory {
 	/* The owner sets these before gpu_memory_open. */
-	vgpu_event_sink *sink; /* to the core, which must take all events before run and begin */
+	vgpu_event_sink *sink; /* to the core, which must handle all events before run and begin */
 	void (*reply)(void *data, struct engine_request *request);
 	void *data;
 	const struct vgpu_core *core;
@@ -41,14 +41,14 @@ struct gpu_memory {
 	uint64_t granule;
 	bool swaps;
 	struct vgpu_memory_vf known[VGPU_GPU_MAX_VFS]; /* as last reported to STATE */
-	vgpu_vf_set telling;		   /* VFs with an event on its way to the core */
+	vgpu_vf_set telling;		   /* VFs with an event that the core has not handled yet */
 	bool engine_works, late;	   /* LATE: the core was stepped since the last report */
 	vgpu_nsec tell_at;		   /* the next report, unless STATE waits for one */
 	uint32_t scrubs[VGPU_GPU_MAX_VFS]; /* requested by the core, not yet passed to STATE */
 	struct gpu_memory_piece piece;
 	struct engine_request *change; /* the change under way, or NULL */
-	struct engine_request *asked;  /* the change that is being begun, or NULL */
-	uint32_t last_id;	       /* of changes: the number of the one begun last */
+	struct engine_request *asked;  /* the change being begun, or NULL */
+	uint32_t last_id;	       /* number of the last change */
 	bool placed;		       /* PLACE was carried out; its event is due, with */
 	int status;		       /* this result */
 	int lost;		       /* negative: the GPU is gone */
@@ -63,7 +63,7 @@ void gpu_memory_open(struct gpu_memory *h, const struct vgpu_memory_face *ops,
 /* Ends it when the GPU is lost; answers a change under way with -ENODEV. */
 void gpu_memory_close(struct gpu_memory *h);
 
-/* Asks for a VF's memory to be cleared: exactly one VGPU_EV_SCRUBBED follows. To be called from
+/* Requests that a VF's memory be cleared: exactly one VGPU_EV_SCRUBBED follows. To be called from
  * within a step of the core. */
 void gpu_memory_scrub(struct gpu_memory *h, uint32_t vf);
 /* To be called after each step of the core: the VFs may have changed. */
@@ -72,7 +72,7 @@ void gpu_memory_stepped(struct gpu_memory *h);
 void gpu_memory_begin(struct gpu_memory *h, struct engine_request *request, vgpu_nsec now);
 /* Reports the state of the VFs to the memory reducer at once. */
 void gpu_memory_report(struct gpu_memory *h, vgpu_nsec now);
-/* Does what is due. Returns 0, or a negative errno if the GPU is lost. */
+/* Does all due work. Returns 0, or a negative errno if the GPU is lost. */
 int gpu_memory_run(struct gpu_memory *h, vgpu_nsec now);
 /* Returns when gpu_memory_run is due next, CLOCK_MONOTONIC; 0: at once. */
 vgpu_nsec gpu_memory_deadline(const struct gpu_memory *h);

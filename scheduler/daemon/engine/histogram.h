@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts times in buckets of at most 1/16 relative width; fixed size, no allocation. */
+/* A histogram of times, in buckets of at most 1/16 relative width; fixed size, no allocation. */
 #ifndef DAEMON_HISTOGRAM_H
 #define DAEMON_HISTOGRAM_H
 
@@ -42,8 +42,8 @@ static inline void histogram_add(struct histogram *h, vgpu_nsec t)
 		h->max = t;
 }
 
-/* Returns how many times were below 2^POWER nanoseconds, POWER 5 to 43: exactly, because octaves
- * end buckets. */
+/* Returns how many times were below 2^POWER nanoseconds, POWER 5 to 43: exact, because octaves end
+ * at bucket bounds. */
 static inline uint64_t histogram_below(const struct histogram *h, uint32_t power)
 {
 	uint64_t n = 0;

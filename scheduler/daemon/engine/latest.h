@@ -16,7 +16,7 @@
 
 struct latest {
 	_Atomic uint32_t middle;
-	uint32_t back, front; /* the writer's, and the reader's */
+	uint32_t back, front; /* owned by the writer; by the reader */
 	size_t size;
 	char *places;
 };
@@ -36,7 +36,7 @@ static inline void latest_finish(struct latest *l)
 	free(l->places);
 }
 
-/* Returns where the writer prepares the next value; an old value is there. */
+/* Returns the place for the next value, which holds an old one. */
 static inline void *latest_next(const struct latest *l)
 {
 	return l->places + l->back * l->size;

@@ -18,7 +18,7 @@ struct spsc {
 	char *slots;
 };
 
-/* N, a power of two, is the number of elements, SIZE their bytes. False: out of memory. */
+/* N, a power of two: number of elements; SIZE: bytes of each. False: out of memory. */
 static inline bool spsc_init(struct spsc *q, uint32_t n, uint32_t size)
 {
 	q->mask = n - 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The last records that one thread has written, for any thread to read, without locks. The writer
- * never waits: it overwrites the oldest. So records need neither a queue nor a second place, and a
- * reader that is late finds out which ones it has missed.
+ * never waits: it overwrites the oldest. So records need neither a queue nor a copy, and a late
+ * reader can tell which ones it has missed.
  */
 #ifndef DAEMON_TRAIL_H
 #define DAEMON_TRAIL_H

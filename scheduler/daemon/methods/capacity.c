@@ -13,14 +13,14 @@
 #include "vms/vm.h"
 
 #define SHARE "min_ppm"
-/* Shares are offered in per mille: what a scheduler of VMs counts must be whole. */
+/* Shares are offered in per mille: schedulers of VMs count whole units. */
 #define PPM 1000
 #define WHOLE 1000
 /* Guarantees are tried with world switches as long as the measured ones, rounded up to this, so
  * that the answer does not change with each measurement. */
 #define SWITCH_STEP (50 * VGPU_USEC)
 
-/* A question to the policy: the VFs' parameters, and which VFs get the share that is looked for. */
+/* A question to the policy: the VFs' parameters, and which VFs get the share being searched for. */
 struct question {
 	const struct gpu *gpu;
 	struct policy_values values;
@@ -28,7 +28,7 @@ struct question {
 	vgpu_nsec switch_ns;
 };
 
-/* Whether the policy admits a share, in per mille, for each of the VFs that are asked about. */
+/* Whether the policy admits a share, in per mille, for each of these VFs. */
 static bool admits(struct question *q, int64_t share)
 {
 	const struct vgpu_policy_ops *policy = q->values.policy;
@@ -62,8 +62,8 @@ static int64_t edge(struct question *q, int64_t low, int64_t high, bool low_is_a
 	return low_is_admitted ? low : high;
 }
 
-/* Finds the least and the most that is admitted. A guarantee that is too small is refused as well
- * as one that is too large; what is between them is admitted. Returns false if nothing is. */
+/* Finds the smallest and the largest admitted share. A guarantee can be too small as well as too
+ * large; all between the two are admitted. Returns false if none is. */
 static bool find(struct question *q, int64_t *least, int64_t *most)
 {
 	int64_t inside = WHOLE;
@@ -86,7 +86,7 @@ static vgpu_nsec switch_of(const struct engine_snapshot *s)
 	return (high + SWITCH_STEP - 1) / SWITCH_STEP * SWITCH_STEP;
 }
 
-/* The values that VFs have by configuration, under the policy that is in force. */
+/* The VFs' configured values under the policy in force. */
 static void ask_usual(struct question *q)
 {
 	uint32_t vf;
@@ -97,7 +97,7 @@ static void ask_usual(struct question *q)
 }
 
 /* The sum of equal shares of as many VFs as can have the LEAST each; *N is their number. Fewer VFs
- * could have more together; but then a sum would not tell that more of them are too many. */
+ * could have a larger sum, but that sum would not show that more VFs are too many. */
 static int64_t total(struct question *q, int64_t least, uint32_t *n)
 {
 	for (*n = (uint32_t)q->gpu->config->vfs; *n > 0; --*n) {
@@ -109,7 +109,7 @@ static int64_t total(struct question *q, int64_t least, uint32_t *n)
 	return 0;
 }
 
-/* What VFs that VMs have are promised, in ppm: the sum of what vf.list has of each. */
+/* The sum of the promises to the VFs of VMs, in ppm, as vf.list shows them. */
 static uint64_t promised(const struct call *call)
 {
 	uint64_t sum = 0;
@@ -141,9 +141,9 @@ static bool is_same(const struct policy_values *a, const struct policy_values *b
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* A policy's answer depends on its parameters and those of the VFs, on which VF asks, and on the
- * world-switch time: while they stay as they are, so does it. The least share depends on what VFs
- * have by configuration, which changes less often. */
+/* The answer depends on the parameters of the policy and of the VFs, on the asking VF, and on the
+ * world-switch time, and is reused while they stay the same. The least share depends on the
+ * configured values, which change less often. */
 int64_t capacity_largest_free(struct gpu *gpu, const struct engine_snapshot *s)
 {
 	const struct policy_values *values = change_policy_of(gpu);
@@ -195,8 +195,8 @@ static struct json_object *shares(const struct call *call)
 	return o;
 }
 
-/* The unit in which sizes are to be booked, so that a sum says what fits: the granule, or with
- * placement = profile the smallest of the profiles of SPAN. */
+/* The unit for booking memory, so that sums show what fits: the granule, or with placement =
+ * profile the smallest of the profiles of SPAN. */
 static uint64_t unit_of(const struct call *call, uint64_t span)
 {
 	uint64_t granule = call->snapshot.caps.granule;
@@ -206,9 +206,9 @@ static uint64_t unit_of(const struct call *call, uint64_t span)
 		       : granule;
 }
 
-/* The memory that VFs can have, and how much of it one of them can. No partition is larger than the
- * GPU's memory. VFs that are guaranteed a share (SHARES: some may be) must fit on the GPU together,
- * because only those with pinned = no are swapped. */
+/* The memory that VFs can have, and the most for one VF. No partition is larger than the GPU's
+ * memory. VFs with a guaranteed share (SHARES: there may be some) must fit on the GPU together,
+ * because only VFs with pinned = no are swapped. */
 static struct json_object *memory(const struct call *call, bool shares)
 {
 	const struct engine_snapshot *s = &call->snapshot;
@@ -227,7 +227,7 @@ static struct json_object *memory(const struct call *call, bool shares)
 		stay |= shares && config->pinned[vf] != PINNED_NO;
 	}
 	if (s->caps.memory == 0) {
-		/* The kernel partitions it: all that is known of it is what VFs have. */
+		/* The kernel partitions it: only the VFs' present sizes are known. */
 		span = fixed;
 		unit = s->caps.granule;
 	}

@@ -8,7 +8,7 @@
 #include "config/config_check.h"
 #include "engine/engine.h"
 
-/* Notes what GPUs that vgpud has opened can do. */
+/* Writes the abilities of the GPUs that vgpud has opened. */
 static void know(const struct config *config, const struct control *running,
 		 struct config_known *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks of a configuration that vgpud would read while it runs. Control thread. */
+/* Checks configuration files for a running vgpud. Control thread. */
 #ifndef DAEMON_CHECK_RUNNING_H
 #define DAEMON_CHECK_RUNNING_H
 
@@ -7,7 +7,7 @@
 
 #include "control/state.h"
 
-/* Does config_check_gpus with what is known of the GPUs that vgpud has opened. Returns 0, -EINVAL
+/* Does config_check_gpus with the abilities of the GPUs that vgpud has opened. Returns 0, -EINVAL
  * or -ENOMEM. */
 int config_check_running(const struct config *config, const struct control *running, FILE *errors);
 

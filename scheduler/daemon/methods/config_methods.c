@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is configured is what the files say now: that is what a restart would bring. What runs is
- * what vgpud has read at its start, with the policies and parameters that are in force. Parameters
- * of VFs that VMs have are left out: they come from the VMs' claims.
+ * The configured values are those of the files now, which a restart would apply. The running values
+ * are those that vgpud has read at its start, with the policies and parameters in force. Parameters
+ * of VFs that belong to VMs are left out: they come from the VMs' claims.
  */
 #include "config_methods.h"
 
@@ -23,7 +23,7 @@
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 
-/* Sets OUT to the configuration as it runs. */
+/* Sets OUT to the running configuration. */
 static void running(const struct control *control, struct config *out)
 {
 	uint32_t i;
@@ -79,7 +79,7 @@ static json *keys_of(const struct config *config)
 	return all;
 }
 
-/* Whether the section is that of a VF that a VM has. */
+/* Whether the section is for a VF that belongs to a VM. */
 static bool is_leased(const struct control *control, const char *section)
 {
 	char name[48];
@@ -99,7 +99,7 @@ static json *value_in(json *all, const char *section, const char *key)
 	return json_object_object_get(json_object_object_get(all, section), key);
 }
 
-/* Adds the keys of ONE that OTHER has not, or (unless ONLY_MISSING) with another value. */
+/* Adds the keys of ONE that OTHER lacks, or (unless ONLY_MISSING) has with another value. */
 static void compare(const struct control *control, json *list, json *one, json *other,
 		    bool one_runs, bool only_missing)
 {
@@ -124,7 +124,7 @@ static void compare(const struct control *control, json *list, json *one, json *
 					       json_object_get(one_runs ? value : with));
 			json_object_object_add(row, "configured",
 					       json_object_get(one_runs ? with : value));
-			/* A GPU or a VF that is new, or gone, needs a restart as a whole. */
+			/* A new or removed GPU or VF needs a restart as a whole. */
 			put_bool(row, "live",
 				 live && (strncmp(section, "profile ", 8) == 0 ||
 					  strncmp(section, "tenant ", 7) == 0 ||
@@ -146,17 +146,17 @@ static json *differences(const struct control *control, const struct config *run
 	return list;
 }
 
-/* A reload under way: GPU by GPU, and back again if one of them refuses. */
+/* A reload in progress: GPU by GPU, and back again if one of them refuses. */
 struct reload {
 	struct config runs, configured;
-	int names; /* whose answers it waits for; -1: none */
+	int names; /* descriptor of the name lookup; -1: none */
 	struct event *named;
 	vgpu_nsec names_until;
 	struct policy_values wanted, before[CONFIG_MAX_GPUS];
 	uint32_t at;
-	int refused;	       /* why, as -errno; 0: no GPU has refused */
-	char why[300], *drops; /* DROPS: the whole of a long reason, the call's; or NULL */
-	const char *left;      /* a GPU whose former values could not be put back, or NULL */
+	int refused;	       /* the error of a GPU that has refused; 0: none has */
+	char why[300], *drops; /* DROPS: a long reason in full, owned by the call; or NULL */
+	const char *left;      /* a GPU whose former values could not be restored, or NULL */
 };
 
 static void free_reload(void *data)
@@ -200,7 +200,7 @@ static void copy_live(enum section section, void *to, const void *from)
 			memcpy((char *)to + k->at, (const char *)from + k->at, k->size);
 }
 
-/* A section whose user has not been found is whose it was. */
+/* A section whose user was not found keeps its former owner. */
 static void keep_whose(const struct config *was, struct config *configured)
 {
 	struct tenant_config *t = configured->tenants;
@@ -220,7 +220,7 @@ static void keep_whose(const struct config *was, struct config *configured)
 	}
 }
 
-/* All GPUs have what is configured: takes over what else needs no restart. */
+/* All GPUs have the configured values: takes over the other keys that need no restart. */
 static void adopt(struct control *control, struct config *configured)
 {
 	struct config *c = control->config;
@@ -232,8 +232,7 @@ static void adopt(struct control *control, struct config *configured)
 	keep_whose(c, configured);
 	c->n_tenants = configured->n_tenants;
 	memcpy(c->tenants, configured->tenants, sizeof(c->tenants));
-	memcpy(c->files, configured->files,
-	       sizeof(c->files)); /* where refusals say that they are */
+	memcpy(c->files, configured->files, sizeof(c->files)); /* the places that refusals name */
 	for (i = 0; i < control->n_gpus; i++) {
 		struct gpu *gpu = &control->gpus[i];
 		const struct gpu_config *g = same_gpu(configured, gpu);
@@ -249,8 +248,7 @@ static void adopt(struct control *control, struct config *configured)
 	offers_changed(control);
 }
 
-/* Ends the call without a change. Nobody waits for the answer of a SIGHUP: it goes to the log, line
- * by line. */
+/* Ends the call without a change. The answer to a SIGHUP goes to the log, line by line. */
 static void refuse(struct call *call, int r, const char *text)
 {
 	const char *line;
@@ -263,7 +261,7 @@ static void refuse(struct call *call, int r, const char *text)
 	call_fail(call, r, text);
 }
 
-/* Ends a reload that has put into force what it could. */
+/* Ends a reload that has taken effect as far as possible. */
 static void succeed(struct call *call, json *answer)
 {
 	json *list = json_object_object_get(answer, "differences");
@@ -284,7 +282,7 @@ static void succeed(struct call *call, json *answer)
 
 static void next_gpu(struct call *call);
 
-/* A change_make: what is configured; or what there was before, if a GPU has refused. */
+/* A change_make: applies the configured values; or the former ones, if a GPU has refused. */
 static int make(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
 	struct reload *reload = call->job;
@@ -301,7 +299,7 @@ static int make(struct call *call, const struct policy_values *now, struct vgpu_
 		memcpy(want->params, g->params, sizeof(want->params));
 		memcpy(want->vf_params, g->vf_params, sizeof(want->vf_params));
 	}
-	call->request.keep = true; /* a GPU that is lost keeps no other from its values */
+	call->request.keep = true; /* a lost GPU does not block the others */
 	if (!reload->refused && !call_int(call, "force", 0)) {
 		free(call->refusal);
 		call->refusal = claimed_refusal(call->gpu, want->policy);
@@ -333,7 +331,7 @@ static void on_reloaded(struct call *call)
 	next_gpu(call);
 }
 
-/* Changes the next GPU, or ends the reload. AT runs up, or down if a GPU has refused. */
+/* Changes the next GPU, or ends the reload. AT counts up, or down after a refusal. */
 static void next_gpu(struct call *call)
 {
 	struct control *control = call->control;
@@ -363,8 +361,7 @@ static void next_gpu(struct call *call)
 	change_begin(call, make);
 }
 
-/* Reads the files, and makes the answer: what differs. The call may be over then: returns whether
- * it is not. */
+/* Reads the files, and answers with the differences. Returns whether the call goes on. */
 static bool begin_reload(struct control *control, struct call *call, struct reload *reload,
 			 json **answer)
 {
@@ -397,7 +394,7 @@ int config_diff_begin(struct control *control, struct call *call, struct vgpu_er
 	return 0;
 }
 
-/* The names are known, or there is no more time for them. */
+/* The names are known, or their time is over. */
 static void begin_changes(struct call *call)
 {
 	call->control->reloading.names = false;

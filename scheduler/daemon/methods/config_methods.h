@@ -7,7 +7,7 @@
 
 int config_diff_begin(struct control *control, struct call *call, struct vgpu_error *err);
 int config_reload_begin(struct control *control, struct call *call, struct vgpu_error *err);
-/* Reloads for SIGHUP: what came of it goes to the log. */
+/* Reloads for SIGHUP, and logs the result. */
 void config_reload_begin_alone(struct control *control);
 
 #endif

@@ -54,15 +54,15 @@ static const char *code_name(const struct vgpu_record *r)
 	}
 }
 
-/* Which records of a trail to print. */
+/* The records of a trail to print. */
 struct selection {
-	const struct gpu *gpu; /* whose events they are; NULL: without names */
+	const struct gpu *gpu; /* their GPU; NULL: prints no names */
 	const struct trail *trail;
 	vgpu_nsec since;
-	uint64_t limit; /* so many of the newest */
+	uint64_t limit; /* largest number, of the newest */
 };
 
-/* NAME: who had the VF; "": it is not said. */
+/* NAME: the VF's tenant; "": omitted. */
 static void print_record(struct printbuf *to, const struct vgpu_record *r, const char *name,
 			 bool first)
 {
@@ -109,8 +109,8 @@ static int print_records(json *list, struct printbuf *to, int level, int flags)
 	return printbuf_memappend(to, "]", 1);
 }
 
-/* Returns a list of the records of a trail since SINCE, the newest LIMIT of them, as they are when
- * it is printed. The caller frees it before the trail. */
+/* Returns a list of the newest LIMIT records of a trail since SINCE, read when the list is printed.
+ * The caller frees it before the trail. */
 static json *records_json(const struct gpu *gpu, const struct trail *trail, vgpu_nsec since,
 			  uint64_t limit)
 {
@@ -124,7 +124,7 @@ static json *records_json(const struct gpu *gpu, const struct trail *trail, vgpu
 	return list;
 }
 
-/* The name of the VM of each VF; null: it has none. */
+/* The name of each VF's VM; null: none. */
 static json *domains_json(const struct call *call)
 {
 	json *list = json_object_new_array();
@@ -175,7 +175,7 @@ json *finish_events(struct call *call)
 
 static const char hex[] = "0123456789abcdef";
 
-/* The recording as vgpu-sim reads it, in hexadecimal: JSON has no bytes. */
+/* The recording in the format of vgpu-sim, in hexadecimal: JSON has no bytes. */
 static json *recording_json(const struct recording *recording)
 {
 	json *o = json_object_new_object();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What has happened: the methods timeline, events and record. Control thread. */
+/* The methods timeline, events and record. Control thread. */
 #ifndef DAEMON_HISTORY_H
 #define DAEMON_HISTORY_H
 

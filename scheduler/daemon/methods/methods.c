@@ -42,7 +42,7 @@ static const char *const governed_states[] = {
 	[VGPU_GOVERNED_BUSY] = "busy",
 };
 
-/* What only a VF has whose GPU's firmware schedules. */
+/* Members only of VFs whose GPU's firmware schedules. */
 static void put_governed_vf(json *o, const struct engine_snapshot *s, uint32_t i)
 {
 	const struct vgpu_governed_vf_view *vf = &s->governed_vfs[i];
@@ -192,7 +192,7 @@ static void put_governor(json *o, const struct vgpu_governor_view *g)
 	put_int(o, "unread_ns", g->unread);
 }
 
-/* What the GPU's own scheduler does. */
+/* The state of the GPU's own scheduler. */
 static void put_declared(json *o, const struct vgpu_observation *seen)
 {
 	json *d = json_object_new_object(), *lists = json_object_new_array(), *list;
@@ -341,7 +341,7 @@ static int begin_vf_reset(struct control *control, struct call *call, struct vgp
 	return call_send(call, err);
 }
 
-/* What vgpud warns of, about VMs that run. */
+/* Warnings about running VMs. */
 static json *warnings_json(struct control *control)
 {
 	json *list = json_object_new_array(), *o;
@@ -517,7 +517,8 @@ int method_check(const struct method *method, struct json_object *args, struct v
 	{                                                                                          \
 		"gpu", ARG_STRING, 0, 0, false, "the GPU; may be omitted if there is only one"     \
 	}
-/* Which libvirt's VMs a call is about: two of them have VMs of the same UUID while one moves. */
+/* The libvirt of the VMs that a call is about: during a migration, two libvirts have a VM with the
+ * same UUID. */
 #define HOST_ARG                                                                                   \
 	{                                                                                          \
 		"host", ARG_STRING, 1, 0, true, "which libvirt, as vgpud-hook names it"            \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a policy promises to each VF of a GPU. The one in force is asked itself: its bounds contain
- * what it has measured. Another one, or other parameters, are tried beside the GPU, with the values
- * that 'policy set' would give it, and the world switch that was measured. What the trial says
- * takes the place of what the GPU's core says in the snapshot, so that both are answered alike.
+ * What a policy promises to each VF of a GPU. The policy in force answers itself: its bounds
+ * include its measurements. Another policy, or other parameters, are tried on a separate core, with
+ * the values that 'policy set' would give it, and the measured world switch. The trial's promises
+ * replace the core's in the snapshot, so that both are answered alike.
  */
 #include "policy_explain.h"
 
@@ -22,7 +22,8 @@
 
 static int try(struct call *call, struct vgpu_error *err)
 {
-	static struct trial_promise promises[VGPU_GPU_MAX_VFS]; /* only the control thread's */
+	static struct trial_promise
+		promises[VGPU_GPU_MAX_VFS]; /* used by the control thread only */
 	static struct policy_values values;
 	struct engine_snapshot *s = &call->snapshot;
 	const struct engine_policy *now = engine_policy(call->gpu->engine);
@@ -51,7 +52,7 @@ static int try(struct call *call, struct vgpu_error *err)
 	return r;
 }
 
-/* Whether the client asks about the policy as it is. */
+/* Whether the client asks about the present policy. */
 static bool is_in_force(const struct call *call)
 {
 	return (!call->policy || call->policy == call->snapshot.core.policy) &&
@@ -74,7 +75,7 @@ static void on_looked(struct call *call)
 	call_over(call);
 }
 
-/* A policy that vgpud would have to load runs code of a file: a reader cannot make it do that. */
+/* Loading a policy runs code from a file: a reader must not cause that. */
 int policy_explain_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	const char *name = call_text(call, "policy");

@@ -88,7 +88,7 @@ json *finish_policy_show(struct call *call)
 	return o;
 }
 
-/* Notes why what is saved is saved: when, by whom, and the reason given. */
+/* Records when, by whom and for what reason a change is saved. */
 static int note_why(const struct call *call, struct saving *saving, struct vgpu_error *err)
 {
 	const char *reason = call_text(call, "reason");
@@ -131,8 +131,7 @@ static int add_params(const struct call *call, const struct vgpu_param *table,
 	return 0;
 }
 
-/* Prepares what is saved once the change is made, and checks that it can be saved then. VF: -1 for
- * the policy. */
+/* Prepares the saving of a change, and checks that it can be saved. VF: -1 for the policy. */
 static int prepare_save(struct call *call, int32_t vf, struct vgpu_error *err)
 {
 	const struct vgpu_policy_ops *policy =
@@ -167,7 +166,7 @@ static int prepare_save(struct call *call, int32_t vf, struct vgpu_error *err)
 		     : 0;
 }
 
-/* The change is made, or refused: saves it, or notes that it is not. */
+/* The change was made, or refused: saves it, or records that it is not saved. */
 static void on_set(struct call *call)
 {
 	struct engine_request *request = &call->request;
@@ -190,7 +189,7 @@ static void on_set(struct call *call)
 	call_over(call);
 }
 
-/* VMs keep what they claim, unless the operator wants it otherwise. */
+/* VMs keep their claimed parameters, unless the operator forces the change. */
 static int make_policy_set(struct call *call, const struct policy_values *now,
 			   struct vgpu_error *err)
 {
@@ -230,7 +229,7 @@ json *finish_policy_set(struct call *call)
 	return o;
 }
 
-/* The claim of a VM decides about its VF: vgpud would undo another change as soon as it reads the
+/* A VM's claim determines its VF's parameters: vgpud would undo another change when it reads the
  * claim again. */
 static int refuse_if_leased(const struct call *call, struct vgpu_error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each policy states a share for each VF: the core divides exclusive windows by it. Whether the VF
- * is promised that part of the engine, something else, or nothing, depends on what the policy
- * promises.
+ * Each policy states a share for each VF: the core divides exclusive windows by it. The policy's
+ * promises determine whether the VF is promised that part of the engine, something else, or
+ * nothing.
  */
 #include "promised.h"
 
@@ -17,8 +17,8 @@ static bool has_param(const struct vgpu_param *table, const char *name)
 	return table->name != NULL;
 }
 
-/* Of what the VF is promised its share: of the engine, while all VFs have work; of each of its
- * periods, as a budget; of what its class gets. NULL: it is promised none. */
+/* The base of a VF's share: the engine, while all VFs have work; each of its periods, for a budget;
+ * its class's time. NULL: no share is promised. */
 static const char *share_of(const struct vgpu_policy_ops *policy, const struct vgpu_vf_view *vf)
 {
 	if (vf->share_numerator == 0)

@@ -37,7 +37,7 @@ static int full(struct vgpu_error *err)
 	return vgpu_error_set(err, -E2BIG, "more than %u keys are saved", MAX_ENTRIES);
 }
 
-/* Reads the drop-in's lines; those of another shape are somebody else's. */
+/* Reads the drop-in's lines; leaves alone lines of another form. */
 static int parse(struct drop_in *d, char *text, struct vgpu_error *err)
 {
 	struct entry now = {.section = ""};
@@ -100,8 +100,8 @@ static bool saves_policy(const struct saving *s)
 	return i < s->n;
 }
 
-/* Whether only the GPU's former policy has this parameter. A policy that runs without being saved
- * makes no other a former one. */
+/* Whether only the GPU's former policy has this parameter. A policy that was not saved does not
+ * make another one a former one. */
 static bool is_stale(const struct entry *e, const struct saving *s)
 {
 	const struct vgpu_policy_ops *old = s->gpu->ops;
@@ -158,7 +158,7 @@ static char *write_text(const struct drop_in *d)
 	for (i = 0; i < d->n; i++) {
 		const char *section = d->entries[i].section;
 
-		/* All keys of a section stand where its first one stands. */
+		/* All keys of a section go where its first one is. */
 		for (k = 0; k < i && strcmp(d->entries[k].section, section) != 0; k++)
 			;
 		if (k < i)
@@ -196,7 +196,7 @@ static void compare(void *data, const char *section, const char *key, const char
 			    strcmp(value, r->saving->keys[i].value) == 0;
 }
 
-/* Reads the configuration with what is staged. */
+/* Reads the configuration with the staged file. */
 static int read_back(struct config *out, const struct control *control, const struct saving *s,
 		     struct vgpu_error *err)
 {
@@ -238,8 +238,8 @@ static void adopt_params(const struct saving *s, const struct vgpu_param *table,
 				to[p] = from[p];
 }
 
-/* Takes over what was saved, with a policy all of its parameters, and nothing else that somebody
- * may have written into the files: that is in force after a reload. */
+/* Takes over the saved keys, for a policy with all its parameters, and no other edits of the files:
+ * those need a reload. */
 static void adopt(const struct config *from, const struct saving *s)
 {
 	struct gpu_config *gpu = s->gpu;
@@ -263,14 +263,14 @@ static void adopt(const struct config *from, const struct saving *s)
 	}
 }
 
-/* An error of the file system is vgpud's: -EACCES or -ENOENT would tell the client that it may not
- * do this, or that there is no such VF. */
+/* Maps an error of the file system to one of vgpud: -EACCES or -ENOENT would tell the client that
+ * it lacks the permission, or that there is no such VF. */
 static int cannot_write(const char *path, int r, struct vgpu_error *err)
 {
 	return vgpu_error_set(err, -EIO, "cannot write %s: %s", path, strerror(-r));
 }
 
-/* What there is to read back into. */
+/* The state for reading back. */
 struct work {
 	struct drop_in drop_in;
 	struct config config;

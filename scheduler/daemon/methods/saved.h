@@ -13,7 +13,7 @@
 /* Keys of one section to be saved. */
 struct saving {
 	struct gpu_config *gpu;
-	const struct vgpu_policy_ops *policy; /* the GPU's, once it is saved */
+	const struct vgpu_policy_ops *policy; /* the GPU's policy after saving */
 	char section[48];		      /* "gpu NAME" or "vf NAME/N" */
 	char why[160];			      /* when, by whom, why */
 	uint32_t n;
@@ -25,8 +25,8 @@ struct saving {
 /* Adds a key; there is room for the policy and all its parameters. */
 void saving_add(struct saving *saving, const char *key, const char *value);
 
-/* Returns 0 if what is SAVING could be saved in the configuration's drop-in; -errno with the reason
- * in ERR. Changes nothing. */
+/* Returns 0 if SAVING could be saved in the configuration's drop-in; -errno with the reason in ERR.
+ * Changes nothing. */
 int saved_check(const struct control *control, const struct saving *saving, struct vgpu_error *err);
 /* Saves it, and puts it into saving->gpu: with the policy, also the parameters that the GPU then
  * has by configuration. Returns 0; -errno with the reason in ERR: then nothing is changed. */

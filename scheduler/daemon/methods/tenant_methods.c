@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who calls is known by the connection (control/caller.h): nothing else that a caller says is
- * believed. A process that a caller names is opened, and must be his.
+ * The connection identifies the caller (control/caller.h); vgpud trusts no other statement about
+ * the caller. It opens each process that a caller names, and checks that it belongs to the caller.
  */
 #include "tenant_methods.h"
 
@@ -73,7 +73,7 @@ static struct lease *find_same(struct control *control, const struct reservation
 	return NULL;
 }
 
-/* Whether another start of the same container or process is under way. */
+/* Whether another start of the same container or process is in progress. */
 static bool is_begun(const struct control *control, const struct reservation *job)
 {
 	const struct reservation *r;
@@ -90,7 +90,7 @@ static bool is_begun(const struct control *control, const struct reservation *jo
 	return false;
 }
 
-/* The reservation, or what comes before it, is refused. */
+/* The reservation, or a step before it, was refused. */
 static void on_refused(struct call *call, const char *why)
 {
 	const struct claim *claim = &reservation_of(call)->claim;
@@ -146,8 +146,8 @@ static void began(struct call *call)
 	call_answer(call, answer_of(gpu, vf));
 }
 
-/* The process that is to have the VF: the caller, or that of the container. OUT is as it was if
- * there is none. */
+/* The process that is to get the VF: the caller, or the first one of the container. OUT is
+ * unchanged if there is none. */
 static int open_process(const struct call *call, struct caller *out, struct vgpu_error *err)
 {
 	json *container = json_object_object_get(call->args, "container"), *pid;
@@ -170,7 +170,7 @@ static int open_process(const struct call *call, struct caller *out, struct vgpu
 	return caller_open(caller, (uint32_t)json_object_get_int64(pid), out, err);
 }
 
-/* Whether any GPU has VFs for what CLAIM is. */
+/* Whether any GPU has VFs for CLAIM's kind of tenant. */
 static bool there_is_one(const struct control *control, const struct claim *claim)
 {
 	uint32_t g;
@@ -182,7 +182,7 @@ static bool there_is_one(const struct control *control, const struct claim *clai
 	return false;
 }
 
-/* A container that brings a lease of its owner's: that of 'vgpuctl run -- podman run'. */
+/* Handles a container that runs under a lease of its owner: 'vgpuctl run -- podman run'. */
 static int bring(struct call *call, const char *name, struct vgpu_error *err)
 {
 	struct reservation *job = reservation_of(call);
@@ -204,7 +204,7 @@ static int bring(struct call *call, const char *name, struct vgpu_error *err)
 	return 0;
 }
 
-/* Sets OUT to what the lease claims now. */
+/* Sets OUT to the lease's present claim. */
 static void claim_of(const struct lease *l, struct claim_vf *out)
 {
 	struct vgpu_error err;
@@ -218,13 +218,13 @@ static void claim_of(const struct lease *l, struct claim_vf *out)
 		asked_param(out, name, json_object_get_string(value), true, &err);
 }
 
-/* Whether nobody has given a container a name: it is called by its id. */
+/* Whether a container has no name: its id is used. */
 static bool is_called_by_id(const char *name, const char *id)
 {
 	return strlen(name) <= 12 && strncmp(name, id, 12) == 0;
 }
 
-/* A container that starts again is called as before, unless it says otherwise. */
+/* A restarted container keeps its name, unless the call has another one. */
 static void keep_names(struct call *call, struct lease *l)
 {
 	struct claim *claim = &reservation_of(call)->claim;
@@ -261,7 +261,7 @@ static int begin(struct call *call, struct vgpu_error *err)
 				      claim->domain);
 	if (brought && !later && (!l || strcmp(l->uuid, brought) != 0))
 		return bring(call, brought, err);
-	if (brought || later) { /* its container starts again, with what it was given then */
+	if (brought || later) { /* a restarted container gets its former lease */
 		claim_of(l, &claim->vfs[0]);
 		snprintf(claim->uuid, sizeof(claim->uuid), "%s", l->uuid);
 	}
@@ -276,7 +276,7 @@ static int begin(struct call *call, struct vgpu_error *err)
 	if (r < 0)
 		return r;
 	if (l && claim->vfs[0].gpu[0] && strcmp(claim->vfs[0].gpu, gpu->config->name) != 0) {
-		vm_end_lease(gpu, vf); /* it does not want the GPU again that it has had */
+		vm_end_lease(gpu, vf); /* the container no longer requests the GPU that it had */
 	} else if (l) {
 		keep_names(call, l);
 		if (l->expires < vgpu_now() + HOLD_FOR_START)
@@ -299,7 +299,8 @@ int tenant_start_begin(struct control *control, struct call *call, struct vgpu_e
 
 	if (!job)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	tenants_look(control); /* what has just ended is free, or held for this one */
+	tenants_look(
+		control); /* frees what has just ended, or finds the VF held for this container */
 	r = open_process(call, &process, err);
 	job->process = process.pid;
 	job->started = process.started;
@@ -308,7 +309,7 @@ int tenant_start_begin(struct control *control, struct call *call, struct vgpu_e
 	job->done = began;
 	job->refused = on_refused;
 	job->quiet = !explained_may_log(control, process.owner);
-	/* Who has asked, and for what, is noted with each refusal. */
+	/* Each refusal is stored with its caller and request. */
 	read = asked_read(call, process.pid, process.owner, &job->claim, r == 0 ? err : &why);
 	r = r == 0 ? read : r;
 	if (r == 0)
@@ -323,8 +324,8 @@ int tenant_start_begin(struct control *control, struct call *call, struct vgpu_e
 	return r;
 }
 
-/* Of a container it is a hint: what has ended is looked for at once, and nothing ends because
- * somebody says so. A lease that is named ends, if it is the caller's. */
+/* For a container this is only a hint to check at once: no lease ends because a caller says so. A
+ * lease named by its owner ends. */
 int tenant_stop_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	const char *name = call_text(call, "lease");
@@ -349,7 +350,7 @@ static bool is_still(const struct call *call)
 	return l->state == LEASE_RUNNING && strcmp(l->uuid, call_text(call, "lease")) == 0;
 }
 
-/* Sets OUT to what the lease is to claim. */
+/* Sets OUT to the lease's new claim. */
 static int read_set(const struct call *call, struct claim_vf *out, struct vgpu_error *err)
 {
 	bool root = call->client->who.is_root;
@@ -363,7 +364,7 @@ static int read_set(const struct call *call, struct claim_vf *out, struct vgpu_e
 	return r;
 }
 
-/* Only here, after all changes before it, it is known what the owner has. */
+/* Checked only here, after all earlier changes, when the owner's total is known. */
 static int make_set(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
 	const struct client *client = call->client;
@@ -418,7 +419,7 @@ int tenant_set_begin(struct control *control, struct call *call, struct vgpu_err
 	return change_request(call, make_set, err);
 }
 
-/* What an engine calls a container is its owner's word, as all names are. */
+/* The engine's name for a container comes from the container's owner, as all names do. */
 int tenant_name_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	json *names = json_object_object_get(call->args, "names");
@@ -439,7 +440,7 @@ int tenant_name_begin(struct control *control, struct call *call, struct vgpu_er
 	return 0;
 }
 
-/* What a hook has found, which vgpud cannot see. It is told to the caller's own user alone. */
+/* A hook's findings, which vgpud cannot verify. Shown to the caller's own user only. */
 int tenant_note_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	json *container = json_object_object_get(call->args, "container");
@@ -457,7 +458,7 @@ int tenant_note_begin(struct control *control, struct call *call, struct vgpu_er
 	return 0;
 }
 
-/* What the VF got of the engine's time since its owner began to run; and what it is promised. */
+/* The VF's part of the engine's time since its owner began to run; and its promised part. */
 static void put_shares(json *o, const struct engine_snapshot *s, uint32_t vf, const struct lease *l)
 {
 	const struct vgpu_vf_view *view = &s->vfs[vf];
@@ -525,7 +526,7 @@ static void on_snapshot(struct call *call)
 	list_gpu(call);
 }
 
-/* Goes on with call->gpu, or answers. */
+/* Continues with call->gpu, or answers. */
 static void list_gpu(struct call *call)
 {
 	struct control *control = call->control;

@@ -14,12 +14,12 @@
 #include "vgpu/descriptor.h"
 #include "vgpu/untrusted.h"
 
-/* Left to the control socket's clients and the hook's, besides vgpud's own. */
+/* Descriptors left for vgpud and the clients of its other sockets. */
 #define RESERVE (DOOR_RESERVE + 128u)
 
-/* ASKS: sends its request. WAITS: is to be answered. READS: is being sent the answer. LEAVES: has
- * it, and is to close the connection first, so that bytes of a request that are not read do not
- * destroy the answer. */
+/* ASKS: the peer sends its request. WAITS: it waits for the answer. READS: it is being sent the
+ * answer. LEAVES: it has the answer, and must close the connection first, because unread bytes of a
+ * request would destroy the answer. */
 enum stage { ASKS, WAITS, READS, LEAVES };
 
 struct http_peer {
@@ -27,7 +27,7 @@ struct http_peer {
 	struct http *http;
 	int fd;
 	enum stage stage;
-	bool head; /* it asks for the head of the answer alone */
+	bool head; /* a HEAD request */
 	struct event *readable, *writable, *late;
 	struct evbuffer *in, *out;
 	struct piece piece;
@@ -71,7 +71,7 @@ static size_t unread_of(const struct http_peer *peer)
 	return peer->out ? evbuffer_get_length(peer->out) : 0;
 }
 
-/* Drops the oldest connection, or the oldest that leaves bytes unread. False: there is none. */
+/* Drops the oldest connection, or the oldest with unread bytes. False: there is none. */
 static bool drop_oldest(struct http *http, bool with_unread)
 {
 	struct http_peer *p, *oldest = NULL;
@@ -107,14 +107,14 @@ void http_answer(struct http_peer *peer, const char *status, const char *type,
 	event_add(peer->writable, NULL);
 }
 
-/* STATUS may have further headers behind it. */
+/* STATUS may be followed by further headers. */
 static void refuse(struct http_peer *peer, const char *status)
 {
 	http_answer(peer, status, "text/plain", NULL);
 }
 
-/* Finds a header's value in LINES, and ends it; NULL: it is not there. Of a header that is there
- * twice, the first counts. */
+/* Finds a header's value in LINES, and terminates it; NULL: none. The first of duplicate headers
+ * counts. */
 static char *header(char *lines, const char *name)
 {
 	size_t n = strlen(name);
@@ -155,7 +155,7 @@ static void answer(struct http_peer *peer, char *head)
 		refuse(peer, "404 Not Found");
 }
 
-/* Reads, and answers a request whose head is complete. What a peer sends behind it is dropped. */
+/* Reads, and answers a request whose head is complete. Drops the bytes behind it. */
 static void serve(struct piece *piece)
 {
 	struct http_peer *peer =
@@ -164,7 +164,7 @@ static void serve(struct piece *piece)
 	ssize_t n = vgpu_untrusted_receive(peer->fd, bytes, sizeof(bytes));
 	struct evbuffer_ptr end;
 
-	/* A peer that sends no more may still read. */
+	/* A peer that has stopped sending may still read. */
 	if (n == 0 && (peer->stage == WAITS || peer->stage == READS))
 		return;
 	if (n == 0 || (n < 0 && n != -EAGAIN) ||

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The least of HTTP/1.1 (RFC 9112) that serves metrics: GET, one request for each connection. Any
- * program of this host may connect, so all of it is bounded: connections, their bytes, and how long
- * each lasts. Whoever connects is let in, and the oldest connection ends for it. The work is done
- * in the readers' share (share.h).
+ * A minimal HTTP/1.1 server (RFC 9112) for metrics: GET, one request per connection. Any program of
+ * this host may connect, so connections, their bytes and their duration are bounded. A new
+ * connection is always accepted, and closes the oldest one if necessary. The work is done in the
+ * readers' share (share.h).
  *
  * Control thread.
  */
@@ -17,7 +17,7 @@
 /* Connections at a time. Each takes a descriptor, and at most HTTP_MAX_HEAD bytes of a request. */
 #define HTTP_PEERS 64u
 #define HTTP_MAX_HEAD 8192u
-/* Bytes of answers that are not read yet, of all connections. */
+/* Limit on unread bytes of answers, of all connections together. */
 #define HTTP_UNREAD (8u << 20)
 /* From connecting to the end of the answer, seconds: as long as Prometheus waits by default. */
 #define HTTP_PATIENCE_S 10
@@ -27,10 +27,10 @@ struct http_peer;
 
 struct http_ops {
 	/* Answers a GET by http_answer, now or later. PATH ends before a '?'; ACCEPT is that
-	 * header's value, NULL: there is none. Both are valid during the call. Returns whether it
-	 * does; 404 is answered otherwise. */
+	 * header's value, NULL: none. Both are valid during the call. Returns whether it will
+	 * answer; otherwise the server answers 404. */
 	bool (*get)(struct http_peer *peer, const char *path, const char *accept, void *data);
-	/* The peer has gone before it was answered. */
+	/* The peer has disconnected before it was answered. */
 	void (*gone)(struct http_peer *peer, void *data);
 };
 

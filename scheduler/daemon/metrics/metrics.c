@@ -21,16 +21,17 @@
 #define MAX_SCRAPES 4u
 #define BACKLOG 16
 
-/* Between attempts to listen at an address that another program has, or that this host has not. */
+/* Interval between attempts to listen at an address that another program uses, or that this host
+ * lacks. */
 static const struct timeval try_again = {2, 0};
 
 struct metrics {
 	struct control *control;
-	const char *where; /* the configuration's */
+	const char *where; /* the configured address */
 	struct event *again;
 	struct http *http;	     /* NULL: it does not listen yet */
-	bool told;		     /* that it does not */
-	char path[VGPU_SOCKET_PATH]; /* of the unix socket; "": none */
+	bool told;		     /* its failure to listen was logged */
+	char path[VGPU_SOCKET_PATH]; /* path of the unix socket; "": none */
 	uint32_t n_scrapes;
 	struct scrape *scrapes;
 };
@@ -189,7 +190,7 @@ static int start_listening(struct metrics *m, struct vgpu_error *err)
 	return fd >= 0 && r < 0 ? vgpu_error_set(err, r, "metrics: out of memory") : r;
 }
 
-/* Nobody's GPU waits for the metrics: while they cannot be served, vgpud does everything else. */
+/* Metrics are optional: while they cannot be served, vgpud does everything else. */
 static void listen_or_wait(evutil_socket_t fd, short what, void *data)
 {
 	struct metrics *m = data;
@@ -236,7 +237,7 @@ void metrics_stop(struct metrics *m)
 	if (!m)
 		return;
 	http_stop(m->http);
-	/* The engines' answers to scrapes under way find no scrape. */
+	/* Answers of the engines to unfinished scrapes will be dropped. */
 	for (call = m->control->calls; call; call = call->next)
 		if (call->then == on_snapshot && call->job) {
 			free_scrape(call->job);

@@ -11,7 +11,7 @@ const char *const metrics_media_types[METRICS_FORMATS] = {
 	[METRICS_OPEN] = "application/openmetrics-text; version=1.0.0; charset=utf-8",
 };
 
-/* What a range of Accept says about a format; the closest range counts. */
+/* A range of Accept, as it applies to a format; the most specific range counts. */
 static const struct {
 	const char *range;
 	enum metrics_format format;
@@ -32,7 +32,7 @@ static size_t trimmed(const char **text, const char *end)
 	return (size_t)(end - *text);
 }
 
-/* Reads "0.75" as 750; -1 for what is no weight. */
+/* Parses "0.75" as 750; -1: not a weight. */
 static int weight(const char *text, size_t n)
 {
 	int w = 0, scale = 1000;
@@ -51,8 +51,8 @@ static int weight(const char *text, size_t n)
 	return w <= 1000 ? w : -1;
 }
 
-/* Reads the parameters of a range. Returns its weight, 0 to 1000; 0: a version that is not
- * offered, or a weight that is none. */
+/* Parses the parameters of a range. Returns its weight, 0 to 1000; 0: a version that is not
+ * offered, or an invalid weight. */
 static int params_of(const char *at, const char *end, const char *version)
 {
 	const char *next, *value;
@@ -99,7 +99,7 @@ enum metrics_format metrics_choose(const char *accept)
 				continue;
 			q = params_of(name_end + (name_end < end), end,
 				      f == METRICS_OPEN ? "1.0.0" : "0.0.4");
-			/* Of equally close ranges, such as versions, the best one. */
+			/* The best of equally specific ranges, such as versions. */
 			if (ranges[i].closeness > closeness[f] || q > best[f])
 				best[f] = q;
 			closeness[f] = ranges[i].closeness;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which format of metrics a client prefers. */
+/* Chooses the format of metrics that a client prefers. */
 #ifndef DAEMON_METRICS_FORMAT_H
 #define DAEMON_METRICS_FORMAT_H
 
@@ -8,8 +8,8 @@ enum metrics_format { METRICS_TEXT = 0, METRICS_OPEN, METRICS_FORMATS };
 
 extern const char *const metrics_media_types[METRICS_FORMATS];
 
-/* Chooses by the value of the header Accept (RFC 9110, 12.5.1); NULL: there is none. OpenMetrics
- * only for a client that names it, and prefers it: browsers and curl show text. */
+/* Chooses by the value of the header Accept (RFC 9110, 12.5.1); NULL: none. OpenMetrics only for a
+ * client that names and prefers it: browsers and curl show text. */
 enum metrics_format metrics_choose(const char *accept);
 
 #endif

@@ -9,11 +9,11 @@
 #include "vms/vm.h"
 #include "vgpu/policy.h"
 
-/* The least and the greatest bound of histograms, powers of two nanoseconds: 1 us and 4.3 s. */
+/* The smallest and the largest bound of histograms, powers of two nanoseconds: 1 us and 4.3 s. */
 #define LEAST_POWER 10u
 #define GREATEST_POWER 32u
 
-/* What a metric is computed from. */
+/* The inputs of a metric. */
 struct place {
 	const struct control *control;
 	const struct gpu *gpu;

@@ -9,15 +9,16 @@
 #include "metrics_format.h"
 #include "control/state.h"
 
-/* What metrics are made from, of one GPU. */
+/* The inputs of one GPU's metrics. */
 struct metrics_look {
 	struct engine_snapshot snapshot;
-	int64_t largest_share;	 /* that one more VM would be guaranteed, in per mille */
-	uint64_t largest_memory; /* for one more partition, in bytes */
+	int64_t largest_share;	 /* largest share that one more VM would be guaranteed, in per mille
+				  */
+	uint64_t largest_memory; /* largest size of one more partition, bytes */
 };
 
-/* Adds all metrics to OUT, in FORMAT. LOOKS has what is known of each of CONTROL's GPUs, in their
- * order; NULL: that GPU has none, and no samples. */
+/* Adds all metrics to OUT, in FORMAT. LOOKS has the inputs of each of CONTROL's GPUs, in their
+ * order; NULL: that GPU has no samples. */
 void metrics_write(struct evbuffer *out, enum metrics_format format, const struct control *control,
 		   struct metrics_look *const *looks);
 

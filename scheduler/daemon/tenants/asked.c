@@ -13,8 +13,8 @@
 
 #define OURS "vgpud.dev/"
 
-/* What owners may claim. Other parameters, like prio's class, give a VF what no limit bounds: they
- * are root's to give, by a profile. */
+/* The parameters that owners may claim. Others, like prio's class, have effects that no limit
+ * bounds: only root may give them, by a profile. */
 static const char *const free_params[] = {"weight",    "min_ppm",   "max_ppm", "latency_slice_us",
 					  "period_ms", "burst_ms",  "fps",     "frame_us",
 					  "budget_us", "period_us", NULL};
@@ -210,7 +210,7 @@ static int read_params(const struct call *call, struct claim_vf *claimed, bool r
 	return r;
 }
 
-/* A container's id is the name of its lease for its owner, and may be in paths and scopes. */
+/* A container's id is the name of its lease for its owner, and may be part of paths and scopes. */
 static int read_id(const struct call *call, struct claim *claim, struct vgpu_error *err)
 {
 	const char *id = json_object_get_string(json_object_object_get(container_of(call), "id"));

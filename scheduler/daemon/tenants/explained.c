@@ -36,7 +36,7 @@ void explained_end(struct control *control)
 	control->explained = NULL;
 }
 
-/* Reasons quote others, and root may read them at a terminal. */
+/* Reasons quote other users' texts, and root may read them at a terminal. */
 static void copy_plain(char *to, size_t size, const char *from)
 {
 	snprintf(to, size, "%s", from);
@@ -45,8 +45,8 @@ static void copy_plain(char *to, size_t size, const char *from)
 			*to = '?';
 }
 
-/* The place of a new reason: that of the same container or program, else the owner's oldest if it
- * has enough, else the oldest of all. */
+/* The slot for a new reason: that of the same container or program, else the owner's oldest if the
+ * owner has enough, else the oldest of all. */
 static struct reason *place_of(struct explained *e, uid_t owner, const char *id, const char *name)
 {
 	struct reason *oldest = &e->reasons[0], *own = NULL, *r;
@@ -80,7 +80,7 @@ void explained_note(struct control *control, uid_t owner, const char *id, const 
 	copy_plain(r->why, sizeof(r->why), why);
 }
 
-/* People give the first characters of an id. */
+/* Users may give the first characters of an id. */
 static bool is_called(const struct reason *r, const char *id)
 {
 	size_t n = strlen(id);

@@ -15,12 +15,12 @@
 
 #define MILLION 1000000
 
-/* The parameters by which policies guarantee. */
+/* The parameters by which policies give guarantees. */
 enum { MIN_PPM, FPS, FRAME_US, BUDGET_US, PERIOD_US, GUARANTEES };
 static const char *const guarantees[GUARANTEES] = {"min_ppm", "fps", "frame_us", "budget_us",
 						   "period_us"};
 
-/* What an owner has, and what it is about to get. */
+/* The total of an owner, present and pending. */
 struct sum {
 	int64_t leases, share_ppm;
 	uint64_t memory;
@@ -47,7 +47,7 @@ const struct tenant_config *limits_of(const struct control *control, const struc
 	static struct tenant_config usual; /* only the control thread uses it */
 	const struct config *c = control->config;
 	const struct tenant_config *t, *of_group = NULL, *of_others = NULL;
-	/* Root may ask for others, and has other groups than they. */
+	/* Root may ask on behalf of other users, and is in other groups than they. */
 	bool own_groups = caller->owner == owner && owner != 0;
 
 	for (t = c->tenants; t < c->tenants + c->n_tenants; t++) {
@@ -65,7 +65,7 @@ const struct tenant_config *limits_of(const struct control *control, const struc
 	return of_group ? of_group : of_others ? of_others : &usual;
 }
 
-/* Where a limit is written. */
+/* The place of a limit in the configuration. */
 static void where(const struct control *control, const struct tenant_config *limits, char *text,
 		  size_t size)
 {
@@ -116,8 +116,8 @@ static int64_t value_of(const struct control *control, const struct claim_vf *cl
 	return otherwise;
 }
 
-/* The part of all time, ppm, that values guarantee, in whichever way policies can. With a length of
- * frames or of a period that is not known, 0, it is the whole. */
+/* The part of all time, ppm, that values guarantee, for every form of guarantee. If the length of
+ * frames or of a period is unknown, 0, it is the whole. */
 static int64_t guarantee(const int64_t v[GUARANTEES])
 {
 	__int128 most = v[MIN_PPM];
@@ -129,8 +129,8 @@ static int64_t guarantee(const int64_t v[GUARANTEES])
 	return most < 0 ? 0 : most > MILLION ? MILLION : (int64_t)most;
 }
 
-/* What the VF guarantees to who has CLAIMED these parameters (claimed_params), besides what the
- * policy gives to each. What root has configured for the VF alone is not counted. */
+/* The VF's guarantee to the owner of CLAIMED (claimed_params), beyond what the policy gives to
+ * every VF. Parameters that root has configured for the VF do not count. */
 static int64_t guaranteed(const struct gpu *gpu, uint32_t vf, struct json_object *claimed)
 {
 	const struct vgpu_policy_ops *policy = change_policy_of(gpu)->policy;
@@ -153,7 +153,7 @@ static int64_t guaranteed(const struct gpu *gpu, uint32_t vf, struct json_object
 	return any ? guarantee(v) : 0;
 }
 
-/* What a claim would be guaranteed at least, on whichever GPU it gets a VF; 0: there is none. */
+/* The smallest guarantee that the claim would get on any GPU; 0: none. */
 static int64_t least_guaranteed(const struct control *control, const struct claim_vf *claimed)
 {
 	struct json_object *params = claimed_params(control->config, claimed);
@@ -172,7 +172,7 @@ static int64_t least_guaranteed(const struct control *control, const struct clai
 	return least < 0 ? 0 : least;
 }
 
-/* Adds up an owner's leases, but for EXCEPT and what is held for the container ID. */
+/* Adds up an owner's leases, without EXCEPT and without leases held for the container ID. */
 static struct sum add_up(const struct control *control, uid_t owner, const struct lease *except,
 			 const char *id)
 {
@@ -195,7 +195,7 @@ static struct sum add_up(const struct control *control, uid_t owner, const struc
 	return sum;
 }
 
-/* Adds the owner's reservations that are under way, but for JOB. */
+/* Adds the owner's reservations in progress, without JOB. */
 static void add_begun(const struct control *control, uid_t owner, const struct reservation *job,
 		      struct sum *sum)
 {
@@ -224,7 +224,7 @@ static int check_params(const struct control *control, const struct tenant_confi
 		return refuse(control, t, err,
 			      "weight %" PRId64 " is asked for, %" PRId64 " is allowed", weight,
 			      t->weight);
-	/* Policies give a weight of 100 to who claims none. */
+	/* Policies give a weight of 100 to a VF without a claimed one. */
 	if (t->weight && t->weight < 100 && !weight)
 		return refuse(control, t, err,
 			      "no weight is asked for, and at most %" PRId64 " is allowed",

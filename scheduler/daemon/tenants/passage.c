@@ -25,7 +25,7 @@ struct passage {
 	char vf[VGPU_SOCKET_PATH];
 };
 
-/* A connection to the VF that blocks, as its client expects; or -errno. */
+/* Returns a blocking connection to the VF, as its client expects; or -errno. */
 static int connect_vf(const struct passage *p)
 {
 	VGPU_AUTO_CLOSE int fd = vgpu_socket_connect(p->vf, SOCK_NONBLOCK);
@@ -35,7 +35,7 @@ static int connect_vf(const struct passage *p)
 	return vgpu_take(&fd);
 }
 
-/* A client that does not take what it came for has lost it: nothing waits for it. */
+/* A client that does not receive its connection loses it: vgpud does not wait for it. */
 static bool admit(int client, void *data)
 {
 	struct passage *p = data;
@@ -81,8 +81,8 @@ static void remove_all(const struct passage *p)
 	rmdir(p->lease);
 }
 
-/* Lets OWNER pass the directory, beside root, whose it is: an entry of its access control list,
- * which takes no capability (linux/posix_acl_xattr.h). */
+/* Lets OWNER, besides root, enter the directory: an entry of its access control list, which needs
+ * no capability (linux/posix_acl_xattr.h). */
 static int let_pass(const char *path, uid_t owner)
 {
 	struct {
@@ -92,10 +92,11 @@ static int let_pass(const char *path, uid_t owner)
 			uint32_t id;
 		} entries[5];
 	} acl = {htole32(2),
-		 {{htole16(0x01), htole16(7), htole32(UINT32_MAX)}, /* its owner */
+		 {{htole16(0x01), htole16(7), htole32(UINT32_MAX)}, /* the file's owner */
 		  {htole16(0x02), htole16(1), htole32(owner)},	    /* this user */
-		  {htole16(0x04), htole16(0), htole32(UINT32_MAX)}, /* its group */
-		  {htole16(0x10), htole16(1), htole32(UINT32_MAX)}, /* users and groups, at most */
+		  {htole16(0x04), htole16(0), htole32(UINT32_MAX)}, /* the file's group */
+		  {htole16(0x10), htole16(1),
+		   htole32(UINT32_MAX)}, /* mask: the most for users and groups */
 		  {htole16(0x20), htole16(0), htole32(UINT32_MAX)}}}; /* others */
 
 	if (owner == geteuid())
@@ -107,7 +108,7 @@ static int make_dir(const char *path, mode_t mode)
 {
 	if (mkdir(path, mode) < 0 && errno != EEXIST)
 		return -errno;
-	return chmod(path, mode) < 0 ? -errno : 0; /* whatever the umask */
+	return chmod(path, mode) < 0 ? -errno : 0; /* regardless of the umask */
 }
 
 static int make(struct passage *p, uid_t owner, struct vgpu_error *err)

@@ -55,7 +55,7 @@ static void close_passage(struct gpu *gpu, uint32_t vf)
 	l->passage = NULL;
 }
 
-/* The process has the VF no more. */
+/* The process has lost the VF. */
 static void take_away(struct gpu *gpu, uint32_t vf)
 {
 	close_passage(gpu, vf);
@@ -110,7 +110,7 @@ struct lease *tenant_take(struct call *call, struct gpu **gpu, uint32_t *vf, str
 	l->process = job->process;
 	l->started = job->started;
 	l->pidfd = vgpu_take(&job->pidfd);
-	/* The gate of a gated GPU holds a program to what it claims; others give the whole VF. */
+	/* The gate of a gated GPU limits a program to its claim; other GPUs give the whole VF. */
 	if (!gated || !l->memory)
 		l->memory = has > l->memory ? has : l->memory;
 	if (gated)
@@ -132,7 +132,7 @@ void tenant_hand_over(struct gpu *gpu, uint32_t vf, const struct claim *claim, u
 	l->pidfd = pidfd;
 }
 
-/* A lease of an earlier vgpud: looks for its process, and opens its socket again. */
+/* For a lease of an earlier vgpud: looks for its process, and opens its socket again. */
 static void adopt(struct gpu *gpu, uint32_t vf)
 {
 	struct lease *l = &gpu->leases[vf];
@@ -157,7 +157,7 @@ static bool lives(struct gpu *gpu, uint32_t vf)
 	return true;
 }
 
-/* A container has not started again for as long as its VF was held. */
+/* A container has not restarted while its VF was held. */
 static void held_out(struct gpu *gpu, uint32_t vf)
 {
 	struct lease *l = &gpu->leases[vf];

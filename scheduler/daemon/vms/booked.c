@@ -9,11 +9,11 @@
 #include "vm.h"
 #include "vgpu/number.h"
 
-/* What is booked, in the order of placement's classes: VFs, per mille of a GPU, MiB. */
+/* The booked amounts, in the order of placement's classes: VFs, per mille of a GPU, MiB. */
 enum { VFS, SHARE, MEMORY, AMOUNTS };
 static const char *const names[AMOUNTS] = {"VF", "SHARE", "MEMORY_MB"};
 
-/* A GPU, and what is booked of it that no VF has got yet. */
+/* A GPU, and the booked amounts of it that no VF has got yet. */
 struct part {
 	uint32_t gpu;
 	int64_t left[AMOUNTS];
@@ -25,8 +25,9 @@ struct match {
 	bool incoming;
 	int64_t wants[CLAIM_MAX_VFS][AMOUNTS];
 	uint32_t n;
-	struct part parts[CLAIM_MAX_VFS];	/* no more GPUs than VFs */
-	bool may[CLAIM_MAX_VFS][CLAIM_MAX_VFS]; /* what the claim lets be: VF, part */
+	struct part parts[CLAIM_MAX_VFS]; /* no more GPUs than VFs */
+	bool may[CLAIM_MAX_VFS]
+		[CLAIM_MAX_VFS]; /* VF, part: the claim allows this part for the VF */
 	int32_t *on;
 };
 
@@ -45,7 +46,7 @@ static int32_t gpu_named(const struct control *control, const char *name)
 	return -1;
 }
 
-/* Reads how much is booked of one GPU. */
+/* Reads the booked amounts of one GPU. */
 static int read_part(struct match *m, const char *name, struct json_object *amounts,
 		     struct vgpu_error *why)
 {
@@ -108,8 +109,8 @@ static int64_t share_of(const struct control *control, const struct claim_vf *cl
 	return ppm / 1000;
 }
 
-/* Whether the claim lets its VF I be one of PART's GPU. What comes from another host has the
- * address of a VF there. */
+/* Whether the claim allows its VF I to be one of PART's GPU. An incoming VM's devices have
+ * addresses of another host. */
 static bool may_be_on(const struct match *m, uint32_t i, const struct part *part)
 {
 	const struct gpu *gpu = &m->control->gpus[part->gpu];
@@ -119,7 +120,8 @@ static bool may_be_on(const struct match *m, uint32_t i, const struct part *part
 							    : vm_may_be_on(gpu, m->claim, claimed);
 }
 
-/* Finds out what each VF wants, of what is booked at all. Returns whether the sums are equal. */
+/* Computes the request of each VF, in the booked resources only. Returns whether the sums are
+ * equal. */
 static bool sums_up(struct match *m)
 {
 	int64_t booked, wanted;
@@ -154,8 +156,8 @@ static void ask_claim(struct match *m)
 			m->may[i][p] = may_be_on(m, i, &m->parts[p]);
 }
 
-/* Gives VF I, and all after it, to GPUs of which that much is left. Each GPU has a VF booked, and
- * the sums are equal, so that there are at most 8! ways. */
+/* Assigns VF I, and all after it, to GPUs with that much left. Each GPU has a VF booked, and the
+ * sums are equal, so that there are at most 8! ways. */
 static bool give(struct match *m, uint32_t i)
 {
 	struct part *part;
@@ -181,8 +183,8 @@ static bool give(struct match *m, uint32_t i)
 	return false;
 }
 
-/* All VFs are the one GPU's, whatever was booked of it: a flavor may book no memory, and up to Nova
- * 31 it does not say what. */
+/* Only one GPU is booked: all VFs are on it, whatever the amounts. A flavor may book no memory, and
+ * up to Nova 31 the amounts are unknown. */
 static bool give_all(struct match *m)
 {
 	uint32_t i;

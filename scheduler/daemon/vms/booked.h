@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * On which GPU each VF of a claim is booked. OpenStack's placement says how much a server has
- * booked of each GPU, but not for which of its VFs; this is inferred from the amounts. Control
- * thread.
+ * Infers on which GPU each VF of a claim is booked. OpenStack's placement reports how much a server
+ * has booked of each GPU, but not for which of its VFs. Control thread.
  */
 #ifndef DAEMON_BOOKED_H
 #define DAEMON_BOOKED_H
 
 #include "control/state.h"
 
-/* The VF may be any GPU's. */
+/* The VF may be on any GPU. */
 #define BOOKED_ANY (-1)
 
 /*

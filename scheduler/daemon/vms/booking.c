@@ -19,7 +19,7 @@ struct booking {
 	int fd;
 	struct event *readable;
 	vgpu_nsec until;
-	size_t size; /* of what has come of the answer */
+	size_t size; /* bytes of the answer received so far */
 	char text[BOOKING_LONGEST + 1];
 };
 
@@ -38,7 +38,7 @@ static void count(struct control *control, const struct claim *claim, enum refus
 			  claim->domain, why);
 }
 
-/* The question is over. */
+/* Ends the question. */
 static void over(struct booking *b, enum refusal_booking what, const char *why,
 		 const int32_t on[CLAIM_MAX_VFS])
 {
@@ -69,7 +69,7 @@ static void take(struct booking *b)
 		over(b, r ? REFUSAL_BOOKING_GPU : REFUSAL_BOOKING_NONE, "", on);
 }
 
-/* Waits for more of the answer. A peer that sends it byte by byte has no more time for it. */
+/* Waits for more of the answer. A peer that sends it byte by byte gets no extra time. */
 static int wait_for_more(struct booking *b)
 {
 	vgpu_nsec now = vgpu_now(), left = b->until > now ? b->until - now : 0;
@@ -105,7 +105,8 @@ static void on_readable(evutil_socket_t fd, short what, void *data)
 		failed(b, REFUSAL_BOOKING_FAILED, "out of memory");
 }
 
-/* Connects, and sends the VM's UUID: a line that a new socket has room for. Returns 0 or -errno. */
+/* Connects, and sends the VM's UUID: a line that fits into a new socket's buffer. Returns 0 or
+ * -errno. */
 static int send_question(struct booking *b)
 {
 	char line[sizeof(b->claim->uuid) + 1];

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Asks which GPU is booked for a VM that starts. Who knows is OpenStack's placement, over a network
- * and with credentials, which vgpud has neither of: behind the socket "bookings" of the
- * configuration, vgpud-openstack asks it. Its answer is no promise: after booking_ms, or if there
- * is none that makes sense, vgpud chooses the GPU itself, as it does without that socket.
- * Control thread, which does not wait.
+ * Asks which GPU is booked for a VM that starts. OpenStack's placement has the answer, over a
+ * network and with credentials, and vgpud has neither: vgpud-openstack, at the socket "bookings" of
+ * the configuration, asks placement. If no usable answer comes within booking_ms, vgpud chooses the
+ * GPU itself, as it does without that socket. Control thread, which does not wait.
  */
 #ifndef DAEMON_BOOKING_H
 #define DAEMON_BOOKING_H
@@ -20,12 +19,12 @@ struct booking;
 /* Called once, from the event loop; ON as booked_read leaves it. It may end the question. */
 typedef void booking_done(void *data, const int32_t on[CLAIM_MAX_VFS]);
 
-/* Whether there is anything to ask: several GPUs, and a socket. */
+/* Returns whether a question is useful: there are several GPUs, and a socket. */
 bool booking_matters(const struct control *control);
 /*
  * Asks about the VM of CLAIM, which must live as long as the question. Returns the question, which
- * the caller ends, after DONE or before; NULL: it could not be asked, and DONE is not called. Each
- * question is counted in control->refusals, and if vgpud does not learn the answer, logged.
+ * the caller ends, after DONE or before; NULL: it could not be asked, and DONE is not called.
+ * Counts each question in control->refusals, and logs those without an answer.
  */
 struct booking *booking_begin(struct control *control, const struct claim *claim, bool incoming,
 			      booking_done *done, void *data);

@@ -94,7 +94,7 @@ char *claimed_refusal(const struct gpu *gpu, const struct vgpu_policy_ops *polic
 
 		if (l->state == LEASE_NONE || !claimed_lost(l, policy, lost, sizeof(lost)))
 			continue;
-		/* What is lost already is no reason to stay. */
+		/* A parameter that is lost already is no reason to keep the policy. */
 		claimed_lost(l, now, lacks, sizeof(lacks));
 		if (strcmp(lost, lacks) == 0)
 			continue;

@@ -11,13 +11,13 @@ static void end(struct gpu *gpu, uint32_t vf)
 	leases_save(gpu->control);
 }
 
-/* Whether the VF is clean since an instant after the engine heard that it must be. */
+/* Whether the VF has become clean since the engine received the request. */
 static bool is_clean(const struct gpu *gpu, uint32_t vf)
 {
 	return gpu->clearing.clean_since[vf] > gpu->clearing.since[vf];
 }
 
-/* A GPU that is lost is asked again. */
+/* Asks again after the GPU was lost. */
 static void on_begun(struct call *call)
 {
 	struct gpu *gpu = call->gpu;
@@ -26,7 +26,7 @@ static void on_begun(struct call *call)
 	gpu->clearing.asked &= ~VGPU_VF_BIT(vf);
 	if (call->request.result == 0)
 		gpu->clearing.since[vf] = call->request.event.now;
-	/* The engine may have done it before its answer is read. */
+	/* The engine may have finished before its answer is read. */
 	if (gpu->clearing.vfs >> vf & 1 && is_clean(gpu, vf))
 		end(gpu, vf);
 	call_drop(call);
@@ -75,7 +75,7 @@ void clearing_second(struct gpu *gpu)
 			ask_engine(gpu, vf);
 }
 
-/* Memory that cannot be cleared leaves a VF failed: the next vgpud tries again. */
+/* A VF whose memory cannot be cleared stays failed: the next vgpud tries again. */
 void clearing_note(struct gpu *gpu, const struct vgpu_record *r)
 {
 	if (r->type != VGPU_REC_STATE || r->vf >= VGPU_GPU_MAX_VFS ||

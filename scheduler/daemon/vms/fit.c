@@ -28,7 +28,7 @@ int fit_check_gpu(const struct gpu *gpu, const struct travel *travel,
 				      "moved",
 				      name);
 	if (!from)
-		return 0; /* the kernel compares it again when QEMU loads the state */
+		return 0; /* the kernel checks it again when QEMU loads the state */
 	if (pci_migration_kind(pf, kind) < 0)
 		return vgpu_error_set(why, -EIO, "%s: sysfs does not say which GPU %s is", name,
 				      pf);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which VFs can take over the state that comes with a VM from another host, or from a file.
- * Control thread.
+ * Finds the VFs that can take over the state of a VM from another host, or from a file. Control
+ * thread.
  */
 #ifndef DAEMON_FIT_H
 #define DAEMON_FIT_H
@@ -10,18 +10,19 @@
 #include "claim.h"
 #include "travel.h"
 
-/* Returns the domain's device whose state comes with the VM; NULL: the claimed VF brings none. */
+/* Returns the domain's device whose state comes with the VM; NULL: the claimed VF brings no
+ * state. */
 const struct claim_hostdev *fit_device(const struct claim *claim, const struct claim_vf *claimed);
 
-/* Whether VFs of the GPU can take over what comes for a claimed VF. Returns 0, or -errno with the
- * reason in WHY. */
+/* Checks whether VFs of the GPU can take over the state for a claimed VF. Returns 0, or -errno with
+ * the reason in WHY. */
 int fit_check_gpu(const struct gpu *gpu, const struct travel *travel,
 		  const struct claim_vf *claimed, struct vgpu_error *why);
-/* Whether that VF of it can; the same. */
+/* As fit_gpu, for one VF of it. */
 int fit_check_vf(const struct gpu *gpu, uint32_t vf, const struct engine_snapshot *snapshot,
 		 const struct travel *travel, const struct claim_vf *claimed,
 		 struct vgpu_error *why);
-/* Makes the hook's answer from the leases: which of the domain's devices get other addresses. */
+/* Makes the hook's answer from the leases: the new addresses of the domain's devices. */
 struct json_object *fit_answer(struct control *control, const struct claim *claim);
 
 #endif

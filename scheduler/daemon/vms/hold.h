@@ -11,12 +11,12 @@
 
 #include "control/state.h"
 
-/* Keeps the VF, whose lease is INCOMING, off the engine. */
+/* Keeps the VF of an INCOMING lease off the engine. */
 void hold_begin(struct gpu *gpu, uint32_t vf);
-/* Ends that; the VM has not come. */
+/* Ends the hold; the VM has not come. */
 void hold_drop(struct gpu *gpu, uint32_t vf);
-/* The VM has resumed: its lease is RUNNING, its VF gets turns, and owes what it owed at the other
- * host. */
+/* The VM has resumed: its lease becomes RUNNING, its VF gets turns, and takes over its debt from
+ * the other host. */
 void hold_resume(struct gpu *gpu, uint32_t vf);
 
 #endif

@@ -25,8 +25,8 @@ static bool has_all(struct control *control, const struct claim *claim)
 	return true;
 }
 
-/* What each of libvirt's operations does with the VM's leases. Those that are not listed (attach
- * and those of newer libvirts) do nothing. */
+/* The action of each of libvirt's operations on the VM's leases. Other operations (attach, and
+ * those of newer libvirts) have none. */
 enum doing { NOTHING, PREPARE, KEEP, ADOPT, END, MIGRATE, RESTORE };
 static const struct {
 	const char *name;
@@ -36,7 +36,7 @@ static const struct {
 	{"release", END},     {"reconnect", ADOPT}, {"migrate", MIGRATE}, {"restore", RESTORE},
 };
 
-/* Counts a refusal that was made before anything was reserved. Ending a VM is no refusal. */
+/* Counts a refusal before the reservation. Ending a VM is never a refusal. */
 static int refuse(struct control *control, enum doing doing, enum refusal_reason reason, int r)
 {
 	if (doing == PREPARE || doing == KEEP)
@@ -75,11 +75,11 @@ int hook_begin(struct control *control, struct call *call, struct vgpu_error *er
 	switch (doing) {
 	case NOTHING:
 		break;
-	case KEEP: /* a vgpud restarted since "prepare" may have lost them */
+	case KEEP: /* a vgpud restarted since "prepare" may have lost the leases */
 		if (has_all(control, &job->claim))
 			break;
 		__attribute__((fallthrough));
-	case PREPARE: /* end leases of an earlier start whose end was not reported */
+	case PREPARE: /* ends leases of an earlier start whose end was not reported */
 		if (incoming_is_expected(control, &job->claim))
 			break;
 		reserve_give_up(control, call);

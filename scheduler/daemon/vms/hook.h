@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Follows a VM's life from the calls of libvirt's hook: reserves a VF before the VM starts, keeps
- * it for the VM while it runs, and resets and scrubs it at the end. Never calls libvirt, which
- * waits for the answer. Control thread.
+ * Follows a VM through the calls of libvirt's hook: reserves a VF before the VM starts, keeps it
+ * for the VM while it runs, and resets and scrubs it at the end. Never calls libvirt, which waits
+ * for the answer. Control thread.
  */
 #ifndef DAEMON_HOOK_H
 #define DAEMON_HOOK_H

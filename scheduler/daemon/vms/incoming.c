@@ -25,8 +25,8 @@ static int refuse(const struct claim *claim, bool restores, struct vgpu_error *e
 					 claim->domain);
 }
 
-/* libvirt refuses a second VM of the same UUID, but calls the hook before it looks. Whether the
- * claim's VM is here and has a VF open: then ERR says which. */
+/* libvirt refuses a second VM of the same UUID, but calls the hook before that check. Returns
+ * whether the claim's VM is already here with a VF in use; ERR then names the VF. */
 static bool is_here(struct control *control, const struct claim *claim, struct vgpu_error *err)
 {
 	uint32_t g, vf;
@@ -53,14 +53,14 @@ int incoming_begin(struct control *control, struct call *call, const char *xml, 
 	uint32_t i, n = 0;
 	int r;
 
-	/* QEMU neither saves nor moves the state of vfio-user devices, and reports no error. */
+	/* QEMU neither saves nor migrates the state of vfio-user devices, and reports no error. */
 	for (i = 0; i < job->claim.n_hostdevs; i++)
 		if (job->claim.hostdevs[i].address[0] == '/')
 			return refuse(&job->claim, restores, err);
 	job->mode = RESERVE_INCOMING;
 	for (i = 0; i < job->claim.n_vfs; i++)
 		n += fit_device(&job->claim, &job->claim.vfs[i]) != NULL;
-	if (n == 0) { /* there is no VF's state in it: "prepare" reserves */
+	if (n == 0) { /* no VF state comes with it: "prepare" reserves */
 		call_answer(call, NULL);
 		return 0;
 	}

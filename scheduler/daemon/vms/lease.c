@@ -28,7 +28,7 @@ const char *const control_warning_names[CONTROL_WARNINGS] = {"unadmitted", "wron
 
 bool lease_is_of(const struct lease *l, const char *host, const char *uuid)
 {
-	/* No libvirt has programs or containers. */
+	/* Marks programs and containers, which have no libvirt. */
 	bool is_there =
 		(!host[0] && l->by == CLAIM_BY_VM) || !l->host[0] || strcmp(l->host, host) == 0;
 
@@ -55,7 +55,7 @@ struct lease *lease_find(struct control *control, const struct claim *claim, con
 		for (*vf = 0; *vf < VGPU_GPU_MAX_VFS; (*vf)++) {
 			struct lease *l = &(*gpu)->leases[*vf];
 
-			/* A held one may be claimed again by its name. */
+			/* A held VF can be claimed again under its name. */
 			if (l->state != LEASE_HELD && lease_is_of(l, claim->host, claim->uuid) &&
 			    (!vf_name || strcmp(l->vf_name, vf_name) == 0))
 				return l;
@@ -101,7 +101,7 @@ static struct json_object *to_json(struct control *control)
 			l = &control->gpus[g].leases[vf];
 			if (l->state == LEASE_NONE && !(control->gpus[g].clearing.vfs >> vf & 1))
 				continue;
-			/* Nobody would end one that is not given yet, after a restart. */
+			/* After a restart, a reservation without a process would never end. */
 			if (l->state != LEASE_NONE && !lease_is_given(l))
 				continue;
 			o = json_object_new_object();
@@ -129,7 +129,7 @@ static struct json_object *to_json(struct control *control)
 			json_object_object_add(o, "owner", json_object_new_int64(l->owner));
 			put_text(o, "id", l->id);
 			json_object_object_add(o, "engine_names", json_object_get(l->engine_names));
-			/* A VM's is found by what libvirt says (seat.h). */
+			/* libvirt identifies a VM's process (seat.h). */
 			json_object_object_add(o, "process",
 					       json_object_new_int64(
 						       l->by == CLAIM_BY_VM ? 0 : l->process));
@@ -175,8 +175,8 @@ static int64_t number_of(struct json_object *o, const char *key)
 	return json_object_object_get_ex(o, key, &value) ? json_object_get_int64(value) : -1;
 }
 
-/* Restores the VM's parameters. Those that the policy does not know are left out; the others of the
- * policy are as configured. */
+/* Restores the VM's parameters. Omits those that the policy does not have; the policy's other
+ * parameters have their configured values. */
 static int make_saved(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
 	(void)err;
@@ -188,8 +188,8 @@ static int make_saved(struct call *call, const struct policy_values *now, struct
 	return 0;
 }
 
-/* Guarantees that were admitted together may be refused in this order, and are not after all others
- * are restored: the changes of a GPU are made one after the other. */
+/* Guarantees that were admitted together may be refused in this order, and are tried again after
+ * all others: the changes of a GPU are made one after the other. */
 static void on_restored(struct call *call)
 {
 	struct lease *l = &call->gpu->leases[call->vf];
@@ -238,7 +238,7 @@ static bool load_one(struct control *control, struct json_object *o)
 	if (!gpu)
 		return false;
 	if (strcmp(text_of(o, "state"), CLEARING) == 0) {
-		/* clearing.c asks for the reset within a second; no VM gets the VF until then. */
+		/* clearing.c requests the reset within a second; no VM gets the VF before. */
 		gpu->clearing.vfs |= VGPU_VF_BIT(vf);
 		gpu->clearing.since[vf] = VGPU_NEVER;
 		return true;
@@ -285,8 +285,9 @@ static bool load_one(struct control *control, struct json_object *o)
 		gpu->clearing.since[vf] = VGPU_NEVER;
 	}
 	vm_door_link(gpu, (uint32_t)vf);
-	if (number_of(o, "process") > 0) { /* tenants_look() finds it, or ends the lease */
-		l->by = l->by == CLAIM_BY_VM ? CLAIM_BY_PROGRAM : l->by; /* an older vgpud's */
+	if (number_of(o, "process") > 0) { /* tenants_look() finds the process, or ends the lease */
+		l->by = l->by == CLAIM_BY_VM ? CLAIM_BY_PROGRAM
+					     : l->by; /* written by an older vgpud */
 		l->process = (uint32_t)number_of(o, "process");
 		l->started = (uint64_t)number_of(o, "started");
 		l->pidfd = -1;

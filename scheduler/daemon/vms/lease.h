@@ -17,19 +17,19 @@ struct json_object *lease_params(struct gpu *gpu, uint32_t vf);
 /* Frees what the lease holds and sets it to LEASE_NONE. */
 void lease_clear(struct lease *l);
 
-/* Stands where a libvirt's name would, in the leases of programs and containers. */
+/* In leases of programs and containers, takes the place of a libvirt's name. */
 #define LEASE_OF_TENANTS "tenants"
 
-/* Whether the claim may have the VF of this lease, as far as the lease is concerned: there is none,
- * or it is held for this container. */
+/* Returns whether the lease permits giving its VF to the claim: there is no lease, or it is held
+ * for this container. */
 bool lease_is_open(const struct lease *l, const struct claim *claim);
 
-/* Whether there is a lease, and its tenant has it: that of a program or a container has not while
- * its start is under way. */
+/* Returns whether a tenant has the VF: a program or a container does not while its start is in
+ * progress. */
 bool lease_is_given(const struct lease *l);
 
-/* Whether the lease is of a VM with that UUID of the libvirt HOST; "": of any libvirt. One that an
- * older vgpud has left without a name is of any, too, until a libvirt reports its VM. */
+/* Returns whether the lease is of a VM with that UUID of the libvirt HOST; "": of any libvirt. A
+ * lease without a libvirt, left by an older vgpud, also matches, until a libvirt reports its VM. */
 bool lease_is_of(const struct lease *l, const char *host, const char *uuid);
 /* Returns the lease of the claim's VM for its claimed VF VF_NAME (NULL: any claim), and its place
  * in *GPU and *VF; NULL: none. */

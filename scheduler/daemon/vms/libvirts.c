@@ -6,7 +6,7 @@
 
 #include "vgpu/clock.h"
 
-/* Finds HOST, or takes the place of the one that has been silent for longest. */
+/* Finds HOST, or reuses the entry of the libvirt with the oldest report. */
 static struct libvirt *find(struct control *control, const char *host)
 {
 	struct libvirt *l = control->reported.libvirts, *oldest = l;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which libvirts still report the VMs that they run. A recreated libvirt, as in a restarted
+ * The libvirts that still report their running VMs. A recreated libvirt, as in a restarted
  * container, has another name, and the old name never reports again. Control thread.
  */
 #ifndef DAEMON_LIBVIRTS_H
@@ -8,9 +8,9 @@
 
 #include "control/state.h"
 
-/* Notes that the libvirt HOST has reported. */
+/* Records a report of the libvirt HOST. */
 void libvirts_note(struct control *control, const char *host);
-/* Returns for how long it has not; counts from now if it never did. */
+/* Returns the time since its last report; counts from now if it never reported. */
 vgpu_nsec libvirts_silent(struct control *control, const char *host);
 
 #endif

@@ -31,7 +31,7 @@ static bool is_live_vf(const struct gpu *gpu, uint32_t vf)
 		       sizeof(now->vf_params[vf])) != 0);
 }
 
-/* All values, as texts: a later vgpud may have another configuration. */
+/* All values as texts: a later vgpud may have another configuration. */
 static json *values_json(const struct vgpu_param *table, const int64_t *values)
 {
 	json *o = json_object_new_object();
@@ -90,7 +90,7 @@ static void save(struct control *control)
 	json_object_put(list);
 }
 
-/* Adds what a VF has now to what was set of it. */
+/* Adds a VF's present values to its live changes. */
 static void remember(struct gpu *gpu, uint32_t vf)
 {
 	const struct policy_values *now = change_policy_of(gpu);
@@ -153,8 +153,8 @@ static void on_kept(struct call *call)
 	bool of_vf = !call->policy;
 	struct log_about what = about(gpu, of_vf ? (int32_t)call->vf : -1);
 
-	/* What was in force together may be refused in this order: a guarantee needs what the next
-	 * change gives back. */
+	/* Changes that were in force together may be refused in this order: a guarantee may need
+	 * time that the next change frees. */
 	if (call->request.result < 0 && !call->again) {
 		call->again = true;
 		change_begin(call, of_vf ? vf_change_make : policy_change_make);
@@ -176,7 +176,7 @@ static void on_kept(struct call *call)
 }
 
 /* Begins the change that one element of the list describes. Returns 0, or -errno with the reason in
- * ERR: it is not kept. */
+ * ERR: the change is dropped. */
 static int begin_kept(struct control *control, json *o, struct vgpu_error *err)
 {
 	const char *name = json_object_get_string(json_object_object_get(o, "gpu"));
@@ -242,7 +242,7 @@ void live_load(struct control *control)
 	json_object_put(list);
 }
 
-/* Logs what differs from the configuration. */
+/* Logs the differences from the configuration. */
 static void tell_params(const struct gpu *gpu, int32_t vf, const struct vgpu_param *table,
 			const int64_t *now, const int64_t *configured)
 {

@@ -59,7 +59,7 @@ static void put_host(struct json_object *o, const struct engine_snapshot *s)
 	put_int(o, "swap_wait_max_ns", s->waited);
 }
 
-/* The table of a snapshot's memory, which it goes on to use. */
+/* The table of a snapshot's memory, which shares its extents. */
 static struct vgpu_memory memory_of(struct engine_snapshot *s)
 {
 	return (struct vgpu_memory){
@@ -90,8 +90,8 @@ uint64_t memory_after_compaction(const struct gpu *gpu, struct engine_snapshot *
 	return vgpu_memory_plan_compaction(&m, scratch, &rule, is_movable, s, &from, &to);
 }
 
-/* Whether a VF has what its VM claims, rounded up to the granule: it has more if its partition was
- * made before a VM claimed it, and with profiles. */
+/* Whether a VF has its VM's claimed memory, rounded up to the granule. It has more if its partition
+ * existed before the claim, and with profiles. */
 static bool is_exact(const struct gpu_config *config)
 {
 	bool exact = config->on_demand && config->placement != VGPU_PLACE_PROFILE;
@@ -132,7 +132,7 @@ struct json_object *memory_json(struct call *call)
 	return o;
 }
 
-/* After this time Windows takes a GPU for hung (TdrDelay). */
+/* The time after which Windows considers a GPU hung (TdrDelay). */
 #define WATCHDOG (2 * VGPU_SEC)
 
 bool memory_cost(const struct engine_snapshot *s, uint32_t vf, uint64_t size, char *text,
@@ -245,7 +245,7 @@ static void on_usual(struct call *call)
 	int r = call->request.result;
 
 	call->gpu->sizing.asked &= ~VGPU_VF_BIT(want->vf);
-	/* The VF is in use, another change is under way, or the GPU is lost: memory_retry tries
+	/* The VF is in use, another change is in progress, or the GPU is lost: memory_retry tries
 	 * again. */
 	if (r == -EBUSY || r == -ENODEV || r == -ETIMEDOUT)
 		call->gpu->sizing.wanted |= VGPU_VF_BIT(want->vf);

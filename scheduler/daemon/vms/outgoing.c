@@ -10,20 +10,20 @@
 #include "reserve.h"
 #include "vm.h"
 
-/* Debts are told in whole steps: small changes are not worth a change of the domain. */
+/* Debts are rounded to steps: small changes are not worth a change of the domain. */
 #define OWED_STEP (10 * VGPU_MSEC)
 
 static void next(struct call *call);
 
-/* What a VF has had beyond its share, and what windows and resets have cost that it has not paid.
- * What it is owed stays behind: the tenants of another GPU do not owe it. */
+/* The VF's service beyond its share, plus unpaid costs of windows and resets. Service that is owed
+ * to the VF stays behind: the tenants of another GPU do not owe it. */
 static vgpu_nsec owed_by(const struct engine_snapshot *s, uint32_t i)
 {
 	const struct vgpu_vf_view *vf = &s->vfs[i];
 	int64_t carry = s->governed ? s->governed_vfs[i].ledger.carry : 0;
 	vgpu_nsec owed = vf->ledger.debt_ns + (vf->lag_ns < 0 ? (vgpu_nsec)-vf->lag_ns : 0);
 
-	/* The lag of a governed VF has its carry in it, but only while the VF has work. */
+	/* A governed VF's lag includes its carry, but only while the VF has work. */
 	if (carry > 0 && (vgpu_nsec)carry > owed)
 		owed = (vgpu_nsec)carry;
 	owed = (owed + OWED_STEP / 2) / OWED_STEP * OWED_STEP;
@@ -59,7 +59,7 @@ static void on_snapshot(struct call *call)
 	next(call);
 }
 
-/* Looks at the next VF that the VM has; after the last one, answers. */
+/* Continues with the VM's next VF; answers after the last one. */
 static void next(struct call *call)
 {
 	struct reservation *job = reservation_of(call);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a running VM would take with it to another host (travel.h). vgpud-libvirt asks for it now
- * and then and puts it into the domain, since libvirt calls no hook where a VM leaves. Control
- * thread.
+ * The data that would migrate with a running VM (travel.h). vgpud-libvirt fetches it regularly and
+ * puts it into the domain, because libvirt calls no hook on the source host. Control thread.
  */
 #ifndef DAEMON_OUTGOING_H
 #define DAEMON_OUTGOING_H

@@ -17,15 +17,15 @@ static void take_known(const struct vgpu_policy_ops *policy, struct json_object 
 			       NULL);
 }
 
-/* Carries over what a VM's VF had under earlier policies: the last one may only have replaced an
- * evicted one. */
+/* Carries over the parameters of a VM's VF under earlier policies: the last one may only have
+ * replaced an evicted one. */
 static void carry_over_lease(struct call *call, uint32_t vf, const struct vgpu_policy_ops *policy)
 {
 	if (call->gpu->leases[vf].state != LEASE_NONE)
 		take_known(policy, lease_params(call->gpu, vf), call->vf_params[vf]);
 }
 
-/* VF parameters that the new policy has by the same name keep their values. The others are what was
+/* VF parameters that the new policy also has keep their values. The others get the values that were
  * configured, set or claimed for that policy, or for one before it. */
 static void carry_over(struct call *call, const struct policy_values *now,
 		       const struct vgpu_policy_ops *policy)
@@ -95,8 +95,8 @@ int whole_change(struct call *call, const struct policy_values *want,
 		else
 			carry_over_lease(call, vf, want->policy);
 	}
-	/* A change to the same policy checks all values together: one after another, the first
-	 * could be refused for want of what the second gives back. */
+	/* A change to the same policy checks all values together: one by one, the first could be
+	 * refused for lack of time that the second frees. */
 	call->request.event = (struct vgpu_event){.type = VGPU_EV_POLICY,
 						  .policy = want->policy,
 						  .params = call->params,

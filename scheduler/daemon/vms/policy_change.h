@@ -5,13 +5,13 @@
 
 #include "control/change.h"
 
-/* A change_make: gives the GPU the policy call->policy (NULL: the one that it has) with the
- * parameters in the call's "params". VFs keep the parameters that the new policy has, too. */
+/* A change_make: gives the GPU the policy call->policy (NULL: the present one) with the parameters
+ * in the call's "params". VFs keep the parameters that the new policy also has. */
 change_make policy_change_make;
 /* A change_make: gives call->vf the parameters in the call's "params". */
 change_make vf_change_make;
-/* What a change_make returns that gives the GPU the policy and all values of WANT, at once or not
- * at all, where those of NOW are in force. VFs that VMs have keep theirs. */
+/* Returns a change_make that gives the GPU the policy and all values of WANT, at once or not at
+ * all, where NOW is in force. VFs of VMs keep their values. */
 int whole_change(struct call *call, const struct policy_values *want,
 		 const struct policy_values *now);
 

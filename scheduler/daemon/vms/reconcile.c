@@ -19,7 +19,7 @@
 #include "vm.h"
 #include "vgpu/clock.h"
 
-/* Logs that a changed claim was refused; the same reason only once. */
+/* Logs a refused change of a claim; each reason only once. */
 static void complain(struct gpu *gpu, uint32_t vf, const char *why)
 {
 	struct lease *l = &gpu->leases[vf];
@@ -52,8 +52,8 @@ static void on_applied(struct call *call)
 	call_drop(call);
 }
 
-/* A claim that has not changed keeps what the policy knows of it: a change of policy that an
- * operator has forced is no fault of the claim. */
+/* An unchanged claim keeps the parameters that the policy has: a change of policy that an operator
+ * has forced is not an error of the claim. */
 static int make_claimed(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
 	bool is_same = !call->gpu->leases[call->vf].claimed ||
@@ -67,7 +67,7 @@ static int make_claimed(struct call *call, const struct policy_values *now, stru
 	return memcmp(call->params, now->vf_params[call->vf], sizeof(call->params)) == 0;
 }
 
-/* Applies the parameters that a running VM claims now. */
+/* Applies the present claim of a running VM. */
 static void apply(struct control *control, struct gpu *gpu, uint32_t vf,
 		  const struct claim_vf *claimed)
 {
@@ -109,8 +109,8 @@ static struct gpu *named_vf(struct control *control, const struct claim *claim,
 	return NULL;
 }
 
-/* Finds the lease of a VM whose libvirt was named otherwise before (its directory was made anew):
- * the VM has the device of the VF that is leased to its UUID. */
+/* Finds the lease of a VM whose libvirt had another name before (its directory was recreated): the
+ * VM has the device of the VF that is leased to its UUID. */
 static struct lease *moved_house(struct control *control, const struct claim *claim,
 				 const struct claim_vf *claimed, struct gpu **gpu, uint32_t *vf)
 {
@@ -172,15 +172,15 @@ void follow_adopt(struct control *control, const struct claim *claim)
 	leases_save(control);
 }
 
-/* Which domains libvirt ran at an instant, and what to do about it. */
+/* The domains that libvirt ran at an instant, and the actions for them. */
 struct picture {
 	struct json_object *domains;
 	vgpu_nsec as_of;
-	const char *host; /* which libvirt */
+	const char *host; /* the libvirt's name */
 	struct json_object
-		*paused; /* of these domains, those whose CPUs do not run; NULL: not told */
-	const struct claim *claim; /* of the VM that is looked at */
-	const char *uuid;	   /* that VM's */
+		*paused; /* those of these domains whose CPUs are stopped; NULL: not reported */
+	const struct claim *claim; /* the claim being processed */
+	const char *uuid;	   /* the UUID of its VM */
 	struct json_object *attach, *detach, *missing;
 };
 
@@ -217,8 +217,8 @@ static void ask_for(struct json_object *list, const char *uuid, const struct lea
 	json_object_array_add(list, o);
 }
 
-/* Compares a VM's lease with the devices in its XML, and asks for what must be attached or
- * detached. Returns true if the lease is over. */
+/* Compares a VM's lease with the devices in its XML, and requests attaching or detaching. Returns
+ * true if the lease has ended. */
 static bool compare(struct gpu *gpu, uint32_t vf, void *data)
 {
 	const struct picture *p = data;
@@ -241,7 +241,7 @@ static bool compare(struct gpu *gpu, uint32_t vf, void *data)
 	return !device && (!claimed || claimed->alias[0]);
 }
 
-/* Whether a lease of the VM has ended since the list was made: then the list says nothing about the
+/* Whether a lease of the VM has ended since the list was made: the list then says nothing about the
  * VM. */
 static bool has_ended_since(const struct control *control, const struct picture *p)
 {
@@ -264,17 +264,17 @@ static bool has_gone(struct gpu *gpu, uint32_t vf, void *data)
 	const struct lease *l = &gpu->leases[vf];
 	const struct picture *p = data;
 
-	/* Another libvirt's list says nothing about it, nor about a lease without a name, of an
-	 * older vgpud. */
+	/* Another libvirt's list does not cover it, nor a lease without a libvirt, from an older
+	 * vgpud. */
 	return l->state == LEASE_RUNNING && l->since <= p->as_of && strcmp(l->host, p->host) == 0 &&
 	       !json_object_object_get_ex(p->domains, l->uuid, NULL);
 }
 
-/* After three looks that were missed. */
+/* After three missed reports. */
 #define SILENCE (180 * VGPU_SEC)
 
-/* Whether a lease is of a libvirt that no longer reports, and nobody has its VF. Only of a PCI
- * function can it be told whether somebody has it. */
+/* Whether a lease is of a libvirt that no longer reports, and no process has its VF. Only for a PCI
+ * function can vgpud detect such a process. */
 static bool is_orphan(struct gpu *gpu, uint32_t vf, void *data)
 {
 	const struct lease *l = &gpu->leases[vf];
@@ -286,7 +286,7 @@ static bool is_orphan(struct gpu *gpu, uint32_t vf, void *data)
 	       vm_vf_address(gpu, vf, address) && !vm_uses(gpu, vf);
 }
 
-/* A VM that has come from another host, and whose CPUs run, has resumed. */
+/* A VM that has come from another host and whose CPUs run has resumed. */
 static void resume(struct control *control, const struct picture *p)
 {
 	uint32_t g, vf;
@@ -313,7 +313,7 @@ static bool is_admitted(struct control *control, const struct claim *claim)
 	return claim->n_vfs == 0 || !claim->required || lease_find(control, claim, NULL, &gpu, &vf);
 }
 
-/* Whether the VM's next start would be refused for its devices. */
+/* Whether the VM's next start would be refused because of its devices. */
 static bool has_wrong_device(const struct control *control, const struct claim *claim)
 {
 	struct vgpu_error why;
@@ -354,8 +354,7 @@ static const struct {
 				    "the block device that prevents it (vgpud's domain.md)"},
 };
 
-/* Warns of a libvirt's VMs, of each once. LIST, which this takes, has their UUIDs and names as of
- * now. */
+/* Warns of a libvirt's VMs, once for each. Takes over LIST, which has their UUIDs and names. */
 static void warn_of(struct control *control, enum control_warning what, const char *host,
 		    struct json_object *list)
 {
@@ -375,7 +374,7 @@ static void warn_of(struct control *control, enum control_warning what, const ch
 	json_object_object_add(control->reported.warned[what], host, list);
 }
 
-/* Takes a libvirt's VMs from the list of those whose claims cannot be read; the others stay. */
+/* Removes a libvirt's VMs from the list of unreadable claims; the others stay. */
 static uint32_t take_unreadable(struct control *control, const char *host, struct unreadable *out)
 {
 	uint32_t i, kept = 0, n = 0;
@@ -392,7 +391,8 @@ static uint32_t take_unreadable(struct control *control, const char *host, struc
 	return n;
 }
 
-/* Notes that a VM's claim cannot be read, and logs it unless it is KNOWN from the list before. */
+/* Records that a VM's claim is unreadable, and logs it unless it is KNOWN from the previous
+ * list. */
 static void note_unreadable(struct control *control, const struct picture *p, const char *why,
 			    const struct unreadable *known, uint32_t n_known)
 {
@@ -416,7 +416,7 @@ static void note_unreadable(struct control *control, const struct picture *p, co
 			  u.domain, u.uuid, u.why);
 }
 
-/* Forgets what is shown of libvirts that no longer report: nobody else would take it back. */
+/* Drops the warnings of libvirts that no longer report: no other report would remove them. */
 static void forget_silent(struct control *control)
 {
 	uint32_t i, kept = 0;
@@ -437,7 +437,7 @@ static void forget_silent(struct control *control)
 
 int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
-	static struct claim claim; /* only the control thread uses it */
+	static struct claim claim; /* used by the control thread only */
 	struct json_object *as_of, *answer, *warn[CONTROL_WARNINGS];
 	static struct unreadable known[UNREADABLE];
 	struct picture p = {.claim = &claim};

@@ -26,7 +26,7 @@
 #define SCRUB_TIMEOUT (8 * VGPU_SEC)
 #define SCRUB_LOOKS_MS 20
 
-/* As what the metrics count each mode; RESERVE_ASK is not counted. */
+/* The metrics' name of each mode; RESERVE_ASK is not counted. */
 static const enum refusal_request requests[] = {
 	[RESERVE_START] = REFUSAL_START,
 	[RESERVE_INCOMING] = REFUSAL_INCOMING,
@@ -39,8 +39,8 @@ static bool comes(const struct reservation *job, const struct claim_vf *claimed)
 	return job->mode == RESERVE_INCOMING && fit_device(&job->claim, claimed);
 }
 
-/* Whether libvirt can give the VM a VF of this GPU with the XML that it has. Returns 0, or -errno
- * with the reason in WHY. */
+/* Whether libvirt can give the VM a VF of this GPU with its present XML. Returns 0, or -errno with
+ * the reason in WHY. */
 static int check_device(const struct gpu *gpu, const struct reservation *job,
 			const struct claim_vf *claimed, struct refusal *why)
 {
@@ -76,7 +76,7 @@ static int check_device(const struct gpu *gpu, const struct reservation *job,
 	return 0;
 }
 
-/* Whether the domain's devices go together with the claim, on whatever GPU. */
+/* Whether the domain's devices match the claim, on any GPU. */
 static int check_devices(const struct call *call, const struct claim_vf *claimed)
 {
 	struct reservation *job = reservation_of(call);
@@ -87,7 +87,7 @@ static int check_devices(const struct call *call, const struct claim_vf *claimed
 	return r < 0 ? refusal_set(&job->refusal, REFUSAL_DEVICE, r, "%s", err.text) : 0;
 }
 
-/* Whether a GPU has VFs for such a tenant. */
+/* Whether a GPU has VFs for this kind of tenant. */
 static bool is_for(const struct gpu_config *g, const struct claim *claim)
 {
 	bool gated = config_is_gated(g);
@@ -105,8 +105,8 @@ static const char *for_whom(const struct gpu_config *g, const struct claim *clai
 				  : "has VFs that are PCI functions, which only VMs can use";
 }
 
-/* Whether a GPU fits a claimed VF, before its VFs are looked at. If not, WHY says so, unless the
- * claim names another GPU. */
+/* Whether a GPU fits a claimed VF, before its VFs are checked. If not, WHY gives the reason, unless
+ * the claim names another GPU. */
 static bool may_serve(const struct gpu *gpu, const struct reservation *job,
 		      const struct claim_vf *claimed, struct refusal *why)
 {
@@ -139,7 +139,7 @@ static bool may_serve(const struct gpu *gpu, const struct reservation *job,
 	return false;
 }
 
-/* Whether a VF is free; if not, WHY says so. */
+/* Whether a VF is free; if not, WHY gives the reason. */
 static bool is_free(const struct call *call, uint32_t vf, struct refusal *why)
 {
 	const struct lease *l = &call->gpu->leases[vf];
@@ -159,8 +159,8 @@ static bool is_free(const struct call *call, uint32_t vf, struct refusal *why)
 	return false;
 }
 
-/* Whether a VF will be free once its memory is clear, or has its usual size: what is under way
- * would take from the VM what the snapshot shows. */
+/* Whether a VF will be free once its memory is clear, or has its usual size: the snapshot shows a
+ * state that pending changes would take from the VM. */
 static bool is_being_scrubbed(const struct call *call, uint32_t vf)
 {
 	return lease_is_open(&call->gpu->leases[vf], &reservation_of(call)->claim) &&
@@ -176,8 +176,8 @@ static bool better(uint64_t a, uint64_t b, uint64_t least)
 	return (a >= least) != (b >= least) ? a >= least : a < b;
 }
 
-/* Whether a process that vgpud knows nothing of uses a VF. GPUs with guests that speak to vgpud say
- * so themselves. */
+/* Whether a process unknown to vgpud uses a VF. GPUs with guests that speak to vgpud report this
+ * themselves. */
 static bool is_used_otherwise(const struct call *call, uint32_t vf, struct refusal *why)
 {
 	char address[PCI_ADDRESS_SIZE], user[64];
@@ -206,7 +206,7 @@ static bool shares_its_group(const struct call *call, uint32_t vf, struct refusa
 	return true;
 }
 
-/* Whether a VF can take the state that comes with the VM; if not, WHY says so. */
+/* Whether a VF can take over the state that comes with the VM; if not, WHY gives the reason. */
 static bool takes_state(const struct call *call, uint32_t vf, const struct claim_vf *claimed,
 			struct refusal *why)
 {
@@ -218,8 +218,8 @@ static bool takes_state(const struct call *call, uint32_t vf, const struct claim
 	return false;
 }
 
-/* Whether the VF is held for the restart of a container of somebody else's, or of another one, and
- * for no longer than a start waits. */
+/* Whether the VF is held for the restart of another container, and expires before a start gives
+ * up. */
 static bool is_held(const struct call *call, uint32_t vf)
 {
 	const struct lease *l = &call->gpu->leases[vf];
@@ -267,7 +267,7 @@ static int32_t choose(struct call *call, struct refusal *why)
 		if (!is_free(call, i, want >= 0 ? why : NULL) ||
 		    (moved && !takes_state(call, i, claimed, why)))
 			continue;
-		if (moved && best >= 0 && best == at) /* at the address that it has had */
+		if (moved && best >= 0 && best == at) /* at its former address */
 			continue;
 		if (job->most_memory && vm_memory_of(call->gpu, i, is) > job->most_memory) {
 			refusal_set(&large, REFUSAL_MEMORY, -ENOSPC,
@@ -308,33 +308,34 @@ static int32_t choose(struct call *call, struct refusal *why)
 }
 
 /*
- * Where a reservation is. What is done there says where it is next: at once, or (WAITS) when the
- * engine has answered, or a while later.
+ * The states of a reservation. Each state's function returns the next state, which follows at once,
+ * or (WAITS) when the engine has answered, or a while later.
  */
 enum state {
 	NEXT_VF,  /* take the claim's next VF, and begin with the first GPU */
-	NEXT_GPU, /* ask the next GPU that may serve it for its VFs */
+	NEXT_GPU, /* request the VFs of the next GPU that may serve it */
 	CHOOSE,	  /* choose a VF */
-	MEMORY,	  /* its resize has ended or was refused */
-	POLICY,	  /* ask the policy */
+	MEMORY,	  /* the resize has ended or was refused */
+	POLICY,	  /* try the policy */
 	ADMITTED, /* the policy has answered: yes or no */
 	REFUSED,  /* no GPU has a VF that fits */
-	GIVEN_UP, /* the client has gone */
-	RESERVED, /* all VFs of the claim are */
+	GIVEN_UP, /* the client has disconnected */
+	RESERVED, /* all VFs of the claim are reserved */
 	WAITS,
 	ENDED, /* the call may be gone */
 };
 
 static void go_on(struct call *call);
 
-/* Is in the state NEXT once the engine has answered the request that the caller queues now. */
+/* Continues in the state NEXT once the engine has answered the request that the caller queues
+ * now. */
 static void await_answer(struct call *call, enum state next)
 {
 	reservation_of(call)->next = next;
 	call->then = go_on;
 }
 
-/* How near a GPU came that refused: in the order in which a start asks. */
+/* How close a GPU came before it refused: in the order of a start's checks. */
 static int nearness(enum refusal_reason reason)
 {
 	static const enum refusal_reason asked[] = {
@@ -351,7 +352,7 @@ static int nearness(enum refusal_reason reason)
 	return at;
 }
 
-/* Notes why the GPU was refused. */
+/* Stores why the GPU was refused. */
 static void note_refusal(struct reservation *job)
 {
 	size_t n = strlen(job->reasons);
@@ -395,7 +396,7 @@ static void add_answer(struct reservation *job, const char *state, const char *t
 	json_object_array_add(json_object_object_get(job->answer, "vfs"), o);
 }
 
-/* Gives back what was reserved so far. */
+/* Gives back all VFs reserved so far. */
 static void undo(struct control *control, const struct reservation *job)
 {
 	struct gpu *gpu;
@@ -423,7 +424,7 @@ static enum state refuse(struct call *call)
 	struct reservation *job = reservation_of(call);
 	const struct claim_vf *claimed = &job->claim.vfs[job->at];
 	const struct claim_hostdev *hostdev = claim_device_of(&job->claim, claimed);
-	/* A VM cannot come without the VF whose state it brings. */
+	/* A VM cannot start without a VF whose state it brings. */
 	bool must = job->claim.required || job->mode == RESERVE_INCOMING;
 	struct control *control = call->control;
 	struct refusal_counts *counts = &control->refusals;
@@ -455,8 +456,8 @@ static enum state refuse(struct call *call)
 		job->at++;
 		return NEXT_VF;
 	}
-	/* vgpud-libvirt asks every minute for a VM that runs: log and count the same refusal once.
-	 */
+	/* vgpud-libvirt asks every minute for a running VM: logs and counts the same refusal
+	 * once. */
 	if (job->mode != RESERVE_RUNNING || strcmp(control->refused, err.text) != 0) {
 		counts->refused[requests[job->mode]][job->nearest.reason]++;
 		if (!job->quiet)
@@ -478,7 +479,7 @@ static enum state refuse(struct call *call)
 	return ENDED;
 }
 
-/* Writes what swapping costs the chosen VF. Returns false if it is not swapped. */
+/* Writes the cost of swapping for the chosen VF. Returns false if it is not swapped. */
 static bool cost_of(const struct call *call, char *text, size_t length)
 {
 	const struct reservation *job = reservation_of(call);
@@ -488,7 +489,7 @@ static bool cost_of(const struct call *call, char *text, size_t length)
 	return memory_cost(&call->snapshot, job->vf, least > has ? least : has, text, length);
 }
 
-/* The policy does not admit the claim on this GPU, for a reason in WHY: on to the next one. */
+/* The policy does not admit the claim on this GPU, for a reason in WHY: tries the next one. */
 static enum state not_admitted(struct call *call, int r, const char *why)
 {
 	struct reservation *job = reservation_of(call);
@@ -500,7 +501,7 @@ static enum state not_admitted(struct call *call, int r, const char *why)
 	return NEXT_GPU;
 }
 
-/* The VF that was taken is free again. One that was held still had what its container had. */
+/* Frees the VF again. A held one still has its container's parameters. */
 static void give_up(struct call *call)
 {
 	struct reservation *job = reservation_of(call);
@@ -532,7 +533,7 @@ static enum state hear_policy(struct call *call)
 		job->at++;
 		return NEXT_VF;
 	}
-	if (job->over) /* hook_begin has given back what it got */
+	if (job->over) /* hook_begin has given back its VFs */
 		return GIVEN_UP;
 	give_up(call);
 	return not_admitted(call, call->request.result,
@@ -540,8 +541,8 @@ static enum state hear_policy(struct call *call)
 						 : strerror(-call->request.result));
 }
 
-/* Whether the policy would admit the claim on the VF, beside what the others have now and what was
- * picked before: the same core or governor decides, with the world switch that was measured. */
+/* Whether the policy would admit the claim on the VF, together with the others' present values and
+ * earlier picks: tried with the same core or governor, and the measured world switch. */
 static int dry_run(struct call *call, struct vgpu_error *err)
 {
 	struct reservation *job = reservation_of(call);
@@ -568,7 +569,7 @@ static int dry_run(struct call *call, struct vgpu_error *err)
 	return r;
 }
 
-/* Answers RESERVE_ASK: the VM would get this VF, if the policy admits the claim. */
+/* Answers RESERVE_ASK: the VM would get this VF if the policy admits the claim. */
 static enum state pick(struct call *call)
 {
 	struct reservation *job = reservation_of(call);
@@ -622,7 +623,7 @@ static enum state hear_memory(struct call *call)
 		give_up(call);
 	else
 		memory_give_usual(gpu, job->vf);
-	/* Another change is under way, or memory is still being cleared: try again later. */
+	/* Another change is in progress, or memory is still being cleared: tries again later. */
 	busy = call->request.result == -EBUSY || call->request.result == -EAGAIN;
 	job->scrubbing |= busy;
 	if (call->request.result == -ENOSPC) {
@@ -684,7 +685,7 @@ static enum state choose_vf(struct call *call)
 	if (job->mode == RESERVE_INCOMING && from)
 		call->gpu->leases[job->vf].owed = from->owed;
 	has = vm_memory_of(call->gpu, job->vf, &call->snapshot);
-	/* A gate without a size gets what the program claims. */
+	/* A gate without a configured size gets the program's claimed one. */
 	return has < vm_memory(call->gpu, claimed) &&
 			       (has > 0 || !config_is_gated(call->gpu->config))
 		       ? ask_memory(call)
@@ -699,7 +700,7 @@ static bool has_a_vf(struct control *control, const struct reservation *job)
 	return lease_find(control, &job->claim, job->claim.vfs[job->at].name, &gpu, &vf);
 }
 
-/* The VFs are the VM's: what an operator has set there before is over. */
+/* The VFs belong to the VM: an operator's earlier live changes of them end. */
 static void forget_live(struct control *control, const struct reservation *job)
 {
 	struct gpu *gpu;
@@ -771,7 +772,7 @@ static enum state ask_gpu(struct call *call)
 
 	if (is_given_up(call))
 		return GIVEN_UP;
-	if (has_a_vf(control, job)) /* by now */
+	if (has_a_vf(control, job)) /* meanwhile */
 		return NEXT_VF;
 	for (; job->gpu < control->n_gpus; next_gpu(job)) {
 		call->gpu = &control->gpus[job->gpu];
@@ -816,8 +817,8 @@ static void on_booking(void *data, const int32_t on[CLAIM_MAX_VFS])
 	go_on(call);
 }
 
-/* Which GPU is booked is asked for a VM that starts, or comes. Not for RESERVE_ASK, which anybody
- * may call: it would send others' requests. */
+/* Asks for the booked GPU for a VM that starts or is incoming. Not for RESERVE_ASK: any reader may
+ * call it, and would cause requests to OpenStack. */
 static bool asks(const struct control *control, const struct reservation *job)
 {
 	return job->claim.by == CLAIM_BY_VM &&
@@ -857,7 +858,7 @@ void reserve_give_up(struct control *control, const struct call *call)
 		    !is_same_vm(&job->claim, &reservation_of(call)->claim))
 			continue;
 		job->over = true;
-		job->reserved = 0; /* the VM's next lease of that name is not this one's */
+		job->reserved = 0; /* the VM's next lease is another reservation's */
 	}
 }
 

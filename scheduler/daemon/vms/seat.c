@@ -24,7 +24,7 @@ static void on_given(struct call *call)
 {
 	struct lease *l = &call->gpu->leases[call->vf];
 
-	/* A GPU that is lost is asked again. */
+	/* Asks again after the GPU was lost. */
 	if (l->process && l->process == call->request.event.code)
 		l->seat = call->request.result == 0 ? SEAT_GIVEN : SEAT_NONE;
 	call_drop(call);
@@ -61,7 +61,7 @@ void seat_take_away(struct gpu *gpu, uint32_t vf)
 }
 
 /* Reads a small file of root's or of the kernel's. Returns its length; negative: it cannot be read.
- * What has no end within SIZE is cut off there. */
+ * Truncates it at SIZE. */
 static ssize_t read_file(const char *path, char *out, size_t size)
 {
 	VGPU_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -71,8 +71,8 @@ static ssize_t read_file(const char *path, char *out, size_t size)
 	return n;
 }
 
-/* Whether libvirt has started the process for the domain, and it still is a QEMU: a number that
- * libvirt has noted may be another process's by now. */
+/* Whether libvirt has started the process for the domain, and it still is a QEMU: the number that
+ * libvirt has recorded may belong to another process by now. */
 static bool is_of_domain(const struct lease *l, pid_t process)
 {
 	char path[32], program[256], uuid[40];
@@ -107,7 +107,7 @@ static bool find_qemu(struct lease *l)
 	return true;
 }
 
-/* libvirt notes the process before it tells that the VM has started. */
+/* libvirt records the process before it reports that the VM has started. */
 static void warn(struct gpu *gpu, uint32_t vf)
 {
 	struct lease *l = &gpu->leases[vf];

@@ -32,7 +32,7 @@ void vm_set_usual(struct gpu *gpu, uint32_t vf)
 	change_vf(gpu, vf, make_usual);
 }
 
-/* Puts back what the call has brought, if it is for the policy of now. */
+/* Restores the parameters that the call brought, if they are for the present policy. */
 static int make_former(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
 	if (now->policy != call->policy)
@@ -69,8 +69,8 @@ void vm_end_lease(struct gpu *gpu, uint32_t vf)
 	gpu->leases[vf].state = LEASE_NONE;
 	gpu->leases[vf].since = vgpu_now();
 	vm_door_unlink(gpu, vf);
-	/* Before the reset: nobody may have the VF when it ends. Also without a process, which an
-	 * earlier vgpud may have known. */
+	/* Before the reset, so that no process has the VF when the reset ends. Also without a
+	 * process, which an earlier vgpud may have known. */
 	if (gpu->leases[vf].by == CLAIM_BY_VM && config_is_gated(gpu->config))
 		seat_take_away(gpu, vf);
 	vm_set_usual(gpu, vf);
@@ -133,7 +133,7 @@ bool vm_vf_address(const struct gpu *gpu, uint32_t vf, char out[PCI_ADDRESS_SIZE
 {
 	char pf[PCI_ADDRESS_SIZE];
 
-	/* A gated GPU may be named by its address, and has no VFs that are PCI functions. */
+	/* A gated GPU may be named by its address, and its VFs are not PCI functions. */
 	return !config_is_gated(gpu->config) && gpu_pf_address(gpu, pf) &&
 	       pci_vf_address(pf, vf, out) == 0;
 }
@@ -189,7 +189,8 @@ static bool suits(const struct gpu *gpu, int32_t vf, const struct claim *claim,
 	       vm_may_be_on(gpu, claim, claimed) && (claimed->vf < 0 || claimed->vf == vf);
 }
 
-/* Gives a device to the first claimed VF that it suits, those first that name a GPU or a pool. */
+/* Gives a device to the first claimed VF that it suits; VFs that name a GPU or a pool come
+ * first. */
 static void give_device(const struct gpu *gpu, int32_t vf, struct claim *claim, uint32_t device)
 {
 	uint32_t i;
@@ -411,7 +412,7 @@ void vm_hung(struct gpu *gpu, uint32_t vf)
 	leases_save(gpu->control);
 }
 
-/* Answers the UUIDs of VMs by what to do with them, each once. */
+/* Answers the UUIDs of VMs by the action for them, each once. */
 int vm_hung_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	struct json_object *answer = json_object_new_object(), *lists[CLAIM_ON_HANG] = {NULL};
@@ -440,8 +441,8 @@ int vm_hung_begin(struct control *control, struct call *call, struct vgpu_error 
 	return 0;
 }
 
-/* Whether the VM of an INCOMING lease has not come. One that has come, and is not seen to resume,
- * gets its turns at last. */
+/* Whether the VM of an INCOMING lease has not come. If it has come but was not seen to resume,
+ * gives it its turns. */
 static bool has_not_come(struct gpu *gpu, uint32_t vf, vgpu_nsec now)
 {
 	struct lease *l = &gpu->leases[vf];
@@ -450,7 +451,7 @@ static bool has_not_come(struct gpu *gpu, uint32_t vf, vgpu_nsec now)
 		return false;
 	if (!vm_uses(gpu, vf))
 		return now >= l->expires;
-	if (now >= l->expires) /* QEMU has it, and waits for its state: look again later */
+	if (now >= l->expires) /* QEMU has it, and waits for its state: check again later */
 		l->expires = now + (vgpu_nsec)gpu->control->config->lease_s * VGPU_SEC;
 	if (now < l->resumes_by)
 		return false;

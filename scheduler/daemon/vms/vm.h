@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * VMs and their VFs: what the hook, reservations and reconcile.h share. Control thread.
+ * VMs and their VFs: shared by the hook, reservations and reconcile.h. Control thread.
  */
 #ifndef DAEMON_VM_H
 #define DAEMON_VM_H
@@ -14,23 +14,25 @@
  * in ERR: a parameter that the policy refuses, or an unknown profile. */
 int vm_read_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
 		   const struct claim_vf *claimed, int64_t *values, struct vgpu_error *err);
-/* The same, without the parameters that the policy refuses (claimed.h). */
+/* As vm_read_params, but omits the parameters that the policy refuses (claimed.h). */
 int vm_read_known_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
 			 const struct claim_vf *claimed, int64_t *values, struct vgpu_error *err);
-/* As vm_read_params, if the claim does not want another policy; ERR names GPU and policy. */
+/* As vm_read_params, also checking the claimed policy; ERR names GPU and policy. */
 int vm_read_claimed(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
 		    const struct claim_vf *claimed, int64_t *values, struct vgpu_error *err);
-/* Gives the VF the parameters that it has without a VM. */
+/* Gives the VF its parameters without a VM. */
 void vm_set_usual(struct gpu *gpu, uint32_t vf);
-/* Gives the VF the live parameters back that it had under this policy before a VM was to get it. */
+/* Restores the live parameters that the VF had under this policy before it was reserved for a
+ * VM. */
 void vm_set_former(struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
 		   const int64_t params[VGPU_MAX_PARAMS]);
 
-/* Returns the size of a VF's partition, bytes; 0: vgpud does not know it. */
+/* Returns the size of a VF's partition, bytes; 0: unknown. */
 uint64_t vm_memory_of(const struct gpu *gpu, uint32_t vf, const struct engine_snapshot *snapshot);
 /* Whether a VF's partition lies in host memory. */
 bool vm_is_swapped(uint32_t vf, const struct engine_snapshot *snapshot);
-/* Returns the bytes that a claim wants at least, from itself or its profile; 0: any size. */
+/* Returns the smallest size that a claim accepts, from itself or its profile, bytes; 0: any
+ * size. */
 uint64_t vm_memory(const struct gpu *gpu, const struct claim_vf *claimed);
 
 /* Gets the PF's PCI address from the GPU's device ("sysfs:ADDRESS", "vfio:ADDRESS,..."). Returns
@@ -46,8 +48,8 @@ int32_t vm_vf_at(const struct gpu *gpu, const char *name);
 /* Whether a process uses the VF: its guest driver is up, or VFIO has it open. Searches /proc. */
 bool vm_uses(const struct gpu *gpu, uint32_t vf);
 /* Parses a domain as claim_parse does, and finds the devices without an alias of the claim's that
- * are VFs of these GPUs: each is the device of the first claimed VF that it suits and that has
- * none. Nova writes such devices. */
+ * are VFs of these GPUs: each is assigned to the first claimed VF that it suits and that has none.
+ * Nova writes such devices. */
 int vm_parse_claim(const struct control *control, struct claim *out, const char *xml,
 		   struct vgpu_error *err);
 /* Gives the devices of OUT to its claimed VFs, as vm_parse_claim does. */
@@ -58,9 +60,9 @@ void vm_find_devices(const struct control *control, struct claim *out);
 int vm_check_devices(const struct control *control, const struct claim *claim,
 		     const struct claim_vf *claimed, bool all, struct vgpu_error *err);
 
-/* Whether a claim lets the claimed VF be one of this GPU's, by the GPU's name and its pool. */
+/* Returns whether a claim allows this GPU for the claimed VF, by the GPU's name and its pool. */
 bool vm_may_be_of(const struct gpu *gpu, const struct claim_vf *claimed);
-/* The same, and by the domain's own device. */
+/* As vm_may_have, and by the domain's own device. */
 bool vm_may_be_on(const struct gpu *gpu, const struct claim *claim, const struct claim_vf *claimed);
 
 /* Leases the VF to a VM for one VF of its claim. */
@@ -75,11 +77,11 @@ bool vm_end_leases(struct control *control, const struct claim *claim);
  * saves. */
 void vm_end_those(struct control *control, bool (*over)(struct gpu *gpu, uint32_t vf, void *data),
 		  void *data, const char *why);
-/* Notes that a VF hung: vgpud-libvirt pauses or stops its VM, if the claim says so. */
+/* Records that a VF hung: vgpud-libvirt pauses or stops its VM, if the claim says so. */
 void vm_hung(struct gpu *gpu, uint32_t vf);
 /* The method "vm.hung". */
 int vm_hung_begin(struct control *control, struct call *call, struct vgpu_error *err);
-/* Every second: ends the reservations of VMs that did not start in time, and the wait of those that
+/* Every second: ends the reservations of VMs that did not start in time, and the wait for VMs that
  * did not resume. */
 void vm_expire(struct control *control);
 

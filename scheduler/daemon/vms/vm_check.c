@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A claim that no policy takes leaves a domain that cannot start, and it shows only then. So
- * whoever changes a claim asks first. VFs that the VM has are tried together with what the other
- * VFs have now; VFs that it would get at its start, together with what the others have by
- * configuration: another VM's guarantee may be gone by then, one that exceeds the GPU is not.
+ * A claim that no policy accepts leaves a domain that cannot start, which shows only at the start.
+ * So programs check a claim before they change it. VFs that the VM has are tried together with the
+ * present values of the other VFs. VFs that it would get at its start are tried together with the
+ * others' configured values: another VM's guarantee may have ended by then, but a guarantee that
+ * exceeds the GPU never fits.
  */
 #include "vm_check.h"
 
@@ -32,7 +33,7 @@ static int try(const struct gpu *gpu, const struct policy_values *values, struct
 	return trial(gpu->config, engine_caps(gpu->engine), values, &refused, err);
 }
 
-/* The VFs that the VM has of this GPU; notes in HAS which of the claim's they are. */
+/* The VM's VFs of this GPU; records in HAS which VFs of the claim they are for. */
 static int check_leased(struct gpu *gpu, const struct claim *claim, vgpu_vf_set *has,
 			struct vgpu_error *err)
 {
@@ -55,7 +56,7 @@ static int check_leased(struct gpu *gpu, const struct claim *claim, vgpu_vf_set 
 	return r < 0 ? refuse(claim, last, r, err) : 0;
 }
 
-/* What VFs of a GPU would have at the VM's start: those in GIVEN what the VM claims. */
+/* The values of a GPU's VFs at the VM's start: those in GIVEN have the VM's claim. */
 struct start {
 	struct policy_values values;
 	vgpu_vf_set given;
@@ -71,7 +72,7 @@ static void begin_start(const struct gpu *gpu, struct start *s)
 		config_vf_usual(gpu->config, vf, s->values.policy, s->values.vf_params[vf]);
 }
 
-/* Another VF that the VM would get of this GPU. If it cannot, S is as before. */
+/* Adds another VF that the VM would get of this GPU. On failure, S is unchanged. */
 static int check_free(const struct gpu *gpu, struct start *s, const struct claim_vf *claimed,
 		      struct vgpu_error *err)
 {
@@ -97,7 +98,7 @@ static int check_free(const struct gpu *gpu, struct start *s, const struct claim
 	return r;
 }
 
-/* A VF that the VM would get: one GPU that would take it is enough. */
+/* Tries a VF that the VM would get: one GPU that accepts it is enough. */
 static int check_any(struct control *control, struct start *starts, const struct claim *claim,
 		     const struct claim_vf *claimed, struct vgpu_error *err)
 {
@@ -114,7 +115,7 @@ static int check_any(struct control *control, struct start *starts, const struct
 /* Reads the domain, and the changed claim in place of its own. */
 static int read_claim(const struct call *call, struct claim *out, struct vgpu_error *err)
 {
-	static struct claim domain; /* only the control thread uses it */
+	static struct claim domain; /* used by the control thread only */
 	const char *xml = call_text(call, "xml"), *claim = call_text(call, "claim");
 	int r = claim_parse(out, claim, strlen(claim), err);
 
@@ -133,7 +134,7 @@ static int read_claim(const struct call *call, struct claim *out, struct vgpu_er
 
 int vm_check_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
-	static struct claim claim; /* only the control thread uses it */
+	static struct claim claim; /* used by the control thread only */
 	struct start *starts = calloc(control->n_gpus, sizeof(*starts));
 	int r = starts ? read_claim(call, &claim, err)
 		       : vgpu_error_set(err, -ENOMEM, "out of memory");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Asks before a claim is written. Control thread. */
+/* Checks a claim before it is written. Control thread. */
 #ifndef DAEMON_VM_CHECK_H
 #define DAEMON_VM_CHECK_H
 
 #include "control/call.h"
 
-/* The method "vm.check": whether the GPUs' policies take a changed claim of a VM. Changes nothing.
- */
+/* The method "vm.check": whether the GPUs' policies accept a changed claim of a VM. Changes
+ * nothing. */
 int vm_check_begin(struct control *control, struct call *call, struct vgpu_error *err);
 
 #endif

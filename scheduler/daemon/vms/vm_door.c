@@ -26,7 +26,7 @@ void vm_door_link(struct gpu *gpu, uint32_t vf)
 	if (l->by != CLAIM_BY_VM || !config_is_gated(gpu->config))
 		return;
 	path_of(gpu, l, path, sizeof(path));
-	unlink(path); /* an earlier vgpud's */
+	unlink(path); /* left by an earlier vgpud */
 	l->linked = true;
 	if (symlink(gpu->config->door, path) < 0)
 		log_about(about_vf(gpu, vf, LOG_PLAIN), LOG_ERR, "%s: %s", path, strerror(errno));

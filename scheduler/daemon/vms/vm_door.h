@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The link by which vgpud-qemu finds the door of a VM's gated GPU, when libvirt starts it and it
- * knows no more than the VM's UUID. Whoever follows it gains nothing: the door knows the VM by its
- * process. Control thread.
+ * knows only the VM's UUID. The link gives no access: the door recognises the VM by its process.
+ * Control thread.
  */
 #ifndef DAEMON_VM_DOOR_H
 #define DAEMON_VM_DOOR_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The clock of all programs. Pure parts get time as an argument, and do not include this. */
+/* The clock of all programs. Pure parts get the time as an argument and do not include this
+ * header. */
 #ifndef VGPU_CLOCK_H
 #define VGPU_CLOCK_H
 
@@ -7,7 +8,7 @@
 
 #include "vgpu/types.h"
 
-/* Nanoseconds of CLOCK_MONOTONIC. Any thread. */
+/* Returns nanoseconds of CLOCK_MONOTONIC. Any thread. */
 static inline vgpu_nsec vgpu_now(void)
 {
 	struct timespec t;

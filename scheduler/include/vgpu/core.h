@@ -26,7 +26,7 @@
 
 #include "vgpu/param.h"
 
-/* The commands by which a host switches a GPU's worlds, each for one VF. */
+/* The commands with which a host switches a GPU between VFs. Each names one VF. */
 enum vgpu_command {
 	VGPU_CMD_IDLE = 0, /* stop the VF's work; its context stays on the engine */
 	VGPU_CMD_SAVE,	   /* save the context on the engine to memory */
@@ -38,22 +38,23 @@ enum vgpu_command {
 };
 
 enum vgpu_reset_level {
-	VGPU_RESET_ENGINE = 0, /* the VF's queues */
-	VGPU_RESET_VF,	       /* the function */
-	VGPU_RESET_GPU,	       /* everything: all contexts and all memory are lost */
+	VGPU_RESET_ENGINE = 0, /* resets the VF's queues */
+	VGPU_RESET_VF,	       /* resets the function */
+	VGPU_RESET_GPU,	       /* resets the GPU: all contexts and all memory are lost */
 	VGPU_RESET_COUNT,
 };
 
-/* How the scheduler treats a VF. */
+/* The scheduling state of a VF. */
 enum vgpu_vf_state {
 	VGPU_VF_ABSENT = 0,  /* not configured yet */
-	VGPU_VF_SCRUBBING,   /* its memory is being cleared */
+	VGPU_VF_SCRUBBING,   /* vgpud clears its memory */
 	VGPU_VF_AVAIL,	     /* no guest driver */
-	VGPU_VF_EXCLUSIVE,   /* waits for, or is in, an exclusive window */
+	VGPU_VF_EXCLUSIVE,   /* it waits for an exclusive window, or is in one */
 	VGPU_VF_ACTIVE,	     /* its guest driver is up: the VF is scheduled */
-	VGPU_VF_BACKOFF,     /* was reset after a hang; its guest's requests wait */
-	VGPU_VF_QUARANTINED, /* was reset too often; an operator's reset ends the quarantine */
-	VGPU_VF_FAILED,	     /* its memory could not be scrubbed */
+	VGPU_VF_BACKOFF,     /* it was reset after a hang; requests of its guest wait */
+	VGPU_VF_QUARANTINED, /* it was reset too often; only a reset by an operator ends this state
+			      */
+	VGPU_VF_FAILED,	     /* scrubbing its memory failed */
 	VGPU_VF_STATE_COUNT,
 };
 
@@ -68,18 +69,19 @@ enum vgpu_context {
 	VGPU_CTX_COUNT,
 };
 
-/* Why a guest asks for an exclusive window. */
+/* The reasons for which a guest requests an exclusive window. */
 enum vgpu_window {
-	VGPU_WINDOW_INIT = 0, /* its driver starts */
-	VGPU_WINDOW_FINI,     /* its driver stops */
-	VGPU_WINDOW_RESET,    /* it asks for a reset of its VF: at most three times a minute */
+	VGPU_WINDOW_INIT = 0, /* the guest driver starts */
+	VGPU_WINDOW_FINI,     /* the guest driver stops */
+	VGPU_WINDOW_RESET,    /* the guest requests a reset of its VF; granted at most three times a
+				 minute */
 	VGPU_WINDOW_COUNT,
 };
 
-/* What the GPU says of a VF's memory. */
+/* The memory violations that a GPU reports for a VF. */
 enum vgpu_violation {
-	VGPU_VIOLATION_ACCESS = 0, /* the GPU has stopped an access outside the VF's partition */
-	VGPU_VIOLATION_OVERLAP,	   /* the VF's partition overlaps another one: vgpud's fault */
+	VGPU_VIOLATION_ACCESS = 0, /* the GPU has blocked an access outside the VF's partition */
+	VGPU_VIOLATION_OVERLAP,	   /* the VF's partition overlaps another one: an error of vgpud */
 	VGPU_VIOLATION_COUNT,
 };
 
@@ -94,30 +96,30 @@ enum vgpu_event_type {
 	VGPU_EV_REQUEST,     /* the guest of `vf` asks for window `code` */
 	VGPU_EV_RELEASE,     /* the guest of `vf` gives window `code` back */
 	VGPU_EV_GUEST_RESET, /* the guest's side has reset the function, or the tenant died */
-	VGPU_EV_HANG,	     /* the GPU says: `vf` needs a reset; code 1: it has a command to do */
-	VGPU_EV_ADD,	     /* `vf` is configured; params: its parameters, for `policy`. For a VF
-			      * that was found in use and is adopted, code: its enum vgpu_context,
-			      * value: 1 if its driver is up. For a new one VGPU_CTX_NONE and 0: it
-			      * is scrubbed first */
-	VGPU_EV_SET_VF,	     /* params: new parameters of `vf`, for `policy` */
-	VGPU_EV_SET_POLICY,  /* params: new parameters of the policy itself, for `policy` */
-	VGPU_EV_POLICY,	     /* change to `policy`, with its memory, params and vf_params */
-	VGPU_EV_RESET_VF,    /* an operator resets `vf`; ends back-off and quarantine */
-	VGPU_EV_START,	     /* begin to schedule */
-	VGPU_EV_STOP,	     /* issue no further command; the VF that runs keeps running */
-	VGPU_EV_CONDEMN,     /* the host has found the policy at fault; code: enum vgpu_fault */
-	VGPU_EV_HOLD, /* code 1: `vf` leaves the engine and stays off it, as if its driver were
-		       * not up, so that its memory can be moved; code 0 ends that, and so does
-		       * a reset or an exclusive window of `vf` */
-	VGPU_EV_AWAY, /* code 1: the memory of `vf` leaves the GPU: the VF is not loaded, not even
-		       * for an exclusive window, until code 0. Refused while `vf` is on the
-		       * engine, or on its way there */
+	VGPU_EV_HANG, /* the GPU reports that `vf` needs a reset; code 1: a command of the core is
+			 in flight */
+	VGPU_EV_ADD, /* `vf` is configured; params: its parameters, for `policy`. For an adopted VF,
+			code: its enum vgpu_context, value: 1 if its guest driver is up. For a new
+			VF, VGPU_CTX_NONE and 0: the core has it scrubbed first */
+	VGPU_EV_SET_VF,	    /* params: new parameters of `vf`, for `policy` */
+	VGPU_EV_SET_POLICY, /* params: new parameters of the policy itself, for `policy` */
+	VGPU_EV_POLICY, /* replace the policy by `policy`, with its memory, params and vf_params */
+	VGPU_EV_RESET_VF, /* an operator resets `vf`; ends back-off and quarantine */
+	VGPU_EV_START,	  /* begin to schedule */
+	VGPU_EV_STOP,	  /* issue no further command; a running VF keeps running */
+	VGPU_EV_CONDEMN,  /* the host has found the policy at fault; code: enum vgpu_fault */
+	VGPU_EV_HOLD, /* code 1: `vf` leaves the engine and stays off it, as if its driver were not
+			 up, so that its memory can be moved. Code 0, a reset or an exclusive window
+			 of `vf` ends the hold */
+	VGPU_EV_AWAY, /* code 1: the memory of `vf` leaves the GPU. The core does not load the VF,
+			 not even for an exclusive window, until code 0. Refused while `vf` is on
+			 the engine or is being loaded */
 	VGPU_EV_VIOLATION, /* code: enum vgpu_violation */
-	VGPU_EV_INCOMING, /* code 1: the VM of `vf` comes from another host and has not resumed: the
-			   * VF is not loaded, not even for an exclusive window, whatever happens,
-			   * until code 0, with value: what it owes for the time before, ns. More
-			   * than the largest debt is not believed. Code 1 is refused while `vf` is
-			   * on the engine, or on its way there */
+	VGPU_EV_INCOMING,  /* code 1: the VM of `vf` migrates to this host and has not resumed yet.
+			      The core does not load the VF, not even for an exclusive window, until
+			      code 0. Its value is the VF's debt from the other host, in ns; capped
+			      at the largest debt. Code 1 is refused while `vf` is on the engine or
+			      is being loaded */
 	VGPU_EV_COUNT,
 };
 
@@ -128,34 +130,34 @@ struct vgpu_event {
 	uint32_t code;
 	int64_t value;
 	const int64_t *params;
-	/* POLICY: the new policy. ADD, SET_VF, SET_POLICY: the policy with whose tables the
-	 * parameters were parsed; the core answers -ESTALE unless that is the policy to come
-	 * (struct vgpu_core_view). */
+	/* POLICY: the new policy. ADD, SET_VF, SET_POLICY: the policy whose tables were used to
+	 * parse the parameters. The core answers -ESTALE unless that is the policy to come (struct
+	 * vgpu_core_view). */
 	const struct vgpu_policy_ops *policy;
 	/* Zeroed, policy->memory(max_vfs) bytes; owned by the core until VGPU_AC_RETIRE. */
 	void *memory;
 	const int64_t *vf_params; /* max_vfs rows of VGPU_MAX_PARAMS */
 };
 
-/* Notices to a guest. */
+/* Notices that the host sends to a guest. */
 enum vgpu_notice {
-	VGPU_NOTICE_READY = 0,	/* its exclusive window has begun */
-	VGPU_NOTICE_RESET,	/* its VF is being reset */
-	VGPU_NOTICE_RESET_DONE, /* the reset of its VF is done */
-	VGPU_NOTICE_REFUSED,	/* its request was refused */
+	VGPU_NOTICE_READY = 0,	/* the guest's exclusive window has begun */
+	VGPU_NOTICE_RESET,	/* a reset of the guest's VF has begun */
+	VGPU_NOTICE_RESET_DONE, /* the reset of the guest's VF is done */
+	VGPU_NOTICE_REFUSED,	/* the guest's request was refused */
 };
 
-/* Which registers of the GPU a VF's guest may reach; the driver maps this to the GPU's gates. */
+/* The registers of the GPU that a guest may reach. The driver maps this to the GPU's gates. */
 enum vgpu_access {
 	VGPU_ACCESS_NONE = 0,
-	VGPU_ACCESS_WORK, /* those that submit work, not those that set the GPU up */
-	VGPU_ACCESS_ALL,  /* all, during its exclusive window */
+	VGPU_ACCESS_WORK, /* the registers that submit work, not the ones that configure the GPU */
+	VGPU_ACCESS_ALL,  /* all registers, during an exclusive window */
 };
 
 enum vgpu_action_type {
-	/* Issue `code` for `vf`; exactly one VGPU_EV_DONE follows. Several of one step are to be
-	 * done in their order, each when the one before it has succeeded; none follows a failure,
-	 * nor a reset of its VF. */
+	/* Issue `code` for `vf`; exactly one VGPU_EV_DONE follows. The commands of one step run in
+	 * order, each after the one before it has succeeded; a failure or a reset of the VF drops
+	 * the rest. */
 	VGPU_AC_COMMAND = 0,
 	VGPU_AC_RESET,	/* reset level `code`; exactly one VGPU_EV_RESET_DONE follows */
 	VGPU_AC_ACCESS, /* give the guest of `vf` access `code`, an enum vgpu_access */
@@ -164,20 +166,22 @@ enum vgpu_action_type {
 	VGPU_AC_RETIRE, /* the caller owns `memory` again */
 };
 
-/* The answer to IDLE with `unless_busy`: the VF has work, and executes it still. */
+/* The answer to IDLE with `unless_busy`: the VF has work and continues to execute it. */
 #define VGPU_HAS_WORK (-1)
 
 struct vgpu_action {
 	enum vgpu_action_type type;
 	uint32_t vf;
 	uint32_t code;
-	bool unless_busy;  /* IDLE: nobody else waits, so a VF that has got work may go on */
-	vgpu_nsec planned; /* commands: the instant at which it was due; 0: at once */
+	bool unless_busy;  /* IDLE: no other VF waits, so the GPU may answer VGPU_HAS_WORK if the VF
+			      has new work */
+	vgpu_nsec planned; /* commands: the instant at which the command is due; 0: at once */
 	void *memory;
 };
 
 /*
- * What happened, for the log, statistics and the timeline. Fixed size, no pointers.
+ * A record of one thing that happened, for the log, statistics and the timeline. Fixed size, no
+ * pointers.
  */
 enum vgpu_record_type {
 	VGPU_REC_RUN = 0, /* a: granted ns, b: planned start or 0 */
@@ -198,14 +202,15 @@ enum vgpu_record_type {
 	VGPU_REC_POLICY,     /* the policy changed */
 	VGPU_REC_EVICTED,    /* the policy broke its contract; code: enum vgpu_fault */
 	VGPU_REC_VIOLATION,  /* code: enum vgpu_violation */
-	/* Only of GPUs whose firmware schedules. */
+	/* Only for GPUs whose firmware schedules. */
 	VGPU_REC_SERVED, /* a: ns on the engine in the epoch that ends, b: its length in ns, code:
 			    enum vgpu_governed_state */
 	VGPU_REC_PLAN,	 /* the VF's settings from now on; a: quantum, b: time-out, ns */
-	/* vgpud's own. */
-	VGPU_REC_CLAIM, /* code: 1 a part of what the VM claims is not in force, 0 all of it is */
-	VGPU_REC_CPU,	/* code: 1 the VF's processes took more CPU time than belongs to its time on
-			   the   engine, 0 no longer; a: CPU time, b: the span, ns */
+	/* Written by vgpud, not by the core. */
+	VGPU_REC_CLAIM, /* code 1: a part of the VM's claim is not in force; 0: the whole claim is
+			 */
+	VGPU_REC_CPU,	/* code 1: the VF's processes used more CPU time than their share of the
+			   engine allows; 0: they no longer do. a: CPU time, b: the span, ns */
 	VGPU_REC_COUNT,
 };
 
@@ -217,21 +222,22 @@ struct vgpu_record {
 	uint64_t a, b;
 };
 
-/* How a policy can break its contract. */
+/* The ways in which a policy can break its contract. */
 enum vgpu_fault {
 	VGPU_FAULT_NONE = 0,
-	VGPU_FAULT_BAD_VF,  /* picked a VF that does not exist */
-	VGPU_FAULT_NO_WORK, /* picked a VF that cannot run */
+	VGPU_FAULT_BAD_VF,  /* it picked a VF that does not exist */
+	VGPU_FAULT_NO_WORK, /* it picked a VF that cannot run */
 	VGPU_FAULT_ZERO_SLICE,
 	VGPU_FAULT_LATE_START, /* not_before lies more than max_slice ahead */
-	VGPU_FAULT_STARVED,    /* parked while a VF had work: until the next wake, or at all, if it
-				* promises to be work-conserving */
-	VGPU_FAULT_SLOW,       /* takes too long to decide; only a host with a clock can tell */
-	VGPU_FAULT_PAST_PARK,  /* parked until an instant that is not in the future */
+	VGPU_FAULT_STARVED, /* it parked while a VF had work: until the next wake, or at all, if it
+			       promises to be work-conserving */
+	VGPU_FAULT_SLOW, /* it takes too long to decide; only a host with a clock can detect this */
+	VGPU_FAULT_PAST_PARK, /* it parked until an instant that is not in the future */
 	VGPU_FAULT_COUNT,
 };
 
-/* The most that one step issues; a step that exceeds it is a bug, and aborts the program. */
+/* The largest number of actions that one step issues. Exceeding it is a bug and aborts the
+ * program. */
 #define VGPU_MAX_ACTIONS 160u
 #define VGPU_MAX_RECORDS 224u
 
@@ -242,65 +248,69 @@ struct vgpu_output {
 	const char *why; /* if the step refused the event: the reason, constant text */
 };
 
-/* How a VF used the engine. Every nanosecond of the engine is in exactly one of the first five
- * counters here, or of the ones of struct vgpu_engine_ledger. */
+/* A VF's use of the engine. Every nanosecond of the engine is in exactly one of the first five
+ * counters of this structure and of struct vgpu_engine_ledger. */
 struct vgpu_vf_ledger {
-	vgpu_nsec run_ns;     /* RUN acknowledged to IDLE acknowledged, on its own account */
-	vgpu_nsec donated_ns; /* the same, in a slot that another VF donated */
-	/* switch time charged to this VF: long saves, and switches forced by its wakes */
+	vgpu_nsec run_ns; /* from RUN acknowledged to IDLE acknowledged, in the VF's own slots */
+	vgpu_nsec donated_ns; /* the same, in slots that other VFs donated */
+	/* switch time charged to this VF: long saves, and switches forced by its wake-ups */
 	vgpu_nsec switch_ns;
-	vgpu_nsec exclusive_ns; /* its exclusive windows */
-	vgpu_nsec reset_ns;	/* its resets */
-	/* What the policy was told to charge the VF, write-offs and what the next account() still
-	 * brings apart. At every step
-	 *   run + switch + fined + debt_charged == charged + forgiven + pending, and
-	 *   exclusive + reset + brought == debt_charged + debt_lapsed + debt + written_off. */
+	vgpu_nsec exclusive_ns; /* time in its exclusive windows */
+	vgpu_nsec reset_ns;	/* time in its resets */
+	/* The sum of all charges that the core has passed to the policy, without write-offs and
+	 * without the next account(). At every step run + switch + fined + debt_charged == charged
+	 * + forgiven + pending, and exclusive + reset + brought == debt_charged + debt_lapsed +
+	 * debt + written_off. */
 	vgpu_nsec charged_ns;
 	vgpu_nsec forgiven_ns;
-	vgpu_nsec debt_ns;	   /* windows, resets and what was brought, still to be charged */
-	vgpu_nsec debt_charged_ns; /* windows and resets that were charged, in instalments */
-	vgpu_nsec debt_lapsed_ns;  /* windows and resets that its share of the time paid for */
-	vgpu_nsec brought_ns;	   /* what its VM owed when it came from another host */
-	vgpu_nsec fined_ns;	   /* for late stops, beside the overrun itself */
+	vgpu_nsec debt_ns; /* time of windows and resets, and imported debt, still to be charged */
+	vgpu_nsec debt_charged_ns; /* time of windows and resets charged so far, in instalments */
+	vgpu_nsec debt_lapsed_ns;  /* time of windows and resets that the VF's own share covered */
+	vgpu_nsec brought_ns;	   /* debt imported with the VM from another host */
+	vgpu_nsec fined_ns;	   /* fines for late stops, in addition to the overrun itself */
 	vgpu_nsec overrun_ns;	   /* the part of run_ns beyond the grants */
 	vgpu_nsec max_overrun_ns;
-	vgpu_nsec preempt_ns;  /* the estimate of its preemption time */
-	vgpu_nsec wait_max_ns; /* the longest; a wait in progress counts */
-	vgpu_nsec wait_ns;     /* from having work to running, sum over all `dispatches` */
+	vgpu_nsec preempt_ns;  /* estimate of the VF's preemption time */
+	vgpu_nsec wait_max_ns; /* the longest wait; includes one in progress */
+	vgpu_nsec wait_ns; /* sum of the waits of all `dispatches`, each from having work to running
+			    */
 	uint64_t dispatches, wakes, preempted, ends[VGPU_END_COUNT];
 	uint64_t hangs, windows, window_timeouts, refused, resets, guest_resets, clamped,
 		violations;
 };
 
 struct vgpu_engine_ledger {
-	vgpu_nsec wall_ns;   /* since the core began */
-	vgpu_nsec switch_ns; /* world switches that were not charged to a VF */
-	vgpu_nsec idle_ns; /* no VF was on the engine, or the one on it awaited its planned start */
+	vgpu_nsec wall_ns;   /* time since the core began */
+	vgpu_nsec switch_ns; /* world switches that no VF was charged for */
+	vgpu_nsec idle_ns;   /* time in which no VF was on the engine, or the one on it awaited its
+				planned start */
 	uint64_t switches, stale_answers, clamped, evictions, wake_limited;
 };
 
 struct vgpu_core_config {
 	uint32_t max_vfs;
-	uint32_t reset_levels; /* bit n: the GPU can do enum vgpu_reset_level n */
-	bool gpu_reset;	       /* whether the ladder may climb to VGPU_RESET_GPU */
-	bool chains;	       /* the GPU takes several commands at once, and does them in order */
-	bool ask_at_end;       /* issue IDLE at the end of a grant, not early; for comparisons with
-				* schedulers that do so */
+	uint32_t reset_levels; /* bit n: the GPU supports enum vgpu_reset_level n */
+	bool gpu_reset;	       /* the core may escalate to VGPU_RESET_GPU */
+	bool chains;	 /* the GPU takes several commands at once and executes them in order */
+	bool ask_at_end; /* issue IDLE at the end of a grant, not early; for comparisons with
+			    schedulers that do so */
 	vgpu_nsec min_slice, max_slice;
 	vgpu_nsec grace;      /* from issuing IDLE to declaring a hang */
-	vgpu_nsec idle_grace; /* how long a VF that runs out of work keeps the engine, unless the
-				 policy says otherwise */
-	vgpu_nsec lone_slice; /* a VF without competitors is stopped this often, to see that it
-				 lives */
-	vgpu_nsec min_run; /* a VF that begins to run cannot be preempted by a wake for so long */
+	vgpu_nsec idle_grace; /* how long a VF without work keeps the engine, unless the policy sets
+				 another time */
+	vgpu_nsec lone_slice; /* the interval at which a VF without competitors is stopped, to
+				 detect a hang */
+	vgpu_nsec min_run;    /* how long a VF that begins to run is protected from preemption by a
+				 wake-up */
 	vgpu_nsec window_max; /* the longest exclusive window */
-	vgpu_nsec debt_cap;   /* the most that one dispatch is charged beyond its grant */
-	vgpu_nsec command_timeout[VGPU_CMD_COUNT]; /* IDLE's is `grace` */
+	vgpu_nsec debt_cap;   /* the largest debt that one dispatch is charged in addition to its
+				 grant */
+	vgpu_nsec command_timeout[VGPU_CMD_COUNT]; /* IDLE's time-out is `grace` */
 	vgpu_nsec reset_timeout[VGPU_RESET_COUNT];
 	vgpu_nsec switch_nominal; /* assumed world switch until one has been measured */
 };
 
-/* Writes the defaults for `max_vfs` VFs; their sources are in step.c. */
+/* Writes the defaults for `max_vfs` VFs; step.c gives their sources. */
 void vgpu_core_defaults(struct vgpu_core_config *config, uint32_t max_vfs);
 
 struct vgpu_core;
@@ -320,8 +330,8 @@ struct vgpu_core *vgpu_core_init(void *memory, const struct vgpu_core_config *co
 
 /*
  * Applies one event. Returns 0, or -EINVAL, -EBUSY or -ESTALE (parameters of another policy) if the
- * core refuses the event; then nothing has changed, and out->why says why. Late or stale answers of
- * the device are counted and dropped. Never blocks.
+ * core refuses the event; then nothing has changed, and out->why says why. The core counts and
+ * drops late or stale answers of the device. Never blocks.
  */
 int vgpu_core_step(struct vgpu_core *core, const struct vgpu_event *event, struct vgpu_output *out);
 
@@ -342,11 +352,11 @@ struct vgpu_vf_view {
 	enum vgpu_context context;
 	bool has_work, held, away, incoming;
 	bool admitted;	       /* the policy has admitted it */
-	bool on_engine, comes; /* its context is on the engine; is on its way there */
+	bool on_engine, comes; /* its context is on the engine; its context is being loaded */
 	vgpu_nsec backoff_until;
 	struct vgpu_vf_ledger ledger;
-	vgpu_nsec pending_ns;	  /* run and switch time that its next account will charge */
-	vgpu_nsec written_off_ns; /* window and reset time beyond the largest debt, not charged */
+	vgpu_nsec pending_ns;	  /* run and switch time that the next account() will charge */
+	vgpu_nsec written_off_ns; /* window and reset time beyond the largest debt, never charged */
 	uint64_t share_numerator, share_denominator;
 	struct vgpu_bound bound;
 	int64_t lag_ns;
@@ -355,15 +365,15 @@ struct vgpu_vf_view {
 	int64_t params[VGPU_MAX_PARAMS], next_params[VGPU_MAX_PARAMS];
 };
 
-/* The core owns which policy is in force, and its parameters; everybody else reads them here. New
- * parameters are for the policy to come: next_policy, or `policy` if next_policy is NULL. */
+/* The state that the core publishes: the policy in force, and its parameters. New parameters are
+ * for the policy to come: next_policy, or `policy` if next_policy is NULL. */
 struct vgpu_core_view {
 	bool started;
 	uint32_t current; /* the VF on the engine, or VGPU_NO_VF */
 	uint32_t phase;	  /* enum vgpu_phase */
 	const struct vgpu_policy_ops *policy;
 	const struct vgpu_policy_ops *next_policy; /* takes over at the next switch, or NULL */
-	/* of the two policies; the latter undefined if next_policy is NULL */
+	/* parameters of the two policies; next_params is undefined if next_policy is NULL */
 	int64_t params[VGPU_MAX_PARAMS], next_params[VGPU_MAX_PARAMS];
 	const struct vgpu_policy_ops *fallback;
 	enum vgpu_fault last_fault;
@@ -385,21 +395,19 @@ enum vgpu_phase {
 	VGPU_PHASE_COUNT,
 };
 
-/* Writes the core's state, or a VF's (VF < max_vfs), as of the last step. */
+/* Write the state of the core, or of VF (< max_vfs), as of the last step. */
 void vgpu_core_view(const struct vgpu_core *core, struct vgpu_core_view *out);
 void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t vf, struct vgpu_vf_view *out);
 
 /*
- * As vgpu_core_vf_view, but writes only what the core itself knows: not the parameters, and not
- * share, bound and lag, for which the policy looks at all VFs. For callers that look after each
- * step.
+ * As vgpu_core_vf_view, but without the parameters, and without share, bound and lag, for which the
+ * policy examines all VFs. For callers that read the state after each step.
  */
 void vgpu_core_vf_brief(const struct vgpu_core *core, uint32_t vf, struct vgpu_vf_view *out);
 
 /*
- * Sets the operations of the core's policies again, after the memory of the core and of its
- * policies was copied back to the address at which it was, perhaps in another process. NEXT may be
- * NULL.
+ * Restores the function pointers of the core's policies, after the memory of the core and of its
+ * policies was copied back to its original address, perhaps in another process. NEXT may be NULL.
  */
 void vgpu_core_rebind(struct vgpu_core *core, const struct vgpu_policy_ops *policy,
 		      const struct vgpu_policy_ops *next, const struct vgpu_policy_ops *fallback);

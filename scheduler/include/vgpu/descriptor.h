@@ -5,18 +5,19 @@
 
 #include <stdbool.h>
 
-/* Closes *FD, if it is one, and makes it -1. errno is kept. */
+/* Closes *FD if it is a descriptor, and sets it to -1. Preserves errno. */
 void vgpu_close(int *fd);
-/* Of a local variable, which must have a value from its start: closed when it goes out of scope. */
+/* Attribute for a local variable: the descriptor is closed when the variable goes out of scope. The
+ * variable must be initialised. */
 #define VGPU_AUTO_CLOSE __attribute__((cleanup(vgpu_close)))
-/* Hands the descriptor of such a variable on: returns *FD, and makes it -1. */
+/* Releases such a variable: returns *FD and sets it to -1. */
 int vgpu_take(int *fd);
 
-/* An eventfd without a count, which does not block, and is closed by exec; or -errno. */
+/* Returns a new eventfd with count 0, non-blocking and close-on-exec, or -errno. */
 int vgpu_eventfd(void);
-/* Makes an eventfd readable. One that is full is readable already. */
+/* Makes an eventfd readable. A full one is readable already. */
 void vgpu_eventfd_signal(int fd);
-/* Makes it unreadable. Whether it was readable. Not for eventfds that block. */
+/* Makes an eventfd unreadable; returns whether it was readable. Not for eventfds that block. */
 bool vgpu_eventfd_drain(int fd);
 
 #endif

@@ -27,36 +27,38 @@
 
 struct gate_seat {
 	uint32_t magic, version;
-	_Atomic uint32_t gate;	     /* a futex; odd: open. Goes up by one each time */
-	_Atomic uint32_t generation; /* of the VF: one more at each reset */
-	_Atomic uint64_t memory;     /* device memory that its workers may have, bytes; 0: all */
+	_Atomic uint32_t gate;	     /* a futex; odd: open. Each change adds one */
+	_Atomic uint32_t generation; /* incarnation of the VF: each reset adds one */
+	_Atomic uint64_t memory; /* limit on the device memory of its workers, bytes; 0: no limit */
 	char device[GATE_DEVICE];
-	/* vgpud's own, for the next vgpud: who has the VF, and whether its driver counts as up. */
-	_Atomic uint32_t owner; /* process; 0: nobody */
+	/* vgpud's own state, kept for the next vgpud: the VF's owner, and whether its driver counts
+	 * as up. */
+	_Atomic uint32_t owner; /* process; 0: none */
 	_Atomic uint32_t up;
-	_Atomic uint64_t started; /* of the process, clock ticks after boot */
-	_Atomic uint64_t workers; /* bitmap of the places of its workers */
-	/* For the wall (tools/render/wall): the value of `gate` at which nothing was under way any
-	 * more. From then on nothing passes before the gate has opened again. */
+	_Atomic uint64_t started; /* start time of that process, clock ticks after boot */
+	_Atomic uint64_t workers; /* bitmap of the places of the VF's workers */
+	/* For the wall (tools/render/wall): the value of `gate` at which the last submission had
+	 * ended. Nothing is submitted until the gate opens again. */
 	_Atomic uint32_t shut;
 	_Atomic uint32_t reserved;
-	_Atomic uint64_t walls; /* of `workers`, the keepers of walls: vgpud's own */
+	_Atomic uint64_t
+		walls; /* the places in `workers` that belong to keepers of walls; vgpud's own */
 };
 
 struct gate_account {
-	_Atomic uint64_t memory; /* bytes */
+	_Atomic uint64_t memory; /* device memory of all workers, bytes */
 };
 
 struct gate_worker {
-	_Atomic uint32_t generation; /* of the VF, as the worker has found it */
-	_Atomic uint32_t in_flight;  /* submissions with commands that the driver has */
-	_Atomic uint32_t work;	     /* there is something in flight, or held */
+	_Atomic uint32_t generation; /* incarnation of the VF, as the worker has last read it */
+	_Atomic uint32_t in_flight;  /* submissions that the driver has and that contain commands */
+	_Atomic uint32_t work;	     /* a submission is in flight or held */
 	_Atomic uint32_t reserved;
-	_Atomic uint64_t submissions; /* that have ended */
-	_Atomic uint64_t held;	      /* of these, that had to wait for the gate */
-	_Atomic uint64_t memory;      /* its part of the account */
-	_Atomic uint64_t refused;     /* allocations of memory, for the limit */
-	_Atomic uint64_t longest;     /* submission, nanoseconds */
+	_Atomic uint64_t submissions; /* submissions that have ended */
+	_Atomic uint64_t held;	      /* submissions that had to wait for the gate */
+	_Atomic uint64_t memory;      /* the worker's part of the account */
+	_Atomic uint64_t refused;     /* memory allocations refused because of the limit */
+	_Atomic uint64_t longest;     /* the longest submission, nanoseconds */
 };
 
 static inline int gate_is_open(uint32_t gate)
@@ -64,8 +66,8 @@ static inline int gate_is_open(uint32_t gate)
 	return gate & 1;
 }
 
-/* What the door answers, with the descriptors seat, account, worker and bell, in this order, if
- * STATUS is 0; else with none, and with the reason. */
+/* The door's answer: with STATUS 0, the descriptors seat, account, worker and bell, in this order;
+ * otherwise no descriptor, and the reason. */
 struct gate_welcome {
 	uint32_t magic, version;
 	int32_t status; /* 0, or a positive errno */
@@ -74,22 +76,23 @@ struct gate_welcome {
 };
 #define GATE_DESCRIPTORS 4u
 
-/* What the door of walls answers, at the path of the door with this behind it: beside the welcome,
- * the kernel's driver whose calls wait there; "": there is no wall. DRIVER is said to everybody. */
+/* Suffix of the path of the door of walls. Its answer names, in addition, the kernel driver whose
+ * calls wait there; "": there is no wall. Every client gets DRIVER. */
 #define GATE_WALL_DOOR ".wall"
 struct gate_wall {
 	struct gate_welcome welcome;
 	char driver[16];
 };
-/* The variable that names the keeper of the wall, a process. */
+/* The environment variable with the process number of the wall's keeper. */
 #define GATE_WALL_KEEPER "VGPUD_WALL"
 
-/* The layer's name, and the variable that tells it where the door is. */
+/* The layer's name, and the environment variable with the path of the door. */
 #define GATE_LAYER "VK_LAYER_VGPUD_gate"
 #define GATE_DOOR "VGPUD_GATE"
-/* Beside vgpud's socket: a link to the door of the VM with that UUID, for vgpud-qemu. */
+/* A link beside vgpud's socket to the door of the VM with that UUID, for vgpud-qemu. */
 #define GATE_DOOR_OF_VM "vm-%s.door"
-/* The number of a process in which the layer does nothing: QEMU, which does not compute. */
+/* The environment variable with the number of a process in which the layer does nothing: QEMU,
+ * which does not compute. */
 #define GATE_SPARES "VGPUD_GATE_SPARES"
 
 #endif

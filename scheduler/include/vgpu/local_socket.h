@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unix sockets: connecting, listening, and descriptors that go along with data. Sockets are closed
- * by exec; nothing raises SIGPIPE; calls that a signal interrupts are made again. Any thread.
+ * Unix sockets: connecting, listening, and passing descriptors. Sockets are close-on-exec; nothing
+ * raises SIGPIPE; interrupted calls are repeated. Any thread.
  */
 #ifndef VGPU_LOCAL_SOCKET_H
 #define VGPU_LOCAL_SOCKET_H
@@ -18,25 +18,24 @@
 #define VGPU_SOCKET_PATH 108u
 
 /*
- * A stream socket that is connected to PATH, or to an abstract name where PATH begins with '@';
- * FLAGS: 0 or SOCK_NONBLOCK. The caller's, or -errno:
- * -ENAMETOOLONG, -ENOENT, -ECONNREFUSED (nobody listens), -EAGAIN (not blocking, and too many
- * wait).
+ * Returns a stream socket connected to PATH, or to an abstract name where PATH begins with '@';
+ * FLAGS: 0 or SOCK_NONBLOCK. Owned by the caller. Or -errno: -ENAMETOOLONG, -ENOENT, -ECONNREFUSED
+ * (no process listens), -EAGAIN (not blocking, and the backlog is full).
  */
 int vgpu_socket_connect(const char *path, int flags);
-/* The same, blocking for at most PATIENCE here (-ETIMEDOUT: too many wait, and nobody accepts
- * them), and in each later call that sends (-EAGAIN). */
+/* As vgpu_socket_connect, but blocks for at most PATIENCE here (-ETIMEDOUT: the backlog stayed
+ * full), and in each later call that sends (-EAGAIN). */
 int vgpu_socket_connect_within(const char *path, vgpu_nsec patience);
 
 /*
- * A stream socket that listens at PATH, with MODE (0: by the umask) and room for BACKLOG that wait,
- * and does not block. A socket at PATH that nobody listens at is replaced; anything else stays, and
- * is an error. The caller's, who unlinks PATH in the end; or -errno with the reason.
+ * Returns a non-blocking stream socket that listens at PATH, with MODE (0: by the umask) and
+ * BACKLOG. Replaces a socket at PATH that no process listens at; anything else at PATH stays and is
+ * an error. Owned by the caller, who unlinks PATH in the end. Or -errno with the reason.
  */
 int vgpu_socket_listen(const char *path, mode_t mode, int backlog, struct vgpu_error *err);
 
-/* The path of vgpud's socket for programs and containers, unless it is configured, beside the
- * control socket at CONTROL: where packages have it, in a directory of its own. SIZE: as
+/* Writes the default path of vgpud's socket for programs and containers: the one of the packages
+ * for their control socket, else a directory of its own beside CONTROL. SIZE: as
  * VGPU_SOCKET_PATH. */
 void vgpu_socket_of_tenants(const char *control, char *out, size_t size);
 
@@ -44,26 +43,27 @@ void vgpu_socket_of_tenants(const char *control, char *out, size_t size);
 #define VGPU_MESSAGE_FDS 16u
 
 /*
- * sendmsg() of N parts, with N_FDS descriptors, which stay the caller's; FLAGS: 0 or MSG_DONTWAIT.
- * How many bytes were sent (descriptors go with the first), or -errno.
+ * sendmsg() of N parts, with N_FDS descriptors, which the caller still owns; FLAGS: 0 or
+ * MSG_DONTWAIT. Returns the number of bytes sent (the first one carries the descriptors), or
+ * -errno.
  */
 ssize_t vgpu_socket_send(int fd, struct iovec *parts, size_t n, const int *fds, uint32_t n_fds,
 			 int flags);
-/* All of it, on a socket that blocks; 0 or -errno. */
+/* Sends all SIZE bytes on a socket that blocks; 0 or -errno. */
 int vgpu_socket_send_all(int fd, const void *data, size_t size);
 
-/* What came beside the data. */
+/* The ancillary data of a message. */
 struct vgpu_received {
 	uint32_t n_fds;
-	int fds[VGPU_MESSAGE_FDS]; /* closed by exec; the receiver's */
-	struct ucred from;	   /* with SO_PASSCRED; else, and if it did not come, pid is 0 */
+	int fds[VGPU_MESSAGE_FDS]; /* close-on-exec; owned by the receiver */
+	struct ucred from;	   /* with SO_PASSCRED; pid is 0 if no credentials came */
 };
 
 /*
- * recvmsg() into DATA; FLAGS: 0 or MSG_DONTWAIT. How many bytes came, 0 at the end of a stream, or
- * -errno. -EMSGSIZE: something of the message got lost, be it descriptors for which there was no
- * room or that would have been one too many for this process, or the end of a datagram; then none
- * of its descriptors stays open, and a stream is of no more use.
+ * recvmsg() into DATA; FLAGS: 0 or MSG_DONTWAIT. Returns the number of bytes, 0 at the end of a
+ * stream, or -errno. -EMSGSIZE: a part of the message was lost: descriptors for which there was no
+ * room or that would have exceeded the process's limit, or the end of a datagram. Then none of its
+ * descriptors stays open, and a stream is unusable.
  */
 ssize_t vgpu_socket_receive(int fd, void *data, size_t size, int flags, struct vgpu_received *out);
 /* Closes the descriptors that came, but those that have become -1. */

@@ -14,18 +14,19 @@
 #include "vgpu/types.h"
 
 enum vgpu_extent_state {
-	VGPU_EXTENT_FREE = 0,  /* without an owner, and cleared */
-	VGPU_EXTENT_SCRUBBING, /* without an owner, and not yet cleared */
+	VGPU_EXTENT_FREE = 0,  /* no owner, cleared */
+	VGPU_EXTENT_SCRUBBING, /* no owner, not yet cleared */
 	VGPU_EXTENT_OWNED,
-	VGPU_EXTENT_MOVING, /* the owner's data is being copied here; the owner still has the old */
+	VGPU_EXTENT_MOVING, /* the owner's data is being copied here; the owner still has the old
+			       extent */
 	VGPU_EXTENT_STATES,
 };
 extern const char *const vgpu_extent_state_names[VGPU_EXTENT_STATES];
 
 struct vgpu_memory_extent {
 	uint64_t offset, size;
-	uint32_t owner;	     /* of OWNED and MOVING: a VF, or a number above VGPU_GPU_MAX_VFS */
-	uint32_t generation; /* the table's, when the extent was given to its owner */
+	uint32_t owner; /* in states OWNED and MOVING: a VF, or a number above VGPU_GPU_MAX_VFS */
+	uint32_t generation; /* the table's generation when the owner got the extent */
 	enum vgpu_extent_state state;
 };
 
@@ -37,12 +38,13 @@ struct vgpu_memory {
 	uint32_t generation; /* counts changes of owner */
 };
 
-/* Where an extent is put. */
+/* The rule for placing an extent. */
 enum vgpu_placement {
-	/* The smallest hole that is large enough, at its beginning. */
+	/* The smallest hole that is large enough; the extent starts at its beginning. */
 	VGPU_PLACE_BEST_FIT = 0,
 	/* Sizes are those of profiles 1/1, 1/2, 1/4 ... of SPAN, and offsets are multiples of the
-	 * size, counted from BASE, so that equal sizes never fragment; as NVIDIA's and AMD's. */
+	 * size, counted from BASE, so that equal sizes never fragment, as on NVIDIA's and AMD's
+	 * GPUs. */
 	VGPU_PLACE_PROFILE,
 };
 
@@ -50,14 +52,14 @@ struct vgpu_memory_request {
 	uint32_t owner;
 	uint64_t size; /* rounded up to the granule, or to a profile's size */
 	enum vgpu_placement placement;
-	uint64_t base, span; /* for PROFILE: where the first may begin, and the bytes for all */
+	uint64_t base, span; /* PROFILE: where the first extent may begin, and the bytes for all */
 };
 
-/* Returns the size of profile 1/1 of SPAN bytes: less than a 32nd of them is left out, so that it
- * can be halved often, down to a multiple of GRANULE. What a PF keeps of a GPU's memory makes the
- * rest an odd number of granules. */
+/* Returns the size of profile 1/1 of SPAN bytes: up to a 32nd is left out, so that the size can be
+ * halved often, down to a multiple of GRANULE. Without this, the PF's part of a GPU's memory would
+ * leave an odd number of granules. */
 uint64_t vgpu_memory_profile(uint64_t span, uint64_t granule);
-/* Returns the smallest profile that has SIZE bytes; 0: there is none. */
+/* Returns the smallest profile of at least SIZE bytes; 0: there is none. */
 uint64_t vgpu_memory_profile_of(uint64_t span, uint64_t granule, uint64_t size);
 
 /* Makes a table of one free extent of TOTAL bytes, rounded down to the granule. The caller lends
@@ -74,53 +76,54 @@ int vgpu_memory_extend(struct vgpu_memory *m, uint64_t size);
 /* Returns the part of the table that is the GPU's own memory. It shares M's extents: read only. */
 struct vgpu_memory vgpu_memory_local(const struct vgpu_memory *m);
 
-/* Gives OWNER exactly that range, which must be free: for firmware and the PF. 0; -EINVAL: not
- * aligned; -EBUSY: not free; -ENOMEM: the table is full. */
+/* Gives OWNER exactly that range, which must be free; used for firmware and the PF. Returns 0;
+ * -EINVAL: not aligned; -EBUSY: not free; -ENOMEM: the table is full. */
 int vgpu_memory_reserve(struct vgpu_memory *m, uint32_t owner, uint64_t offset, uint64_t size);
-/* Writes the size that a request takes, rounded up. 0; -EINVAL: its size is 0; -ENOSPC: larger than
- * the memory. */
+/* Writes the rounded size of a request. 0; -EINVAL: its size is 0; -ENOSPC: larger than the
+ * memory. */
 int vgpu_memory_size(const struct vgpu_memory *m, const struct vgpu_memory_request *request,
 		     uint64_t *size);
-/* Gives the owner of a request an extent, and writes where. 0; -EINVAL: its size is 0; -ENOSPC: no
- * hole is large enough; -ENOMEM: the table is full. */
+/* Gives the owner of a request an extent, and writes its place. 0; -EINVAL: its size is 0; -ENOSPC:
+ * no hole is large enough; -ENOMEM: the table is full. */
 int vgpu_memory_alloc(struct vgpu_memory *m, const struct vgpu_memory_request *request,
 		      uint64_t *offset);
 /* Takes the extent at OFFSET from its owner, to be scrubbed. Here and below, -ENOENT: no extent
  * begins at OFFSET in the state that the function needs. */
 int vgpu_memory_release(struct vgpu_memory *m, uint64_t offset);
-/* Declares the first SIZE bytes of the extent at OFFSET, which is to be scrubbed, cleared and free.
- * -EINVAL: SIZE is larger than the extent, or not aligned. */
+/* Marks the first SIZE bytes of the SCRUBBING extent at OFFSET as free. -EINVAL: SIZE is larger
+ * than the extent, or not aligned. */
 int vgpu_memory_scrubbed(struct vgpu_memory *m, uint64_t offset, uint64_t size);
-/* Declares everything that is to be scrubbed free, for plans on a copy. Returns how many bytes. */
+/* Marks all SCRUBBING extents as free, for plans on a copy. Returns their size in bytes. */
 uint64_t vgpu_memory_all_scrubbed(struct vgpu_memory *m);
 /* Gives the owner of the extent at OFFSET another size, without keeping its data: in place if
- * possible, else where it fits, with the old extent counted as free. What the owner loses is to be
- * scrubbed. 0 and *TO; -EINVAL, -ENOSPC as for alloc; -ENOMEM: the table lacks room for three more
- * extents. */
+ * possible, else where it fits, with the old extent counted as free. The memory that the owner
+ * loses becomes SCRUBBING. 0 and *TO; -EINVAL, -ENOSPC as for alloc; -ENOMEM: the table lacks room
+ * for three more extents. */
 int vgpu_memory_replace(struct vgpu_memory *m, uint64_t offset,
 			const struct vgpu_memory_request *request, uint64_t *to);
 
-/* The same, but exactly at TO, in the GPU's memory or the host's. -EBUSY: that is not free. */
+/* As vgpu_memory_replace, but exactly at TO, in the GPU's memory or the host's. -EBUSY: TO is not
+ * free. */
 int vgpu_memory_replace_at(struct vgpu_memory *m, uint64_t offset, uint64_t to, uint64_t size);
 
-/* A move in two steps. begin reserves TO, which must be free, for the copy. Until the second step
- * the owner has both. end makes the copy the owner's extent, and the old one is to be scrubbed;
- * abort drops the copy, which is to be scrubbed. */
+/* Move an extent in two steps. begin reserves TO, which must be free, for the copy; the owner then
+ * has both extents. end gives the owner the copy, and the old extent becomes SCRUBBING; abort drops
+ * the copy, which becomes SCRUBBING. */
 int vgpu_memory_move_begin(struct vgpu_memory *m, uint64_t from, uint64_t to);
 int vgpu_memory_move_end(struct vgpu_memory *m, uint64_t from, uint64_t to);
 int vgpu_memory_move_abort(struct vgpu_memory *m, uint64_t to);
 
-/* Finds the next move towards a hole for WANTED, counting as free everything that is being scrubbed
- * and, at the end, the owner's own extent. Prefers a way that moves few bytes; else slides all
- * extents down. MOVABLE says whose extents may be moved; SCRATCH is lent, as many extents as the
- * table has. Returns false if no move is needed, or none helps. */
+/* Finds the next move towards a hole for WANTED. Counts as free all SCRUBBING extents and, at the
+ * end, the owner's own extent. Prefers a plan that moves few bytes; otherwise slides all extents
+ * down. MOVABLE says whose extents may be moved; SCRATCH is lent, as many extents as the table has.
+ * Returns false if no move is needed or none helps. */
 bool vgpu_memory_plan_move(const struct vgpu_memory *m, struct vgpu_memory_extent *scratch,
 			   const struct vgpu_memory_request *wanted,
 			   bool (*movable)(uint32_t owner, void *data), void *data, uint64_t *from,
 			   uint64_t *to);
-/* Returns the size of the largest hole that moves can make, placed by RULE's placement, base and
- * span, counting as free everything that is being scrubbed; and writes the first of these moves to
- * *FROM and *TO, which are equal if the largest hole exists already. */
+/* Returns the size of the largest hole that moves can make, by RULE's placement, base and span,
+ * counting all SCRUBBING extents as free. Writes the first of these moves to *FROM and *TO, which
+ * are equal if that hole exists already. */
 uint64_t vgpu_memory_plan_compaction(const struct vgpu_memory *m,
 				     struct vgpu_memory_extent *scratch,
 				     const struct vgpu_memory_request *rule,
@@ -133,8 +136,8 @@ uint64_t vgpu_memory_largest_free(const struct vgpu_memory *m);
 /* Returns the extent that begins at OFFSET, or NULL. */
 const struct vgpu_memory_extent *vgpu_memory_at(const struct vgpu_memory *m, uint64_t offset);
 
-/* Checks the table's invariants: returns the first that does not hold, or NULL. For tests, and for
- * state that may be damaged. */
+/* Returns the first invariant of the table that does not hold, or NULL. For tests, and for state
+ * that may be damaged. */
 const char *vgpu_memory_check(const struct vgpu_memory *m);
 
 #endif

@@ -23,15 +23,15 @@
 
 /* Extents of a table: at most six for each VF, in the GPU's memory and the host's together. */
 #define VGPU_MEMORY_EXTENTS (6 * VGPU_GPU_MAX_VFS)
-/* The PF, as an owner. */
+/* The PF, as the owner of an extent. */
 #define VGPU_MEMORY_PF VGPU_GPU_MAX_VFS
-/* A size: the VF's usual one, which it has without a VM; as configured, or as last set. */
+/* A size: the VF's usual one, which it has without a VM, as configured or as last set. */
 #define VGPU_MEMORY_USUAL UINT64_MAX
 
 /* Kinds of changes. */
 enum vgpu_memory_what {
 	VGPU_MEMORY_SET = 0, /* resize the VF's partition; size 0: the VF has none */
-	VGPU_MEMORY_PLAN,    /* change nothing, but say what SET would take */
+	VGPU_MEMORY_PLAN,    /* change nothing, but answer with the plan of SET */
 	VGPU_MEMORY_COMPACT, /* join free memory into one extent, as far as possible */
 };
 
@@ -43,13 +43,13 @@ struct vgpu_memory_change {
 	bool usual;    /* make this its usual size */
 };
 
-/* What a change takes. */
+/* The plan of a change. */
 struct vgpu_memory_plan {
 	uint64_t size;	    /* bytes of the new partition */
 	uint64_t offset;    /* where it will be */
 	uint64_t clear;	    /* bytes to clear first */
 	uint64_t move;	    /* bytes to move first */
-	vgpu_vf_set movers; /* they are moved */
+	vgpu_vf_set movers; /* VFs whose memory is moved */
 	uint64_t largest;   /* if the change is impossible: the largest size that is possible */
 };
 
@@ -70,26 +70,26 @@ struct vgpu_memory_vf {
 	enum vgpu_vf_state state;
 	bool has_work;
 	bool empty;	  /* it has no context */
-	bool kept;	  /* kept from the engine by a HOLD of the reducer */
-	bool away;	  /* the same, by a HOLD with VGPU_KEEP_AWAY */
-	bool parked;	  /* kept, and off the engine, with its context saved or none */
+	bool kept;	  /* a HOLD of the reducer keeps it from the engine */
+	bool away;	  /* a HOLD with VGPU_KEEP_AWAY keeps it from the engine */
+	bool parked;	  /* kept, and off the engine, with its context saved or without one */
 	bool guaranteed;  /* its policy guarantees it time */
-	vgpu_nsec run_ns; /* its run time on the engine so far */
+	vgpu_nsec run_ns; /* time on the engine so far */
 	uint64_t share[2];
 };
 
-/* How a HOLD keeps a VF from the engine. */
+/* The ways in which a HOLD keeps a VF from the engine. */
 enum vgpu_memory_keep {
 	VGPU_KEEP_HELD = 0, /* until RELEASE, or a reset or window of the VF: VGPU_EV_HOLD */
-	VGPU_KEEP_AWAY,	    /* until RELEASE, whatever happens: VGPU_EV_AWAY */
+	VGPU_KEEP_AWAY,	    /* until RELEASE alone: VGPU_EV_AWAY */
 };
 
 enum vgpu_memory_event_type {
 	VGPU_ME_TIMER = 0, /* the deadline has come */
 	VGPU_ME_VF,	   /* the state of `vf` is `is`; code 1: the core has by now applied all
 			    * earlier HOLDs, RELEASEs and RESETs of `vf` */
-	VGPU_ME_ENGINE,	   /* all VFs that have changed were told by VGPU_ME_VF: act on that now.
-			    * code: whether a VF is on the engine, or on its way there */
+	VGPU_ME_ENGINE,	   /* all changes of VFs were reported by VGPU_ME_VF; the reducer may act on
+			      them. code: whether a VF is on the engine or is being loaded */
 	VGPU_ME_SCRUB,	   /* the core wants the memory of `vf` cleared: one SCRUBBED follows */
 	VGPU_ME_DONE,	   /* the CLEAR or COPY under way is over. value: 0: done and verified;
 			    * else it failed, or its result is wrong */
@@ -110,7 +110,7 @@ struct vgpu_memory_event {
 };
 
 enum vgpu_memory_action_type {
-	/* The first two one at a time; one VGPU_ME_DONE follows each. */
+	/* CLEAR and COPY: only one at a time; one VGPU_ME_DONE follows each. */
 	VGPU_MA_CLEAR = 0, /* clear `where` */
 	VGPU_MA_COPY,	   /* copy from `from` to `where` */
 	VGPU_MA_PLACE,	   /* set the partition of `vf` to `where`, in the GPU's table; PLACED
@@ -140,8 +140,8 @@ struct vgpu_memory_action {
 	};
 };
 
-/* The most actions of one step: two for each VF, and some others. A step that exceeds it is a bug,
- * and aborts the program. */
+/* The largest number of actions of one step: two for each VF, and some others. Exceeding it is a
+ * bug and aborts the program. */
 #define VGPU_MEMORY_ACTIONS (3 * VGPU_GPU_MAX_VFS)
 
 struct vgpu_memory_output {
@@ -152,10 +152,10 @@ struct vgpu_memory_output {
 /* Counters since the first open; `cleared`, `moved` and `swapped` in bytes. */
 struct vgpu_memory_counters {
 	uint64_t cleared, moved, moves, aborted_moves, failed_pieces;
-	vgpu_nsec waited; /* how long changes waited for clearing and moving */
-	/* [0]: out, [1]: in again; swaps of VFs that have guests */
+	vgpu_nsec waited; /* the time that changes waited for clearing and moving */
+	/* [0]: out, [1]: back in; swaps of VFs that have guests */
 	uint64_t swaps[2], swapped[2], aborted_swaps;
-	vgpu_nsec swap_time[2]; /* moving mean of the length of one */
+	vgpu_nsec swap_time[2]; /* moving mean of the length of one swap */
 	uint64_t swap_rate[2];	/* bytes per second, as last measured; 0: not measured yet */
 };
 
@@ -166,7 +166,7 @@ struct vgpu_memory_config {
 	enum vgpu_placement placement;
 	struct vgpu_partition partition; /* as found on the GPU, without homes */
 	uint64_t usual[VGPU_GPU_MAX_VFS];
-	/* bitmaps of VFs; those in neither are pinned while their policy guarantees them time */
+	/* bitmaps of VFs; a VF in neither is pinned while its policy guarantees it time */
 	vgpu_vf_set pinned, swappable;
 	vgpu_nsec epoch;  /* shortest epoch of swapping */
 	bool host_is_new; /* host memory was never used */
@@ -184,18 +184,18 @@ size_t vgpu_memory_state_size(void);
  */
 struct vgpu_memory_state *vgpu_memory_open(void *memory, const struct vgpu_memory_config *config);
 
-/* Applies one event. An event that answers nothing under way, or names no VF, is dropped; a change
- * is always answered. Never blocks. */
+/* Applies one event. Drops an event that answers no action in progress, or names no VF; always
+ * answers a change. Never blocks. */
 void vgpu_memory_step(struct vgpu_memory_state *m, const struct vgpu_memory_event *event,
 		      struct vgpu_memory_output *out);
 
-/* Returns the instant at which VGPU_ME_TIMER is due; VGPU_NEVER if nothing is pending. */
+/* Returns when VGPU_ME_TIMER is due; VGPU_NEVER if nothing is pending. */
 vgpu_nsec vgpu_memory_deadline(const struct vgpu_memory_state *m);
 
-/* How soon the caller must report changes of VFs by VGPU_ME_VF and VGPU_ME_ENGINE. All changes must
- * be reported before a CHANGE; and before any other event, except when asleep. */
+/* How soon the caller must report changes of VFs by VGPU_ME_VF and VGPU_ME_ENGINE. It must report
+ * all changes before a CHANGE; and before any other event, except in state ASLEEP. */
 enum vgpu_memory_attention {
-	VGPU_MEMORY_ASLEEP = 0, /* not at all */
+	VGPU_MEMORY_ASLEEP = 0, /* never */
 	VGPU_MEMORY_LOOKS,	/* within about a millisecond */
 	VGPU_MEMORY_WAITS,	/* at once */
 };
@@ -233,9 +233,10 @@ struct vgpu_memory_view {
 	struct vgpu_memory_extent extents[VGPU_MEMORY_EXTENTS];
 	struct vgpu_partition partition;
 	struct vgpu_memory_counters counters;
-	vgpu_vf_set pinned; /* they are not swapped */
+	vgpu_vf_set pinned; /* VFs that are not swapped */
 	uint32_t moving;    /* the VF whose memory is being moved, or VGPU_NO_VF */
-	/* the present epoch of swapping; the longest that a VF waited, swapped out with work */
+	/* the present epoch of swapping; the longest time that a VF with work waited while swapped
+	 * out */
 	vgpu_nsec epoch, waited;
 };
 

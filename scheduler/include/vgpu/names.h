@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of devices and VMs as the field's tools print them, and the one form in which every program
- * here keeps, compares and prints them. Pure functions; any thread.
+ * Names of devices and VMs as the field's tools print them, and their normal form, in which all
+ * programs here keep, compare and print them. Pure functions; any thread.
  */
 #ifndef VGPU_NAMES_H
 #define VGPU_NAMES_H
@@ -33,7 +33,7 @@ void pci_address_write(const struct pci_address *address, char out[PCI_ADDRESS_S
  * with OUT unchanged. */
 int pci_address_normal(const char *text, char out[PCI_ADDRESS_SIZE]);
 
-/* Whether TEXT is a PCI address in the normal form. */
+/* Returns whether TEXT is a PCI address in the normal form. */
 bool pci_is_address(const char *text);
 
 /* Copies DEVICE, "TRANSPORT:PLACE[,OPTIONS]", to OUT of SIZE bytes; a PLACE that is a PCI address

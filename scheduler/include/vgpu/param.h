@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads and writes parameters as text, the same way in every program. Any thread.
+ * Parses and prints parameters, the same way in every program. Any thread.
  */
 #ifndef VGPU_PARAM_H
 #define VGPU_PARAM_H
@@ -8,29 +8,29 @@
 #include "vgpu/number.h"
 #include "vgpu/policy.h"
 
-/* The most parameters that a policy may have, of its own and for each VF. */
+/* The largest number of parameters of a policy, and of a VF under a policy. */
 #define VGPU_MAX_PARAMS 16u
 
-/* Reads a word of a NULL-terminated list as its index; 0 or -EINVAL. */
+/* Parses a word of a NULL-terminated list as its index; 0 or -EINVAL. */
 int vgpu_parse_choice(const char *const *choices, const char *text, int64_t *out);
 /* Writes a list as "a, b, c". */
 void vgpu_join_choices(const char *const *choices, char *text, size_t size);
 
-/* Reads VALUE for the parameter NAME of TABLE into VALUES; 0 or -EINVAL with the reason. A
+/* Parses VALUE for the parameter NAME of TABLE into VALUES; 0 or -EINVAL with the reason. A
  * parameter in parts per million, as "min_ppm", is also read in percent: "min" = "30", "30%" or "30
  * %". */
 int vgpu_param_set(const struct vgpu_param *table, const char *name, const char *value,
 		   int64_t *values, struct vgpu_error *err);
-/* Finds the parameter of TABLE of which NAME is the name in percent, and reads VALUE as parts per
- * million. NULL: NAME is no such name. An unreadable or too large VALUE leaves *PPM at -1. */
+/* Finds the parameter of TABLE whose name in percent is NAME, and parses VALUE as parts per
+ * million. Returns NULL if there is none. An unreadable or too large VALUE leaves *PPM at -1. */
 const struct vgpu_param *vgpu_param_in_percent(const struct vgpu_param *table, const char *name,
 					       const char *value, int64_t *ppm);
-/* Writes NAME and VALUE as a claim has them: "min 30 %" of "min_ppm" and "300000". */
+/* Writes NAME and VALUE in the form of a claim: "min 30 %" for "min_ppm" and "300000". */
 void vgpu_param_as_claimed(const char *name, const char *value, char *text, size_t size);
-/* Writes a value as text that vgpu_param_set reads. */
+/* Writes a value as text that vgpu_param_set parses. */
 void vgpu_param_text(const struct vgpu_param *param, int64_t value, char *text, size_t size);
-/* Writes the default of each parameter to VALUES, which has VGPU_MAX_PARAMS entries; 0 to the rest.
- */
+/* Writes the default of each parameter to VALUES, which has VGPU_MAX_PARAMS entries, and 0 to the
+ * rest. */
 void vgpu_param_defaults(const struct vgpu_param *table, int64_t *values);
 
 #endif

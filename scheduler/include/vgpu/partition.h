@@ -19,7 +19,7 @@ struct vgpu_extent {
 	uint64_t offset, size; /* bytes */
 };
 
-/* A size: the VF has no memory until it is given some. */
+/* A size: the VF has no memory at first. */
 #define VGPU_SIZE_NONE UINT64_MAX
 
 struct vgpu_partition_request {

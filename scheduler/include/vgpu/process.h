@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel says of a process. Any thread; reads /proc. */
+/* The identity of a process, as the kernel reports it. Any thread; reads /proc. */
 #ifndef VGPU_PROCESS_H
 #define VGPU_PROCESS_H
 
@@ -7,10 +7,10 @@
 
 struct vgpu_process {
 	uint32_t parent;
-	uint64_t started; /* clock ticks after boot: a number that is used again has another one */
+	uint64_t started; /* clock ticks after boot; tells apart processes that reuse a number */
 };
 
-/* Returns 0, or -ESRCH: there is no such process. */
+/* Returns 0, or -ESRCH: no such process. */
 int vgpu_process_read(uint32_t pid, struct vgpu_process *out);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reset of a VF, from when it is due until it has succeeded, for every kind of GPU: one that
- * fails is made again after 1, 2, 4 ... 60 s. Whoever schedules the VF owns it, and gives the VF to
- * no other tenant meanwhile.
+ * The reset of a VF, from when it is due until it has succeeded, for every kind of GPU. A failed
+ * reset is repeated after 1, 2, 4 ... 60 s. The scheduler of the VF owns this state, and gives the
+ * VF to no other tenant until the reset has succeeded.
  */
 #ifndef VGPU_RESET_H
 #define VGPU_RESET_H
@@ -12,11 +12,11 @@
 #define VGPU_RESET_PAUSE_FIRST (1 * VGPU_SEC)
 #define VGPU_RESET_PAUSE_LAST (60 * VGPU_SEC)
 
-/* What a reset says of its VF. */
+/* The cause of a reset. */
 enum vgpu_blame {
 	VGPU_BLAME_NONE = 0,
-	VGPU_BLAME_FAULT, /* its work has ended by itself, in a fault: others waited for nothing */
-	VGPU_BLAME_HANG,  /* it did not stop, or kept its window: others had to wait */
+	VGPU_BLAME_FAULT, /* its work ended by itself, in a fault: no other VF had to wait */
+	VGPU_BLAME_HANG,  /* it did not stop, or kept its window: other VFs had to wait */
 };
 
 struct vgpu_reset {
@@ -24,7 +24,7 @@ struct vgpu_reset {
 	enum vgpu_blame blame;
 	enum vgpu_reset_level level;
 	uint32_t failures;
-	/* Since when it is in flight; when it has taken too long; when to make it again, or
+	/* When the reset in flight was begun; when it times out; when to repeat a failed one, or
 	 * VGPU_NEVER. */
 	vgpu_nsec started, deadline, retry_at;
 };
@@ -32,13 +32,13 @@ struct vgpu_reset {
 /* No reset is due. */
 #define VGPU_RESET_NONE ((struct vgpu_reset){.retry_at = VGPU_NEVER})
 
-/* Whether the VF must still be reset. */
+/* Returns whether the VF must still be reset. */
 static inline bool vgpu_reset_is_due(const struct vgpu_reset *r)
 {
 	return r->in_flight || r->retry_at != VGPU_NEVER;
 }
 
-/* It is begun at NOW, and should have ended at DEADLINE. */
+/* Marks the reset as begun at NOW, with a time-out at DEADLINE. */
 static inline void vgpu_reset_begin(struct vgpu_reset *r, vgpu_nsec now, vgpu_nsec deadline)
 {
 	r->in_flight = true;
@@ -47,7 +47,7 @@ static inline void vgpu_reset_begin(struct vgpu_reset *r, vgpu_nsec now, vgpu_ns
 	r->retry_at = VGPU_NEVER;
 }
 
-/* It has failed at NOW: it will be made again after a pause, which grows. */
+/* Marks the reset as failed at NOW, and schedules the next attempt after a growing pause. */
 static inline void vgpu_reset_failed(struct vgpu_reset *r, vgpu_nsec now)
 {
 	vgpu_nsec pause = VGPU_RESET_PAUSE_FIRST;

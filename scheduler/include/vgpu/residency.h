@@ -33,14 +33,15 @@ struct vgpu_residency_vf {
 struct vgpu_residency {
 	uint32_t n_vfs;
 	vgpu_nsec epoch;
-	/* measured length of a swap out and in; 0: not measured yet. Set by the caller */
+	/* measured length of a swap out and in, set by the caller; 0: not measured yet */
 	vgpu_nsec cost;
 	struct {
 		struct vgpu_residency_vf is;
-		vgpu_nsec served; /* its service for its share: run time / share */
-		vgpu_nsec came;	  /* when its memory came to the GPU */
-		vgpu_nsec idle;	  /* since when it has no work */
-		vgpu_nsec waits; /* since when it is swapped out with work; VGPU_NEVER: it is not */
+		vgpu_nsec served; /* service in proportion to its share: run time / share */
+		vgpu_nsec came;	  /* when its memory was swapped in */
+		vgpu_nsec idle;	  /* when it ran out of work */
+		vgpu_nsec waits;  /* when it began to wait, swapped out with work; VGPU_NEVER: it
+				     does not wait */
 	} vfs[VGPU_GPU_MAX_VFS];
 	vgpu_nsec wait_max; /* the longest time that a VF has waited, swapped out with work */
 };
@@ -48,7 +49,7 @@ struct vgpu_residency {
 /* Initialises R, for N_VFS VFs and epochs of at least EPOCH. */
 void vgpu_residency_init(struct vgpu_residency *r, uint32_t n_vfs, vgpu_nsec epoch);
 
-/* Tells R the state of VF at NOW. Must be called for each VF before next(). */
+/* Passes the state of VF at NOW to R. Must be called for each VF before next(). */
 void vgpu_residency_observe(struct vgpu_residency *r, uint32_t vf,
 			    const struct vgpu_residency_vf *is, vgpu_nsec now);
 
@@ -62,7 +63,7 @@ uint32_t vgpu_residency_next(const struct vgpu_residency *r);
 uint32_t vgpu_residency_candidates(const struct vgpu_residency *r, uint32_t vf, vgpu_nsec now,
 				   uint32_t out[VGPU_GPU_MAX_VFS]);
 
-/* Returns when the eviction candidates may change by time alone; VGPU_NEVER: not. */
+/* Returns when the eviction candidates may change by time alone; VGPU_NEVER: never. */
 vgpu_nsec vgpu_residency_deadline(const struct vgpu_residency *r, vgpu_nsec now);
 /* Returns the present length of an epoch. */
 vgpu_nsec vgpu_residency_epoch(const struct vgpu_residency *r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Types that every part of vgpud shares: time, VF numbers, error texts.
+ * Types that every part of vgpud uses: time, VF numbers, error texts.
  */
 #ifndef VGPU_TYPES_H
 #define VGPU_TYPES_H
@@ -21,21 +21,20 @@ typedef uint64_t vgpu_nsec;
 #define VGPU_NO_VF UINT32_MAX
 
 /* The largest number of VFs of one GPU. Intel's GPU Max has 63, NVIDIA's RTX PRO 6000 48; GPUs that
- * vgpud switches have fewer, because GPU-IOV's registers have one of 32 bits for each (gpuiov.h).
- */
+ * vgpud switches have fewer, because a GPU-IOV register has 32 bits, one for each VF (gpuiov.h). */
 #define VGPU_GPU_MAX_VFS 64u
 
 /* A bitmap of the VFs of one GPU. */
 typedef uint64_t vgpu_vf_set;
 #define VGPU_VF_BIT(vf) (UINT64_C(1) << (vf))
 
-/* The VFs 0 to N - 1. */
+/* Returns the set of the VFs 0 to N - 1. */
 static inline vgpu_vf_set vgpu_first_vfs(uint32_t n)
 {
 	return n < VGPU_GPU_MAX_VFS ? VGPU_VF_BIT(n) - 1 : UINT64_MAX;
 }
 
-/* A sentence for a person: what went wrong, where, and what to do. */
+/* An error message for a person: what went wrong, where, and what to do. */
 struct vgpu_error {
 	char text[320];
 };

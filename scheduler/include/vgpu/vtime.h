@@ -23,7 +23,7 @@
 #include "vgpu/types.h"
 
 #define VTIME_SHIFT 20
-#define VTIME_REBASE_SHIFT 44 /* V is far from the base beyond 2^44 */
+#define VTIME_REBASE_SHIFT 44 /* V is far from the base if the distance exceeds 2^44 */
 
 /* Virtual time starts a tenth of a second before it wraps around, so that every run tests the wrap
  * (as Linux does with jiffies). */
@@ -32,14 +32,14 @@
 struct vtime_vf {
 	bool member;
 	uint32_t weight;
-	uint64_t v;    /* of a member */
-	uint64_t rest; /* of v: service << VTIME_SHIFT modulo weight */
+	uint64_t v;    /* virtual time of a member */
+	uint64_t rest; /* remainder of v: service << VTIME_SHIFT modulo weight */
 };
 
 struct vtime {
 	uint64_t base;
-	uint64_t weights; /* of the members */
-	__int128 sum;	  /* of weight * (v - base) + rest, over the members */
+	uint64_t weights; /* sum of the members' weights */
+	__int128 sum;	  /* sum of weight * (v - base) + rest over the members */
 };
 
 static inline void vtime_init(struct vtime *t)

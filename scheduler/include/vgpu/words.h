@@ -7,10 +7,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* memcpy(), by loads and stores. glibc copies what fits into a cache with "rep movsb", which two
- * CPUs do slowly: AMD's Zen 5 at half of the speed where another CPU's cache has the bytes, and
- * QEMU's TCG byte by byte. Four words at a time, because compilers make a memcpy() of one. Any
- * thread. */
+/* memcpy() by loads and stores. glibc copies data that fits into a cache with "rep movsb", which is
+ * slow between two CPUs: half the speed on AMD's Zen 5 if the bytes are in another CPU's cache, and
+ * byte by byte in QEMU's TCG. Copies four words at a time, because compilers turn simpler loops
+ * into memcpy(). Any thread. */
 static inline void vgpu_copy_words(void *to, const void *from, size_t bytes)
 {
 	typedef uint64_t word __attribute__((vector_size(16), aligned(1), may_alias));
