@@ -50,7 +50,7 @@ static int read_note(void *data, const char *name)
 	return 0;
 }
 
-/* Two VMs with one process: one of them has ended, and nobody knows which. */
+/* Two VMs with one process: one of them has ended, and it is unknown which. */
 bool libvirt_vm_of(pid_t pid, char *uuid, size_t size)
 {
 	struct notes n = {.pid = pid, .uuid = uuid, .size = size};

@@ -3,11 +3,11 @@
  * Locks and marks of a function that several processes have: locks of bytes of one file, which
  * belong to an open file description (F_OFD_SETLK). The kernel lets go of them when the last
  * descriptor of that description is closed, wherever it is by then: in another process, or in a
- * message of a socket that nobody will receive any more.
+ * message that no process will receive any more.
  *
  * A mark is a lock for reading, by a description of its own that can only read: so several may hold
- * the same mark, and who gets the descriptor gets no right to write. What mark a descriptor holds
- * is what the kernel says of it in fdinfo.
+ * the same mark, and the receiver of the descriptor gets no right to write. The kernel's fdinfo
+ * shows which mark a descriptor holds.
  */
 #include <errno.h>
 #include <fcntl.h>

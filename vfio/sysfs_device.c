@@ -137,7 +137,7 @@ static int sysfs_dma_unmap(struct vfio_device *d, uint64_t iova, uint64_t size)
 	return -ENOTSUP;
 }
 
-/* The registers' file: only those may open it who may use the VF. */
+/* The registers' file, which only users of the VF may open. */
 static int sysfs_lock_fd(struct vfio_device *d)
 {
 	return of(d)->files[VFIO_REGION_BAR5];
@@ -283,9 +283,8 @@ static int explain(const struct sysfs_device *s, int r, struct vgpu_error *err)
 	return vgpu_error_set(err, r, "cannot open %s: %s", s->info.address, strerror(-r));
 }
 
-/* Opens the first N BARs of a VF that a program uses. HOW: holds it by a lock of its registers'
- * file, which only those may open who may use the VF: LOCK_EX, LOCK_SH for those who share it, or 0
- * for those who only look. */
+/* Opens the first N BARs of a VF that a program uses. HOW: the lock of its registers' file, which
+ * only users of the VF may open: LOCK_EX, LOCK_SH to share the VF, or 0 to read registers only. */
 static int open_vf(struct sysfs_device *s, const char *address, uint32_t n, int how,
 		   struct vgpu_error *err)
 {

@@ -178,7 +178,7 @@ static vgpu_nsec rest_needed(struct budget *b)
 	return b->left < 0 ? (vgpu_nsec)-b->left * 100 / b->percent : 0;
 }
 
-/* Answers who asks, if anybody does. With the lock. */
+/* Answers a pending inquiry about the thread. With the lock. */
 static void answer_asked(struct vfio_server *s)
 {
 	vgpu_eventfd_drain(s->wake);
@@ -186,8 +186,8 @@ static void answer_asked(struct vfio_server *s)
 		s->answer(s->answer_data);
 }
 
-/* The thread serves nobody for so long, but is no thread that does not answer. With the lock, which
- * it gives up meanwhile. */
+/* Pauses the thread for NS, in which it still answers inquiries. Releases the lock, which the
+ * caller holds, meanwhile. */
 static void rest(struct vfio_server *s, vgpu_nsec ns)
 {
 	struct pollfd wake = {s->wake, POLLIN, 0};

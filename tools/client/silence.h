@@ -25,8 +25,8 @@ enum silence {
 /* Looks at the process that listens for the connection FD. */
 enum silence silence_of(int fd);
 
-/* Says in ERR why nobody accepts connections at PATH, with the error R of connect(). Returns R, or
- * -EHOSTDOWN for -ETIMEDOUT: somebody listens, and accepts none. */
+/* Writes to ERR why no process accepts connections at PATH, with the error R of connect(). Returns
+ * R, or -EHOSTDOWN for -ETIMEDOUT: a process listens, but accepts none. */
 int silence_at(const char *path, int r, struct vgpu_error *err);
 /* Says in ERR why there was no answer on the connection FD. Returns -EHOSTDOWN. */
 int silence_on(int fd, struct vgpu_error *err);

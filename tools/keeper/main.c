@@ -144,9 +144,8 @@ static void receive(int socket, pid_t child)
 	vgpu_received_drop(&got);
 }
 
-/* Makes the socket in a directory that is this user's alone: who could reach it could fill it, so
- * that vgpud waits, and send descriptors whose close takes as long as he likes. Returns it, or
- * -errno. */
+/* Creates the socket in a directory that only this user can enter: another process could fill it,
+ * so that vgpud waits, and send descriptors whose close blocks. Returns it, or -errno. */
 static int make_socket(void)
 {
 	static const char *const places[] = {"/run", "/tmp"};

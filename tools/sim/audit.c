@@ -33,7 +33,7 @@ struct pair {
 struct audited {
 	struct vgpu_vf_view v;
 	bool works;	/* it has work, has not slept since it came, and could run */
-	double nominal; /* the policy's bound for its lag, if nobody had ever been late */
+	double nominal; /* the policy's bound for its lag if no VF had ever been late */
 	/* Its longest comparison in this period, for the length of the bound. */
 	double had, allowed;
 	/* A wait: */
@@ -188,7 +188,7 @@ static void judge_pair(struct audit *a, struct pair *p, struct audited *x, struc
 		       (long)(y - a->vfs), had[1] / 1e6, share(x), share(y), ratio);
 }
 
-/* A turn has ended, and nobody is on the engine. */
+/* A turn has ended, and no VF is on the engine. */
 static void judge_pairs(struct audit *a)
 {
 	uint32_t i, k;

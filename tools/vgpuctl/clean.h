@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Names are chosen by whoever defines VMs, and another host may answer anything: none of it steers
- * the terminal. */
+/* Removes control characters from output: names come from the users who define VMs, and another
+ * host may answer anything. */
 #ifndef VGPUCTL_CLEAN_H
 #define VGPUCTL_CLEAN_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the container engines of whoever calls say of their containers. Each call runs podman,
- * docker or nerdctl, and waits for it: vgpud itself asks none. Main thread. */
+/* Queries the caller's container engines about their containers. Each call runs podman, docker or
+ * nerdctl, and waits for it: vgpud itself asks none. Main thread. */
 #ifndef VGPUCTL_ENGINE_H
 #define VGPUCTL_ENGINE_H
 

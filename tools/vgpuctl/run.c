@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * vgpud gives the VF to the process that asks, and takes it back when that process ends. So this
- * one asks, and becomes the program: whoever waits for it waits for the program itself.
+ * process asks, and then executes the program: a parent that waits for it waits for the program
+ * itself.
  *
  * The layer of gated GPUs is an explicit one, in a directory of its own: the loader has it only
  * where this file names it. So it is with the CUDA library for VFs of softgpu.

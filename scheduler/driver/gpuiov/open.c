@@ -449,7 +449,7 @@ static int set_up(struct vgpu_driver *d, uint64_t total, struct vgpu_driver_foun
 
 static int set_up_events(struct vgpu_driver *d, struct vgpu_error *err)
 {
-	/* An edge is a new interrupt, so nobody has to read the counters. */
+	/* An edge is a new interrupt, so the counters need not be read. */
 	struct epoll_event want = {.events = EPOLLIN | EPOLLET};
 	int r = 0;
 	uint32_t i;
@@ -521,7 +521,7 @@ static int look(struct vgpu_driver *d, struct vgpu_driver_caps *caps, struct vgp
 	return r == 0 ? read_caps(d, caps, err) : r;
 }
 
-/* A vfio-user device can be looked at when nobody has it. Others are taken from their drivers when
+/* A vfio-user device can be read while no process has it. Others are taken from their drivers when
  * they are opened. */
 static int driver_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps *caps,
 			struct vgpu_error *err)

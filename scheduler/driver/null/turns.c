@@ -16,7 +16,7 @@ static bool nobody_is_busy(const struct turns *t)
 	return true;
 }
 
-/* The next turn begins. Without anybody who has work none does. */
+/* Begins the next turn. Without a VF that has work there is none. */
 static void begin_turn(struct turns *t)
 {
 	uint32_t next = t->current == VGPU_NO_VF ? 0 : (t->current + 1) % t->n_vfs;

@@ -16,7 +16,7 @@
 struct turns {
 	uint32_t n_vfs;
 	vgpu_nsec now;
-	uint32_t current;		 /* whose turn it is; VGPU_NO_VF: nobody's */
+	uint32_t current;		 /* the VF that has the turn, or VGPU_NO_VF */
 	vgpu_nsec quantum_end, turn_end; /* of that turn; apart by how late it stops */
 	bool keep_turns;
 	struct {

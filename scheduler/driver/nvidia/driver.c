@@ -31,8 +31,8 @@ static void tell(struct vgpu_driver *d, vgpu_nsec now, uint32_t vf, enum vgpu_re
 /*
  * There is nothing to reset when a VM gives its VF back: the host driver makes a vGPU when a VM
  * starts and ends it with the VM. To take away the VF's type and give it again could end the vGPU
- * of whoever has the VF by then, so vgpud does not. It looks whether the vGPU is gone, for a
- * second, because the host driver ends it a little later than the VM.
+ * of the VF's next VM, so vgpud does not. It looks whether the vGPU is gone, for a second, because
+ * the host driver ends it a little later than the VM.
  */
 static void look_at_resets(struct vgpu_driver *d)
 {

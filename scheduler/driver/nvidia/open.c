@@ -58,7 +58,7 @@ static int check_config(const struct setup *s, struct vgpu_error *err)
 	return 0;
 }
 
-/* A VF with another type is somebody else's. */
+/* A VF with another type does not belong to vgpud. */
 static int check_types(const struct setup *s, struct vgpu_error *err)
 {
 	uint32_t want = s->config->vgpu_type, type = 0, i;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libvirt notes whether there are hooks when it starts and when it reloads, and tells nobody. So
- * this asks it to start a VM that the hook must refuse, whether vgpud runs or not: its claim has an
- * element that does not exist. If libvirt does not call the hook, it refuses the VM by itself, a
- * step later: its disk does not exist. Nothing of it is left in either case.
+ * libvirt looks for hooks when it starts and when it reloads, and does not report the result. So
+ * this asks libvirt to start a VM that the hook must refuse, whether vgpud runs or not: its claim
+ * has an element that does not exist. If libvirt does not call the hook, it refuses the VM by
+ * itself, a step later: its disk does not exist. The VM leaves nothing behind in either case.
  */
 #include "probe.h"
 

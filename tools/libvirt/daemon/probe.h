@@ -3,9 +3,9 @@
 #ifndef AGENT_PROBE_H
 #define AGENT_PROBE_H
 
-/* Asks the libvirt at URI to start a VM that cannot start, and prints one line about who refused
- * it. Returns an exit code: 0: the hook did; 1: libvirt did, without calling the hook; 3: neither,
- * so that nothing is known. It may block for as long as libvirt does, plus the hook's 10 s. */
+/* Asks the libvirt at URI to start a VM that cannot start, and prints one line with the part that
+ * refused it. Returns an exit code: 0: the hook; 1: libvirt, without calling the hook; 3: neither,
+ * so that the state is unknown. May block for as long as libvirt does, plus the hook's 10 s. */
 int probe_hook(const char *uri);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* vgpud takes requests up to a size, and whoever may change a VM may write much into its XML: that
- * must not keep vgpud from hearing of the other VMs. */
+/* Shortens reports: vgpud accepts requests up to a size, and one VM with a large XML must not keep
+ * the other VMs from being reported. */
 #ifndef LIBVIRT_TRIM_H
 #define LIBVIRT_TRIM_H
 

@@ -171,8 +171,8 @@ static bool may_try_again(int r, long long restarted_by)
 	}
 }
 
-/* Whether nobody listens at PATH because vgpud was stopped or could not start, by its own word,
- * which SILENT gets: then no restart is waited for. */
+/* Whether no process listens at PATH because vgpud was stopped or could not start, by its own note,
+ * which is copied to SILENT: the hook then does not wait for a restart. */
 static bool is_down(const char *path, int r)
 {
 	char note[sizeof(silent.text)];

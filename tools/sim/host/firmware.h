@@ -34,9 +34,9 @@ struct firmware {
 	bool keep_turns;
 	struct rng rng;
 	vgpu_nsec now;
-	uint32_t current;	/* whose turn it is; VGPU_NO_VF: nobody's */
+	uint32_t current;	/* the VF that has the turn, or VGPU_NO_VF */
 	vgpu_nsec begins, ends; /* of that turn, the switch to it excluded */
-	vgpu_nsec idle;		/* nobody was on the engine */
+	vgpu_nsec idle;		/* time in which no VF was on the engine */
 	vgpu_nsec frozen[VGPU_GPU_MAX_VFS];
 	struct firmware_vf vfs[VGPU_GPU_MAX_VFS];
 };

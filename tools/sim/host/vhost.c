@@ -164,7 +164,7 @@ static void look_wake(struct vhost *h, const struct vgpu_record *r)
 		h->awake_since = r->t;
 }
 
-/* A window is no longer than allowed after somebody has begun to wait. */
+/* A window ends in time once another VF has begun to wait. */
 static void look_window_end(struct vhost *h, const struct vgpu_record *r)
 {
 	vgpu_nsec most = h->config.window_max + h->timer_late.max;

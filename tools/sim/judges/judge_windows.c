@@ -169,7 +169,7 @@ static void for_window(struct monitor *m, uint32_t vf)
 			   (double)(m->h->now - d->asked) / 1e6, allowed / 1e6);
 }
 
-/* Time that nobody was charged for, beside windows and resets. */
+/* Time that no VF was charged for, without windows and resets. */
 static double nobodys(const struct monitor *m)
 {
 	double sum = (double)(m->core.engine.switch_ns + m->core.engine.idle_ns + m->hangs);

@@ -6,8 +6,8 @@
  * plus 5 to 10 ms (less, the less it has run since it woke), up to an eighth more for what it had
  * beyond the mean, over its criticality squared. The earliest deadline runs, for 10 ms over the VFs
  * that have work, between 0.5 and 5 ms; and the clock moves towards it. A VF that wakes preempts
- * one that is less critical and due later. Left out: what is for many cores, for kernel tasks, for
- * locks, and criticality that is inherited from whoever wakes a task.
+ * one that is less critical and due later. Omits the rules for several cores, kernel tasks and
+ * locks, and the inheritance of criticality from the waking task.
  */
 #include "peer.h"
 

@@ -110,8 +110,8 @@ void firmware_forgot(struct softgpu *gpu, int vf)
 {
 	struct firmware *fw = &gpu->firmware;
 	struct firmware_vf *f = &fw->vfs[vf];
-	/* A guest that was up has to begin anew, also after a reset that the host has made by
-	 * itself, of which nobody has told it. */
+	/* A guest that was up has to begin anew, also after a reset by the host that it was not
+	 * told of. */
 	bool tell = f->told || f->up;
 
 	if (!fw->scheduler)
@@ -266,7 +266,7 @@ static bool enter(struct softgpu *gpu, vgpu_nsec now)
 
 	if (gpu->active == index && gpu->active_status == GPUIOV_ACTIVE_RUNNING) {
 		fw->phase = FIRMWARE_ON;
-		/* The world switch is nobody's time. */
+		/* The world switch counts for no VF. */
 		fw->turns.ends += now - fw->entered;
 		if (!fw->window)
 			return true;

@@ -13,7 +13,7 @@ struct softgpu;
 
 /* What happens to the VF whose turn it is. */
 enum firmware_phase {
-	FIRMWARE_AWAY = 0, /* it is nobody's turn */
+	FIRMWARE_AWAY = 0, /* no VF has the turn */
 	FIRMWARE_EMPTY,	   /* the turn of a VF that does not want it passes */
 	FIRMWARE_ENTER,	   /* SHUTDOWN, INIT or LOAD, then RUN */
 	FIRMWARE_ON,

@@ -86,8 +86,8 @@ int sockets_own(struct sockets *s, struct vgpu_error *err)
 
 	if (mkdir(s->dir, 0755) < 0 && errno != EEXIST)
 		return vgpu_error_set(err, -errno, "%s: %s", s->dir, strerror(errno));
-	/* Not the directory itself: whoever can open it could lock it. The file stays: with the
-	 * next one, of the same name, two could have a lock. */
+	/* Not the directory itself: every process that can open it could lock it. The file stays:
+	 * with the next one, of the same name, two could have a lock. */
 	snprintf(path, sizeof(path), "%s/.lock", s->dir);
 	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)

@@ -3,8 +3,8 @@
  * Device memory that processes of a VF hold in common. Each piece of it has a word that says of
  * which common memory it is, and which part; so there is no list besides. A common memory is there
  * while a process holds it, each of which has a bit, or while a descriptor with its mark is open
- * anywhere (vfio_mark()). The end of the last descriptor runs no code of ours: whoever looks for
- * memory collects what is held no more.
+ * anywhere (vfio_mark()). The end of the last descriptor runs no code of ours: a process that needs
+ * memory frees the memory that no process holds any more.
  *
  * A process that is killed at any instant leaves nothing that others cannot read: the number of
  * pieces is written before their words and cleared after them, so a number that is 0 has no pieces;
@@ -187,7 +187,7 @@ void guest_common_drop(struct guest *g, uint32_t number)
 		atomic_fetch_and(&g->share.commons[number].holders, ~own_bit(g));
 }
 
-/* Whether nobody holds NUMBER any more, though it has pieces. */
+/* Whether NUMBER has pieces, but no holder any more. */
 static bool is_left(struct guest *g, uint32_t number)
 {
 	const struct shared_common *c = &g->share.commons[number];

@@ -65,10 +65,10 @@ bool guest_has_events(struct guest *g);
 /* How many processes may have the VF at a time; 0: only this one. And this process's slot. */
 uint32_t guest_slots(struct guest *g);
 uint32_t guest_slot(struct guest *g);
-/* Whose the device memory is: *N words, for *BYTES of it each, in the order of their addresses.
- * 0: nobody's, and clear; else 1 + the slot that has it, or with GUEST_PIECE_FREE, that had it
- * last, if one had it alone; or as guest_is_common() says. They are changed by atomic exchange. All
- * of it begins as 0. */
+/* Whose the device memory is: *N words, for *BYTES of it each, in the order of their addresses. 0:
+ * free and clear; else 1 + the slot that has it, or with GUEST_PIECE_FREE, that had it last, if one
+ * had it alone; or as guest_is_common() says. They are changed by atomic exchange. All of it begins
+ * as 0. */
 #define GUEST_PIECE_FREE 0x100u
 _Atomic uint32_t *guest_pieces(struct guest *g, uint32_t *n, uint64_t *bytes);
 /* Begins to look after slots whose processes have ended; false: another process does so, or starts

@@ -6,10 +6,10 @@
  *   128 KiB  struct shared_page
  *   1 MiB    a part for each slot: its ring, and what guest_memory() gives
  *
- * Lock 0 is for those who begin, end, or look after slots; lock 1 + N is slot N's, and whoever has
- * it is alive. So a process may be killed at any instant: what it has left is found by its slot's
- * number, by the next process that begins or needs memory. The first process brings the VF up and
- * the last brings it down.
+ * Lock 0 protects beginning, ending and cleaning up slots; lock 1 + N belongs to slot N, and its
+ * holder is alive. So a process may be killed at any instant: what it has left is found by its
+ * slot's number, by the next process that begins or needs memory. The first process brings the VF
+ * up and the last brings it down.
  */
 #include <errno.h>
 #include <stdatomic.h>

@@ -232,7 +232,8 @@ static void on_message(struct worker *w, const struct worker_message *m)
 	}
 }
 
-/* Set by a signal, not by a message: whoever has the socket could keep messages from arriving. */
+/* Set by a signal, not by a message: a process with the socket could keep messages from
+ * arriving. */
 static volatile sig_atomic_t quit;
 
 static void on_quit(int signal)

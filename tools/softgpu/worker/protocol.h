@@ -80,7 +80,7 @@ enum worker_end {
 };
 
 /* How work in flight is stopped: bits, tried in this order. SOFT does not stop: the work goes on
- * with a small share of the GPU, or all of it while nobody else has work. */
+ * with a small share of the GPU, or all of it while no other VF has work. */
 enum worker_stop {
 	WORKER_STOP_BLOCK = 1,	  /* blocks that have not begun do not begin */
 	WORKER_STOP_CHANNELS = 2, /* the GPU's channels are disabled, all in one call */

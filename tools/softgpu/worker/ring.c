@@ -660,9 +660,9 @@ static void show_awake(struct ring *r, bool awake)
 			__atomic_store_n(&s->slot->awake, awake, __ATOMIC_RELAXED);
 }
 
-/* The expected time of the pieces from the head to the next of which somebody is told at once, or
- * to the last in flight; 0: not known. That others are done may be found later: the device goes on.
- */
+/* The expected time of the pieces from the head to the next one whose end must be reported at once,
+ * or to the last in flight; 0: unknown. The end of other pieces may be noticed later: the device
+ * continues. */
 static vgpu_nsec expected(struct ring *r)
 {
 	const struct piece *p = &entry_at(r, 0)->piece;

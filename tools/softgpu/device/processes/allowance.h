@@ -8,8 +8,8 @@
  * answer the PF, and the PF's driver, is not seen here, and has a price.
  *
  * What a VF's process has of a priority that it is lent is measured, and paid from this bucket,
- * too. Whether it is lent any is asked of a smaller one, from which nothing else is paid: who sends
- * many messages still stops in time.
+ * too. Whether it is lent any is asked of a smaller one, from which nothing else is paid: a process
+ * that sends many messages still stops in time.
  */
 #ifndef SOFTGPU_ALLOWANCE_H
 #define SOFTGPU_ALLOWANCE_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Accepts the clients of VFs. A thread of ordinary priority accepts, so that a VF's process never
- * has the listener: whoever had it could accept the VF's next client, too. The process gets its one
- * client's connection; other clients hear that the VF is in use, or wait for the next process. The
- * same thread hears what the processes say.
+ * has the listener: a process with the listener could accept the VF's next client, too. The process
+ * gets its one client's connection; other clients get the answer that the VF is in use, or wait for
+ * the next process. The same thread reads the processes' output.
  */
 #ifndef SOFTGPU_DOORS_H
 #define SOFTGPU_DOORS_H

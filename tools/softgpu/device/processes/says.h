@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a VF's process says. Its standard error is a pipe of its own, not softgpu's log: whoever has
- * taken it over can neither write lines that look like softgpu's, nor fill the log, nor close it.
+ * The output of a VF's process. Its standard error is a pipe of its own, not softgpu's log: an
+ * attacker who controls the process can neither write lines that look like softgpu's, nor fill the
+ * log, nor close it.
  */
 #ifndef SOFTGPU_SAYS_H
 #define SOFTGPU_SAYS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernel says of a process that has not stopped in time. Whether it waited for a CPU, for
- * a lock or for its client cannot be seen any more when somebody reads the log.
+ * Reads the kernel's state of a process that has not stopped in time, for the log: whether it
+ * waited for a CPU, for a lock or for its client cannot be found out later.
  */
 #ifndef SOFTGPU_STUCK_H
 #define SOFTGPU_STUCK_H
