@@ -16,7 +16,7 @@ typedef int read_setting(const char *where, uint32_t function, enum xe_setting s
 			 uint32_t *value);
 
 struct turns {
-	uint32_t least[2], most[2]; /* of VFs; quantum and time-out */
+	uint32_t least[2], most[2]; /* ranges for VFs: quantum and time-out */
 	uint32_t pf[2];
 	uint32_t endless; /* functions */
 	char first[16];	  /* the first of them */
@@ -121,7 +121,7 @@ static void report_memory(const struct pci_info *pf, doctor_report *report, void
 		most = bytes > most ? bytes : most;
 	}
 	if (least == UINT64_MAX)
-		return; /* it has none of its own */
+		return; /* the host has none of its own */
 	snprintf(finding, sizeof(finding), "memory of VFs: %" PRIu64 " to %" PRIu64 " MiB",
 		 least >> 20, most >> 20);
 	report(data, DOCTOR_OK, pf->address, finding, "");

@@ -8,7 +8,7 @@
 #include "vfio/kernel.h"
 
 struct notes {
-	pid_t pid; /* whose VM is looked for */
+	pid_t pid; /* the process of the VM to find */
 	int found; /* how many are that process's */
 	char *uuid;
 	size_t size;

@@ -45,7 +45,7 @@ struct pci_device {
 	int fd;
 	int wanted, faulted; /* eventfds: the kernel wants it closed; PCI Express error */
 	int news;	     /* epoll descriptor of both */
-	int given_up;	     /* what vfio_check has returned, or 0 */
+	int given_up;	     /* error from vfio_check, or 0 */
 	struct {
 		uint64_t size, offset, mmap_size;
 		struct bar bar;

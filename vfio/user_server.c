@@ -25,8 +25,8 @@
 
 /* A token bucket: CPU time that the thread may use. */
 struct budget {
-	uint32_t percent; /* of one CPU, in the long run; 0: any */
-	int64_t most;	  /* what can be saved up, nanoseconds */
+	uint32_t percent; /* long-term limit, percent of one CPU; 0: none */
+	int64_t most;	  /* largest unused allowance, nanoseconds */
 	int64_t left;	  /* below 0: what has been used too much */
 	vgpu_nsec at, used;
 };
@@ -40,7 +40,7 @@ struct vfio_server {
 	void (*answer)(void *data);
 	void *answer_data;
 	struct budget budget; /* the thread's */
-	pthread_mutex_t lock; /* of the list; the thread holds it except while it waits */
+	pthread_mutex_t lock; /* protects the list; the thread holds it except while it waits */
 	struct vfio_endpoint *endpoints;
 };
 

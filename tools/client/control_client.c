@@ -25,7 +25,7 @@ struct exchange {
 	int fd;
 	bool endless;	 /* the other end is not vgpud itself: it may take its time */
 	vgpu_nsec heard; /* when the last byte came */
-	unsigned pings;	 /* that were not answered yet */
+	unsigned pings;	 /* number of unanswered pings */
 	char *text;
 	size_t size, have;
 	/* Where the first line goes that a shell on the way has printed; NULL: there is no shell.

@@ -32,7 +32,7 @@ struct admission_options {
 struct admission_study {
 	uint64_t sets, admitted, kept_but_refused; /* as drawn */
 	uint64_t scaled;       /* sets that were scaled to the boundary of admission */
-	uint64_t runs, missed; /* of admitted sets, as drawn and scaled; those with a miss */
+	uint64_t runs, missed; /* runs of admitted sets, as drawn and scaled; runs with a miss */
 	uint64_t compared; /* scaled sets that were compared with the largest scale that is kept */
 	double reached;	   /* the sum of: the admitted scale, of the largest that is kept */
 	uint64_t deadlines, decisions;

@@ -20,7 +20,7 @@ int run_apart(int (*work)(void *arg), void *arg)
 	if (pid == 0) {
 		setrlimit(RLIMIT_CORE, &none);
 		r = work(arg);
-		exit(r); /* which checks what it has printed */
+		exit(r); /* checks that the output was written */
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) != pid) {
 		fprintf(stderr, "vgpu-sim: cannot start a process: %s\n", strerror(errno));

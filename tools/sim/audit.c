@@ -24,7 +24,7 @@ struct turn {
 struct pair {
 	bool on;
 	double base[2];	   /* their services at the origin */
-	double carried[2]; /* what each was owed then, or owed, by the policy's own account */
+	double carried[2]; /* balance of each at that time, by the policy's own account */
 	/* How far a turn of each VF has been from its grant since then, at the most, and the sum.
 	 */
 	double worst[VGPU_GPU_MAX_VFS], late;
@@ -32,7 +32,7 @@ struct pair {
 
 struct audited {
 	struct vgpu_vf_view v;
-	bool works;	/* it has work, has not slept since it came, and could run */
+	bool works;	/* has work, has not slept since it arrived, and can run */
 	double nominal; /* the policy's bound for its lag if no VF had ever been late */
 	/* Its longest comparison in this period, for the length of the bound. */
 	double had, allowed;
@@ -41,11 +41,11 @@ struct audited {
 	vgpu_nsec since, bound;
 	/* For the whole run: */
 	bool seen;
-	vgpu_nsec forgiven, beyond; /* what its ledger had before the first turn that is judged */
+	vgpu_nsec forgiven, beyond; /* values in its ledger before the first judged turn */
 };
 
 struct audit {
-	vgpu_nsec late; /* that timers may be in the median */
+	vgpu_nsec late; /* largest allowed median lateness of timers */
 	uint32_t n_vfs;
 	struct record_entry last; /* the last event that was judged */
 	bool begun;

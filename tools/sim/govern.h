@@ -28,7 +28,7 @@ struct govern_result {
 	uint64_t epochs, discarded, resets;
 	bool still;	     /* the governor ended on the static plan, for want of counters */
 	char violation[320]; /* "": all invariants held */
-	double shares[VGPU_GPU_MAX_VFS]; /* of the time */
+	double shares[VGPU_GPU_MAX_VFS]; /* fractions of the time */
 	struct vgpu_governed_vf_view vfs[VGPU_GPU_MAX_VFS];
 };
 

@@ -22,7 +22,7 @@ static const struct govern_line lengths[] = {
 struct rows {
 	FILE *to;
 	struct json_object *list; /* NULL: a table */
-	int width;		  /* of the first column */
+	int width;		  /* width of the first column */
 	int status;		  /* the program's exit status so far */
 };
 

@@ -11,10 +11,10 @@
 struct report_vf {
 	uint32_t vf, gpu;
 	bool backlogged;
-	double share, promised, error; /* of the service of the VFs that always have work */
+	double share, promised, error; /* parts of the service of the VFs that always have work */
 	double run_ms, overrun_ms, max_wait_ms;
 	uint64_t turns, jobs, missed; /* ticks at which the job before was not done */
-	double p50_ms, p99_ms;	      /* of its jobs */
+	double p50_ms, p99_ms;	      /* latencies of its jobs */
 };
 
 struct report {

@@ -30,8 +30,8 @@ static const vgpu_nsec jitter[] = {0, 50 * VGPU_USEC, 100 * VGPU_USEC};
 
 /* The results of a run. */
 struct outcome {
-	double *had;	 /* by VF: what it was charged, and what it is still owed by the policy */
-	double all;	 /* what was served to all VFs */
+	double *had;	 /* for each VF, the sum of its charges and of the policy's debt to it */
+	double all;	 /* service of all VFs */
 	double sleepers; /* to those that do not always work, and the switches of their turns */
 };
 

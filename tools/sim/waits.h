@@ -18,7 +18,7 @@ struct waiting {
 };
 
 struct waits {
-	vgpu_nsec from; /* what ended before is not counted */
+	vgpu_nsec from; /* waits that ended before this are not counted */
 	vgpu_nsec last; /* step; 0: none yet */
 	struct waiting vfs[VGPU_GPU_MAX_VFS];
 };

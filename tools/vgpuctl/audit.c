@@ -31,7 +31,7 @@
 #define LEASE_LENGTH 36
 
 struct look {
-	struct json_object *leases;	/* of tenant.list, that run */
+	struct json_object *leases;	/* running leases from tenant.list */
 	struct json_object *containers; /* podman's; NULL: it is not asked */
 	struct json_object *found;	/* differences, texts */
 };

@@ -38,7 +38,7 @@ static int tell(const struct options *o, struct json_object *lease, struct json_
 	json_object_object_add(args, "names", json_object_get(names));
 	fd = tenant_call(o, "tenant.name", args, &answer);
 	if (fd < 0)
-		return fd == -EXIT_NOT_FOUND ? EXIT_OK : -fd; /* it has ended */
+		return fd == -EXIT_NOT_FOUND ? EXIT_OK : -fd; /* the container has ended */
 	json_object_put(answer);
 	close(fd);
 	return EXIT_OK;

@@ -286,7 +286,7 @@ static const struct {
 	const char *name;
 	int (*print)(struct report *r);
 	bool provider; /* it names the host's provider */
-	bool all;      /* it is of all GPUs, also of those whose VFs no VM gets */
+	bool all;      /* includes GPUs whose VFs no VM gets */
 	bool empty;    /* without a GPU it says something, too */
 } formats[] = {
 	{"nova", as_nova, false, false, false},

@@ -38,8 +38,8 @@ struct options {
 	bool json, csv, force, save, check, watch, follow, podman, help, version;
 	int64_t ms, count, seconds;
 	double interval;
-	unsigned given; /* of the bits above */
-	char **words;	/* what is no option, in order */
+	unsigned given; /* the given options, as bits */
+	char **words;	/* arguments that are not options, in order */
 	int n_words;
 };
 

@@ -15,8 +15,8 @@ struct session {
 	const struct options *options;
 	const char *named;	  /* the GPU that an argument names; NULL: see --gpu */
 	int fd;			  /* -1: not connected yet */
-	pid_t ssh;		  /* of a connection to another host; 0: none */
-	struct json_object *gpus; /* of gpu.list: those that the command is about */
+	pid_t ssh;		  /* process of a connection to another host; 0: none */
+	struct json_object *gpus; /* the command's GPUs, from gpu.list */
 };
 
 /* Returns the path of vgpud's control socket, which is the options'. */

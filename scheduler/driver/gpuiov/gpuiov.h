@@ -25,7 +25,7 @@ struct gpuiov_pending {
 	vgpu_nsec issued;
 	vgpu_nsec poll_at;
 	uint32_t polls;
-	bool interrupts; /* when it is done, by an interrupt */
+	bool interrupts; /* reports its end by an interrupt */
 };
 
 struct vgpu_driver {
@@ -48,7 +48,7 @@ struct vgpu_driver {
 
 	bool schedules; /* the GPU gives VFs the engine by itself */
 	struct {
-		bool active; /* it has not been answered */
+		bool active; /* not answered yet */
 		int error;   /* 0; -EIO: the GPU has refused the last one */
 		vgpu_nsec began, look_at;
 		struct vgpu_program applied;
@@ -67,7 +67,7 @@ struct vgpu_driver {
 	uint32_t overlaps;		 /* VFs whose partitions overlap, as last reported */
 	bool counts, has_counted;	 /* the GPU counts what VFs spend; SPENT is news */
 	struct vgpu_spent spent;
-	vgpu_nsec spent_at; /* when it is read next */
+	vgpu_nsec spent_at; /* time of the next reading */
 	bool gpu_resetting;
 	uint32_t gpu_reset_vf;
 	vgpu_nsec look_at; /* the next look at everything */

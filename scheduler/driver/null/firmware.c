@@ -26,7 +26,7 @@ struct vgpu_driver {
 	vgpu_nsec since; /* the first call that had a time; VGPU_NEVER: there was none */
 	struct turns turns;
 	struct vgpu_program program; /* in force, or being programmed */
-	vgpu_nsec program_at;	     /* when it will be in force; VGPU_NEVER: it is */
+	vgpu_nsec program_at;	     /* when PROGRAM takes effect; VGPU_NEVER: it is in force */
 	vgpu_vf_set resets;	     /* to be reported */
 	bool gpu_reset;
 	uint32_t gpu_reset_vf;

@@ -12,8 +12,8 @@ struct null_options {
 	uint32_t max_vfs;
 	uint64_t memory;   /* bytes */
 	vgpu_nsec command; /* how long each command takes */
-	vgpu_vf_set busy;  /* they have work while their driver is up */
-	vgpu_vf_set hangs; /* they never stop by themselves */
+	vgpu_vf_set busy;  /* VFs that have work while their driver is up */
+	vgpu_vf_set hangs; /* VFs that never stop by themselves */
 };
 
 struct null_firmware_options {
@@ -22,7 +22,7 @@ struct null_firmware_options {
 	uint32_t late_vf; /* stops `late` after the end of each of its turns; VGPU_NO_VF: none */
 	vgpu_nsec late;
 	vgpu_nsec program; /* how long programming a schedule takes */
-	vgpu_nsec served;  /* what usage() begins with, as on a GPU that was in use before */
+	vgpu_nsec served;  /* first value of usage(), as on a GPU that was in use before */
 	vgpu_nsec freeze;  /* when usage() stops counting; some GPUs' counters freeze at a reset */
 };
 

@@ -79,8 +79,8 @@ struct vgpu_driver {
 	/* Observations until a VF's reset has failed; 0: none is under way. */
 	uint8_t resets[VGPU_GPU_MAX_VFS];
 	vgpu_vf_set resets_done, resets_failed; /* to be reported */
-	uint32_t gpu_reset_vf; /* for which a reset of the GPU is refused; or none */
-	int lock;	       /* the PF's configuration space: another vgpud cannot lock it */
+	uint32_t gpu_reset_vf;			/* VF whose reset of the GPU is refused; or none */
+	int lock; /* the PF's configuration space: another vgpud cannot lock it */
 };
 
 /* Translates a declaration, and refuses what the GPU does not have. Returns 0, or -errno with the

@@ -22,7 +22,7 @@ struct setup {
 	struct nvidia_limits limits;
 	struct nvidia_scheduler found, wanted;
 	bool policy_changed;
-	vgpu_vf_set typed; /* they have got their type here */
+	vgpu_vf_set typed; /* VFs that got their type here */
 };
 
 int nvidia_probe(const char *device, struct vgpu_error *err)

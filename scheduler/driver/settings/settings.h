@@ -42,7 +42,7 @@ struct settings_writer {
 	_Atomic bool end;
 	_Atomic bool asked;
 	struct vgpu_program want, have;
-	int result;			   /* of the last schedule: 0, or the first error */
+	int result;			   /* result of the last schedule: 0, or the first error */
 	_Atomic vgpu_vf_set stops, resets; /* asked for */
 	_Atomic vgpu_vf_set stops_failed, resets_done; /* answered */
 	_Atomic int reset_results[VGPU_GPU_MAX_VFS];
@@ -59,7 +59,7 @@ void settings_writer_wake(struct settings_writer *w);
 
 struct vgpu_driver {
 	struct settings_writer writer;
-	void *own; /* what else the driver has of the GPU, which frees it; or NULL */
+	void *own; /* further state, owned by the driver; or NULL */
 	vgpu_event_sink *sink;
 	void *data;
 	uint32_t gpu_reset_vf; /* for which a reset of the GPU was refused, to be reported; or none

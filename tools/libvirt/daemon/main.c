@@ -48,7 +48,7 @@
 static struct {
 	const char *socket;
 	virConnectPtr libvirt;
-	char host[CLIENT_HOST_SIZE]; /* which libvirt that is */
+	char host[CLIENT_HOST_SIZE]; /* name of the libvirt */
 	int events[4];		     /* numbers of the callbacks registered with libvirt */
 	int vgpud;		     /* descriptor; -1: not connected */
 	int vgpud_watch;
@@ -57,7 +57,7 @@ static struct {
 	bool rests;
 	bool lost; /* the connection to libvirt is lost */
 	unsigned seconds;
-	bool told; /* it was logged that vgpud cannot be reached */
+	bool told; /* the failure to reach vgpud was logged */
 } a = {.vgpud = -1, .vgpud_watch = -1};
 
 static volatile sig_atomic_t ended;

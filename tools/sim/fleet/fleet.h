@@ -20,15 +20,17 @@
 enum { FLEET_VF, FLEET_SHARE, FLEET_MEMORY, FLEET_CLASSES };
 
 struct fleet_options {
-	uint32_t hosts, gpus, vfs;	  /* gpus of a host, vfs of a GPU */
-	uint64_t memory_mib, granule_mib; /* of a GPU: for all VFs, and the unit of partitions */
+	uint32_t hosts, gpus, vfs; /* gpus of a host, vfs of a GPU */
+	uint64_t memory_mib,
+		granule_mib; /* a GPU's memory for all VFs, and the unit of partitions */
 	vgpu_nsec switch_ns;
 	bool per_gpu;	   /* each GPU is a resource provider of its own; else each host is one */
 	bool free_choice;  /* a host may give another of its GPUs than the one that is booked */
 	bool profile;	   /* [gpu] placement = profile; else best-fit */
 	bool pack;	   /* the fullest host first; else the emptiest, as Nova's RAM weigher */
 	const char *mix;   /* sizes of servers: fleet_mixes */
-	uint64_t servers;  /* that arrive; 0: until the first one finds no place, and none leaves */
+	uint64_t servers;  /* number of arrivals; 0: until the first one finds no place, and none
+			      leaves */
 	uint32_t load_pct; /* offered load, in percent of the total of shares */
 	uint64_t seed;
 };
@@ -44,7 +46,7 @@ struct fleet_result {
 	uint64_t no_host;			 /* servers for which the scheduler had no host */
 	uint64_t gave_up;			 /* servers that the last of their hosts refused */
 	uint64_t sent;				 /* servers to hosts, each try counts */
-	uint64_t refused;			 /* of these, by the host */
+	uint64_t refused;			 /* of these, refused by the host */
 	uint64_t refused_shares, refused_memory; /* why, of the last GPU that was tried */
 	uint64_t candidates;			 /* looked at in all */
 	/* the part of all GPUs' time that running servers are guaranteed, in ppm: at the end of a
@@ -52,7 +54,7 @@ struct fleet_result {
 	uint64_t used_ppm;
 	/* of a filling: the same servers on whole GPUs, and on GPUs in equal profiles */
 	uint64_t whole_ppm, profiles_ppm;
-	double seconds; /* of processor time for all arrivals */
+	double seconds; /* processor time for all arrivals */
 };
 
 extern const struct fleet_mix {

@@ -17,7 +17,7 @@ struct fleet_gpu {
 	void *policy;  /* state of qos */
 	uint32_t used; /* VFs, as bits */
 	struct vgpu_memory memory;
-	uint64_t offset[VGPU_GPU_MAX_VFS]; /* of each VF's partition */
+	uint64_t offset[VGPU_GPU_MAX_VFS]; /* offset of each VF's partition */
 };
 
 /* What all GPUs of a fleet have in common. */

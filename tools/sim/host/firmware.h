@@ -35,7 +35,7 @@ struct firmware {
 	struct rng rng;
 	vgpu_nsec now;
 	uint32_t current;	/* the VF that has the turn, or VGPU_NO_VF */
-	vgpu_nsec begins, ends; /* of that turn, the switch to it excluded */
+	vgpu_nsec begins, ends; /* bounds of that turn, without the switch to it */
 	vgpu_nsec idle;		/* time in which no VF was on the engine */
 	vgpu_nsec frozen[VGPU_GPU_MAX_VFS];
 	struct firmware_vf vfs[VGPU_GPU_MAX_VFS];

@@ -62,9 +62,9 @@ struct vhost_vf {
 	struct vhost_range late_span; /* if set: only in every other span of this length */
 	struct vhost_range save;
 	struct vhost_range window; /* its exclusive windows; 0: as the host's */
-	unsigned hang_ppm;	   /* of its preemptions */
-	unsigned reset_ppm;	   /* of its dispatches: its tenant dies in mid-slice */
-	unsigned window_ppm;	   /* of its dispatches: its driver stops, and starts again */
+	unsigned hang_ppm;	   /* part of its preemptions that hang */
+	unsigned reset_ppm;	   /* part of its dispatches in which its tenant dies */
+	unsigned window_ppm;	   /* part of its dispatches in which its driver restarts */
 
 	struct vhost_range rare; /* instead of `late`, now and then */
 	unsigned rare_ppm;
@@ -87,10 +87,10 @@ struct vhost_vf {
 	vgpu_nsec queued; /* engine time that all its jobs still need */
 	uint64_t dispatches;
 	vgpu_nsec last_start;
-	vgpu_nsec *latencies; /* of jobs, from arrival (of a periodic job: its tick) to its end,
-				 while there is room */
+	vgpu_nsec *latencies; /* latencies of jobs, from arrival (of a periodic job: its tick) to
+				 end, while there is room */
 	size_t n_latencies, max_latencies;
-	char *refused; /* why the policy did not admit it, or NULL */
+	char *refused; /* the policy's reason for not admitting it, or NULL */
 
 	/* its part of the device */
 	enum vgpu_context context;
@@ -136,7 +136,7 @@ struct vhost {
 	bool refuse_windows_end; /* tenants never give a window back */
 	enum vhost_memory_kind
 		memory;		   /* for at most VGPU_GPU_MAX_VFS VFs; set before vhost_start */
-	unsigned memory_fails_ppm; /* of clears, copies and table entries */
+	unsigned memory_fails_ppm; /* part of the clears, copies and table entries that fail */
 	uint64_t most_steps;	   /* the most steps of the core, then time stops; 0: unlimited */
 
 	bool unchecked;		 /* skip the invariants, which cost n VFs for each step */
@@ -145,7 +145,7 @@ struct vhost {
 	/* the device */
 	vgpu_nsec command_at, timer_at;
 	vgpu_nsec timer_for; /* the deadline for which the timer is armed */
-	vgpu_nsec armed;     /* when it was armed */
+	vgpu_nsec armed;     /* time at which the timer was armed */
 	struct vhost_command command;
 	struct vgpu_action chain[VHOST_CHAIN]; /* commands that follow the one in flight */
 	uint32_t chain_n, chain_at;

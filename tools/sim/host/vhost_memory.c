@@ -37,9 +37,9 @@ struct vhost_memory {
 	uint64_t slot;	      /* bytes of each VF's saved context */
 	uint32_t local, host; /* cells */
 
-	uint64_t cells[MAX_CELLS];		     /* what was written last; 0: clear */
+	uint64_t cells[MAX_CELLS];		     /* last value written; 0: clear */
 	uint64_t saved[VGPU_GPU_MAX_VFS];	     /* the same for the save area */
-	uint64_t marks[VGPU_GPU_MAX_VFS], last_mark; /* what each guest has written last */
+	uint64_t marks[VGPU_GPU_MAX_VFS], last_mark; /* last value that each guest has written */
 	struct vgpu_extent table[VGPU_GPU_MAX_VFS];  /* the GPU's own table */
 
 	struct {

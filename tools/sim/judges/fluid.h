@@ -16,7 +16,7 @@ struct fluid_vf {
 	bool endless;  /* its work never ends */
 	double weight; /* above 0 */
 	double known;  /* the service that its work so far needs; unused if endless */
-	double had;    /* what the fluid server has given it, in ns: at most KNOWN */
+	double had;    /* service from the fluid server, in ns: at most KNOWN */
 };
 
 /*

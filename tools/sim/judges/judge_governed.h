@@ -16,7 +16,7 @@ struct judge_governed {
 	/* Since the last change of claims: what each VF was served until then, and by how much it
 	 * may have been off. */
 	double base[VGPU_GPU_MAX_VFS], brought[VGPU_GPU_MAX_VFS];
-	double read[VGPU_GPU_MAX_VFS];	  /* what each VF was served when counters were read last */
+	double read[VGPU_GPU_MAX_VFS]; /* each VF's service at the last reading of the counters */
 	double weights[VGPU_GPU_MAX_VFS]; /* shares, in any unit; all 0: none are promised */
 	vgpu_nsec longest_wait[VGPU_GPU_MAX_VFS]; /* the largest stated bound */
 };

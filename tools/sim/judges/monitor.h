@@ -19,10 +19,10 @@ struct monitor_result {
 	/* As parts of the bounds; 0: no bound was stated, or no VF could be judged. LAG: from an
 	 * ideal fluid server; PAIRS: between two VFs that always have work. */
 	double lag, pairs, wait, limit;
-	double strategy;    /* what a VF gains by a strategy, or costs others: strategy.h */
+	double strategy;    /* a VF's gain by a strategy, or its cost to others: strategy.h */
 	uint64_t deadlines; /* deadlines of budgets that were judged */
 	uint64_t missed;
-	vgpu_nsec worst_miss; /* by how much the latest budget was late */
+	vgpu_nsec worst_miss; /* lateness of the latest budget */
 };
 
 /* Budgets are judged only if no VF stops later than the policy assumes. */

@@ -26,7 +26,7 @@ struct wait_watch {
 	vgpu_nsec since, apart;	  /* apart: time so far that the policy did not control */
 	uint64_t n_apart;	  /* windows and resets so far */
 	vgpu_nsec bound;	  /* as stated at the beginning, or at the last change */
-	vgpu_nsec carried;	  /* what was allowed before a change; NEVER: there was none */
+	vgpu_nsec carried;	  /* the bound before a change; NEVER: no change */
 	vgpu_nsec changed_at;	  /* the last change */
 	double owes;		  /* see monitor_carried */
 	vgpu_nsec old, old_until; /* the bound before the last change; until when it holds */
@@ -67,12 +67,12 @@ struct window_watch {
 	double share, rate;	 /* and as a part of all; of the time for its windows */
 	bool came;		 /* its VM came from another host, and had not resumed */
 	bool vague;		 /* its share changes, at an instant that the policy chooses */
-	bool pays;		 /* it has no work: its share of the time pays */
+	bool pays;		 /* has no work, so that its share of the time pays */
 	bool in;		 /* its window has begun */
 	uint32_t seen;		 /* windows in the wait that goes on */
 	vgpu_nsec since;	 /* when it began to wait, */
 	double of_all;		 /* and the time of windows of all VFs until then */
-	vgpu_nsec asked;	 /* since when it waits for a window, with credit; NEVER */
+	vgpu_nsec asked;	 /* start of its wait for a window, with credit; NEVER */
 	uint32_t others;	 /* windows since then */
 	double apart_before;	 /* time of windows and resets before */
 	bool counts;		 /* its share of the time is judged, */
@@ -84,7 +84,7 @@ struct watched {
 	struct vgpu_vf_view v;
 	struct vgpu_bound before; /* the bound at the last sample */
 	double service, last;	  /* charged so far: now, and at the last sample */
-	bool ready;		  /* it has work and could run */
+	bool ready;		  /* has work and could run */
 	struct lag_watch lag;
 	struct pair_watch pair;
 	struct wait_watch wait;
@@ -107,21 +107,21 @@ struct monitor {
 	bool hung;	      /* because its VF did not stop, and was reset */
 	bool changed;	      /* in this step: an operator changed something */
 	bool shares_changed;  /* in this step, be it that they were set before it */
-	bool replaced;	      /* it has changed the policy, or the core has */
+	bool replaced;	      /* the policy was changed, by the operator or the core */
 	uint32_t window_of;   /* the VF whose window opened in this step; or VGPU_NO_VF */
 	uint32_t open_window; /* the VF whose window is open; or VGPU_NO_VF */
 	uint32_t has_turn; /* the VF whose turn has begun and is not accounted yet; or VGPU_NO_VF */
-	bool states_changed;	      /* in this step */
-	uint32_t covered;	      /* whose windows and hangs break no budget; or VGPU_NO_VF */
-	bool interrupted;	      /* since the last sample a window or a reset has taken time */
-	bool restarted;		      /* the next sample is the first one of a core */
+	bool states_changed; /* in this step */
+	uint32_t covered;    /* VF whose windows and hangs break no budget; or VGPU_NO_VF */
+	bool interrupted;    /* a window or a reset took time since the last sample */
+	bool restarted;	     /* the next sample is the first one of a core */
 	vgpu_nsec windows_and_resets; /* time that went into them, of all VFs */
 	uint64_t n_windows_and_resets;
 	vgpu_nsec began;	 /* the core */
 	vgpu_nsec granted_until; /* the end of the grant that runs; 0: none */
 	vgpu_nsec hangs;	 /* time until they were found */
 	vgpu_nsec making_room;	 /* time until those that were found running had stopped */
-	double early;		 /* what the fluid was given ahead of the sample */
+	double early;		 /* service given to the fluid ahead of the sample */
 	bool pairs_compared;
 	struct monitor_result result;
 	struct fluid_vf *fluid;

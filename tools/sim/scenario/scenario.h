@@ -35,7 +35,7 @@ struct scenario_vf {
 	enum role role;
 	enum vhost_work work;
 	struct vhost_range burst, think, period, late, save, rare, window;
-	struct vhost_range quantum;   /* of a governed GPU, set by hand and never corrected */
+	struct vhost_range quantum; /* quantum of a governed GPU, set by hand and never corrected */
 	struct vhost_range late_span; /* the VF stops late in every other span of this length */
 	bool strategist;	      /* whether it gains by what it does is judged: strategy.h */
 	uint32_t rare_ppm, hang_ppm, reset_ppm, window_ppm;
@@ -55,7 +55,7 @@ struct scenario_op {
 		OP_RESET,
 		OP_RESTART,
 		OP_COMES,   /* the VM of `vf` comes from another host */
-		OP_RESUMES, /* it has come, and owes `owed` */
+		OP_RESUMES, /* its VM has resumed here, and owes `owed` */
 	} type;
 	uint32_t vf;
 	vgpu_nsec owed;
@@ -68,7 +68,7 @@ enum placement { PLACE_ROUND_ROBIN = 0, PLACE_FIRST_FIT, PLACE_LEAST_LOADED };
 /* A GPU whose firmware schedules. */
 struct scenario_governed {
 	bool on;
-	vgpu_nsec step; /* of quanta */
+	vgpu_nsec step; /* step of quanta */
 	vgpu_nsec stop; /* preemption time-out */
 	vgpu_nsec epoch, rotation, turn, slack, settle, switch_ns;
 	uint32_t tolerance_ppm;

@@ -383,7 +383,7 @@ static bool is_answered(struct softgpu *gpu, vgpu_nsec now)
 		fw->vfs[vf].late += fw->phase == FIRMWARE_STOP;
 		firmware_reset(gpu, vf);
 	} else {
-		fw->phase = FIRMWARE_RESET; /* by its guest: it ends by itself */
+		fw->phase = FIRMWARE_RESET; /* a reset by the guest, which ends by itself */
 	}
 	return true;
 }

@@ -19,8 +19,8 @@ enum firmware_phase {
 	FIRMWARE_ON,
 	FIRMWARE_STOP,	/* IDLE */
 	FIRMWARE_LEAVE, /* SAVE, then SHUTDOWN if the guest's driver has gone */
-	FIRMWARE_RESET, /* it is being reset */
-	FIRMWARE_GONE,	/* it was reset, or disabled */
+	FIRMWARE_RESET, /* a reset of the VF is in progress */
+	FIRMWARE_GONE,	/* the VF was reset, or disabled */
 };
 
 #define FIRMWARE_RESETS 3u /* that a guest may ask for in a minute */
@@ -30,9 +30,10 @@ struct firmware {
 	bool on;
 	bool wake;
 	struct turns turns;
-	struct turns_plan prepared, taken; /* by writes of the PF, and by CONFIG_AUTO */
+	struct turns_plan prepared, taken; /* settings prepared by writes of the PF; settings taken
+					      over by CONFIG_AUTO */
 	uint32_t answer;		   /* CMD_STATUS of the PF's last command */
-	bool interrupt;			   /* when it has been answered */
+	bool interrupt;			   /* raise an interrupt with the answer */
 	vgpu_nsec config_at;		   /* when TAKEN comes into force; VGPU_NEVER: it has */
 
 	enum firmware_phase phase;

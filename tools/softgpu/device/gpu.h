@@ -56,7 +56,7 @@ struct memory_file {
 struct vf {
 	uint64_t fb_offset, fb_size; /* the entry of the memory table */
 	struct memory_file *file;    /* NULL: no memory */
-	uint64_t *page_hashes;	     /* of pages copied to host memory; 0: not copied */
+	uint64_t *page_hashes;	     /* hashes of pages copied to host memory; 0: not copied */
 	uint8_t *pages_back;	     /* 1: the PF has copied the page back unchanged */
 	struct link *link;	     /* to the VF's process */
 	struct local *local;	     /* the carrier as the client; NULL: clients use a socket */
@@ -70,9 +70,9 @@ struct vf {
 	/* The PF's file has what was copied of it, for the PF to compare. DROPS: that, or what was
 	 * copied back, is nobody's any more: the filler must free its pages. */
 	bool compared, drops;
-	uint32_t told; /* why its memory cannot be moved for now: see carry.c; 0: nothing */
+	uint32_t told; /* reason why its memory cannot be moved now: see carry.c; 0: none */
 
-	uid_t users[2]; /* of its process and its worker: see users.h */
+	uid_t users[2]; /* the users of its process and its worker: see users.h */
 
 	bool renew; /* the memory must be replaced when the VF has been reset */
 
@@ -127,7 +127,7 @@ struct softgpu {
 	uint32_t context_reg, hang_info, dropped, gate_drops;
 	uint32_t violators, violations;
 	uint32_t fb_entries[SOFTGPU_MAX_VFS]; /* entries of the memory table that are in force */
-	uint32_t hvvm_vf, hvvm_waits;	      /* which VF DW0 is about; VFs whose queues drained */
+	uint32_t hvvm_vf, hvvm_waits;	      /* the VF in DW0; VFs whose queues drained */
 	uint64_t fill_offset, fill_size, copy_from;
 	uint64_t host_base, host_size;
 	uint32_t fill_status;
@@ -140,7 +140,7 @@ struct softgpu {
 	uint32_t taken; /* commands and chains that were written */
 	int status_fd;
 	void *status_page;		      /* or NULL */
-	uint32_t shown[SOFTGPU_STATUS_WORDS]; /* what is in it */
+	uint32_t shown[SOFTGPU_STATUS_WORDS]; /* the words shown in it */
 	uint64_t serial;
 	struct vf vfs[SOFTGPU_MAX_VFS];
 

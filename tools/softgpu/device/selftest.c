@@ -77,7 +77,7 @@ struct rounds {
 	vgpu_nsec took[ROUNDS], trip[ROUNDS];
 	vgpu_nsec until;     /* when a test ends that has not finished */
 	vgpu_nsec disturbed; /* the longest stop while the third worker started or ended */
-	uint64_t own, other; /* what the first worker counted while it was stopped; the second */
+	uint64_t own, other; /* count of the first worker while it was stopped; of the second */
 };
 
 static enum softgpu_preempt level_of(uint32_t method)

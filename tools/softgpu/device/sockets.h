@@ -15,7 +15,7 @@
 struct sockets {
 	const char *dir;
 	int owned; /* the directory's lock, from sockets_own() to sockets_disown() */
-	uid_t uid; /* of the VFs' sockets; (uid_t)-1: this process's */
+	uid_t uid; /* owner of the VFs' sockets; (uid_t)-1: this process's user */
 	gid_t gid;
 	mode_t mode;
 	bool found; /* UID and GID are what this host has, not what somebody has configured */

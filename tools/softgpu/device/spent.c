@@ -30,7 +30,7 @@
 
 static const struct {
 	const char *name;
-	unsigned cpus; /* that it may use while the VF has the engine */
+	unsigned cpus; /* number of CPUs that it may use while the VF has the engine */
 } kinds[SPENT_KINDS] = {[SPENT_PROCESS] = {"process", 1}, [SPENT_WORKER] = {"worker", 2}};
 
 vgpu_nsec spent_cpu(pid_t pid)

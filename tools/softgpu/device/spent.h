@@ -41,7 +41,7 @@ struct spent_thread {
 /* What a VF's processes of one kind have used. */
 struct spent_of {
 	vgpu_nsec cpu;	    /* all of them, since softgpu's start */
-	vgpu_nsec last_cpu; /* of the one that lives, so far */
+	vgpu_nsec last_cpu; /* CPU time of the present process so far */
 	uint64_t last_fences;
 	/* What could have been used beyond what has been, and as of which CPU time, engine time and
 	 * instant. */

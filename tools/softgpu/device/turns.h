@@ -30,12 +30,12 @@ struct turns_plan {
 struct turns {
 	uint32_t n;
 	struct turns_plan plan; /* in force */
-	int current, last;	/* whose turn it is, and whose it was last; or TURNS_NOBODY */
+	int current, last;	/* the VF that has the turn, and the one before; or TURNS_NOBODY */
 	vgpu_nsec ends;		/* the current turn */
 	int counted;		/* the VF whose counter runs, since SINCE; or TURNS_NOBODY */
 	vgpu_nsec since;
 	vgpu_nsec active[SOFTGPU_MAX_VFS];
-	uint64_t turns[SOFTGPU_MAX_VFS]; /* that a VF has begun */
+	uint64_t turns[SOFTGPU_MAX_VFS]; /* number of turns that each VF has begun */
 };
 
 /* N VFs with the plan of a GPU that nobody has programmed. */

@@ -38,7 +38,7 @@ struct share {
 	bool on;	   /* packets go into a slot, if the host has slots */
 	bool alone;	   /* no other process can have the VF */
 	uint64_t part;	   /* bytes of the window that a slot has */
-	uint32_t n_pieces; /* of device memory */
+	uint32_t n_pieces; /* number of pieces of device memory */
 	uint64_t piece;	   /* bytes of one */
 	uint32_t slots;	   /* 0: its host has none, and this process alone has the VF */
 	uint32_t own;	   /* this process's slot */
@@ -64,12 +64,12 @@ struct guest {
 	int vectors[SOFTGPU_VF_VECTORS];
 	bool polled; /* there are no interrupts, and opening the VF has not reset it */
 	struct mailbox mailbox;
-	vgpu_nsec away_since; /* since when the VF reads as ones; 0: it does not */
+	vgpu_nsec away_since; /* start of the time in which the VF reads as ones; 0: it does not */
 	uint8_t *memory;
 	size_t size;
 	uint64_t partition; /* bytes; the first SIZE of them are mapped */
 	uint32_t features;
-	uint32_t faults; /* of the VF, when this process looked first */
+	uint32_t faults; /* faults of the VF before this process */
 	uint8_t *ring;
 	uint64_t *reached; /* the value of the last fence */
 	uint64_t wptr, fence;

@@ -38,7 +38,7 @@ struct request {
 /* The memory that buffers are allocated from. */
 struct space {
 	uint8_t *memory;	     /* the free part of the window */
-	uint64_t offset, size, used; /* of it; the offset is in the partition */
+	uint64_t offset, size, used; /* its size and used part; the offset is in the partition */
 	uint64_t device_at, device_size, device_used;
 };
 

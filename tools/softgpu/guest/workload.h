@@ -7,7 +7,7 @@
 
 struct workload_options {
 	uint64_t us;	    /* length of a timed job */
-	uint32_t size;	    /* of the problem, 1 to 8 */
+	uint32_t size;	    /* size of the problem, 1 to 8 */
 	bool device_memory; /* compute in device memory instead of the window */
 };
 

@@ -20,7 +20,7 @@ struct workload_state {
 	uint64_t window;   /* offset in the partition, of MEMORY */
 	uint8_t *expected; /* results, SLOT_SIZE bytes for each slot */
 	uint8_t *own;	   /* the guest's own memory, which the device sees at DMA_IOVA */
-	uint64_t own_size; /* of a slot */
+	uint64_t own_size; /* size of a slot */
 	uint64_t jobs;
 };
 

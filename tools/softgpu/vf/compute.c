@@ -45,7 +45,7 @@ static bool send_message(struct compute *c, const struct worker_message *m, uint
 		if (errno == EINTR)
 			continue;
 		if (errno != EAGAIN)
-			return true; /* it is gone, which receive() sees */
+			return true; /* the peer has gone, as receive() will report */
 		*error = lost(c, "its worker does not read messages");
 		return false;
 	}

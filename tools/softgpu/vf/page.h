@@ -111,7 +111,7 @@ struct vf_page {
 	_Atomic uint32_t answered;    /* see ASKED */
 	_Atomic uint32_t to_vf_taken; /* the TO_VF.serial that the client has acknowledged */
 	_Atomic uint32_t violations, gate_drops;
-	_Atomic uint64_t fences; /* that packets have reached; of a VF without a worker */
+	_Atomic uint64_t fences; /* fences that packets have reached; for a VF without a worker */
 	struct vf_message to_pf;
 };
 

@@ -62,7 +62,7 @@ struct vf {
 	uint64_t faults; /* SOFTGPU_FAULTS */
 
 	uint32_t int_enable;
-	uint32_t words[4]; /* of the message to the PF */
+	uint32_t words[4]; /* words of the message to the PF */
 	uint32_t to_pf;	   /* its serial; 0: there is no message */
 	uint32_t to_pf_last;
 };

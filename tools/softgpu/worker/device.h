@@ -94,14 +94,14 @@ struct device;
 struct device_arena {
 	uint64_t at;	   /* the address of the first one */
 	uint64_t granule;  /* bytes */
-	uint64_t granules; /* of each range */
-	uint32_t *mapped;  /* of all ranges: 0, or 1 + the granule of the memory behind the window
-			    * that is mapped there */
+	uint64_t granules; /* granules of each range */
+	uint32_t *mapped;  /* for each granule of all ranges: 0, or 1 + the granule of the memory
+			      behind the window that is mapped there */
 };
 
 struct device_setup {
 	uint32_t gpu;	 /* the GPU's number, in the order of PCI addresses */
-	uint8_t *window; /* of the VF, mapped here */
+	uint8_t *window; /* the VF's window, mapped here */
 	uint64_t window_size, size;
 	uint8_t *stage;	  /* WORKER_STAGE bytes, through which device memory is copied */
 	uint32_t vf;	  /* the VF's number; names its control group */

@@ -13,8 +13,8 @@
 
 struct loan {
 	pid_t pid;
-	int ran;	      /* what the kernel says of the thread's CPU time; -1: nothing */
-	bool out;	      /* it has the priority */
+	int ran;	      /* the thread's CPU time in the kernel; -1: unknown */
+	bool out;	      /* the priority is lent */
 	vgpu_nsec since, had; /* when that began, and its CPU time then */
 };
 

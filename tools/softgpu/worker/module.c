@@ -36,7 +36,7 @@ struct module_table {
 	uint64_t bytes;
 	uint32_t number;
 	bool orphan;	/* its ring was closed meanwhile */
-	uint32_t flags; /* of MODULE_LOAD */
+	uint32_t flags; /* flags of MODULE_LOAD */
 	void *compiled;
 	int result;
 	char log[LOG_SIZE];

@@ -115,11 +115,11 @@ struct worker_message {
 
 /* What a worker computes on. */
 struct device_about {
-	char name[64];		 /* of the device, and its driver's version */
+	char name[64];		 /* name of the device, and its driver's version */
 	uint32_t stops;		 /* enum worker_stop: methods that may work */
 	bool modules;		 /* guests may load GPU kernels of their own */
 	int32_t attributes[128]; /* those of struct softgpu_about */
-	char limit_error[128];	 /* why the driver does not limit its memory as well; "": it does */
+	char limit_error[128];	 /* why the driver does not also limit its memory; "": it does */
 	uint64_t free;		 /* bytes that are free on the device; 0: there is no such limit */
 };
 
@@ -132,10 +132,10 @@ struct worker_shared {
 	_Atomic uint64_t wptr;	     /* the doorbell, written by softgpu */
 	_Atomic uint32_t bell;	     /* doorbells of slots, counted by softgpu */
 	_Atomic uint64_t rptr_begun; /* packets that have begun */
-	_Atomic uint64_t fences;     /* that packets have reached */
+	_Atomic uint64_t fences;     /* fences that packets have reached */
 	struct device_about about;
 	int32_t code;	/* -errno, of REFUSED */
-	char text[256]; /* why it is REFUSED */
+	char text[256]; /* reason for REFUSED */
 };
 
 #endif

@@ -32,7 +32,7 @@ struct entry {
 	struct piece piece;
 	bool launched; /* false: it waits until the gate opens, or until it is at the head */
 	bool skipped;  /* some of its blocks have not run */
-	vgpu_nsec at;  /* when it was launched, or came to the head, without PAUSED */
+	vgpu_nsec at;  /* time of its launch, or of its arrival at the head, without PAUSED */
 	uint64_t rptr; /* behind its packet: later packets may have been read since */
 	struct source *source;
 };
@@ -46,7 +46,7 @@ struct source {
 	uint64_t base, n, rptr;
 	uint64_t fence; /* the value of its last FENCE that was executed */
 	struct piece_job job;
-	enum softgpu_error bad; /* of the current packet; reported after earlier packets */
+	enum softgpu_error bad; /* error of the current packet; reported after earlier packets */
 	uint32_t in_flight;
 };
 
@@ -83,7 +83,7 @@ struct ring {
 	uint64_t serial;
 	vgpu_nsec began;	     /* EVENT packets count from here */
 	vgpu_nsec cost[KERNELS + 2]; /* recent time of a piece, for each kind */
-	enum softgpu_error error;    /* of a run that has failed: nothing runs any more */
+	enum softgpu_error error;    /* error of a failed run: nothing runs any more */
 	/* The piece at the head has no gate; and, without PAUSED, when it came to the head, and how
 	 * long those in flight take from then on, 0: not known. They may be of different pieces:
 	 * the wait of a stop has a bound of its own. */
@@ -249,7 +249,7 @@ static enum device_state collect(struct ring *r)
 		r->head++;
 		r->in_flight--;
 		if (r->in_flight > 0)
-			entry_at(r, 0)->at = run_time(r); /* it has the device from now on */
+			entry_at(r, 0)->at = run_time(r); /* the ring has the device from now on */
 	}
 	return r->in_flight == 0 ? DEVICE_DONE : state;
 }

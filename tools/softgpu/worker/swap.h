@@ -10,8 +10,8 @@
 struct swap {
 	const struct device_ops *ops;
 	struct device *device;
-	uint64_t bytes; /* of device memory */
-	bool away;	/* it is not complete on the device: the VF cannot run */
+	uint64_t bytes; /* bytes of device memory */
+	bool away;	/* memory is not complete on the device: the VF cannot run */
 	bool entered;	/* the device has taken memory since; UPTO is what has been copied there */
 	uint64_t upto;
 };

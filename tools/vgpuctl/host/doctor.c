@@ -26,7 +26,7 @@
 struct round {
 	struct json_object *list; /* NULL: print each finding */
 	bool colour, well;
-	char cure[200]; /* of the first bad finding that has one, with its subject */
+	char cure[200]; /* the cure of the first bad finding that has one, with its subject */
 	char hook[200]; /* the same of libvirt's hook and of QEMU's access; "": they are not bad */
 	bool no_gpu;	/* no PCI function is a GPU */
 	/* vgpud's answers, or why there are none. */

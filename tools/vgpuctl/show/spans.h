@@ -20,7 +20,7 @@ struct span {
 	int64_t from, to; /* CLOCK_MONOTONIC, nanoseconds */
 	int vf;
 	enum kind kind;
-	double part; /* of the span on the engine; 1 for all kinds but SERVED */
+	double part; /* fraction of the span on the engine; 1 for all kinds but SERVED */
 };
 
 struct spans {

@@ -35,7 +35,7 @@ struct row {
 struct view {
 	struct row rows[MAX_ROWS];
 	unsigned n;
-	double seconds; /* since the view before */
+	double seconds; /* seconds since the previous view */
 };
 
 /* The orders of rows: those that have most come first. */

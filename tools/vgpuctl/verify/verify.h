@@ -23,11 +23,11 @@
 /* One VF, as vgpud's answers have it. Times in ns. */
 struct verify_vf {
 	bool present;
-	bool works;	      /* had work since the sample before, as vgpud or the operator says */
-	int64_t run, charged; /* counters */
-	int64_t astray;	      /* by which vgpud's sums of this VF do not add up */
-	int64_t events;	      /* times it fell asleep, windows, resets, hangs, so far */
-	int64_t late;	      /* firmware's estimate of how late it stops */
+	bool works; /* had work since the previous sample, as vgpud or the operator states */
+	int64_t run, charged;	     /* counters */
+	int64_t astray;		     /* discrepancy between vgpud's sums for this VF */
+	int64_t events;		     /* times it fell asleep, windows, resets, hangs, so far */
+	int64_t late;		     /* firmware's estimate of how late it stops */
 	int64_t lag_most, wait_most; /* stated bounds; -1: none */
 	double share;		     /* promised; 0: not in proportion */
 };
@@ -66,7 +66,7 @@ struct verify {
 	struct verify_walk *walk; /* verify_watch.c's */
 	char *path;		  /* of the report */
 	bool is_staged;		  /* a file for the report is beside PATH */
-	int to;			  /* what is at PATH, if it cannot be replaced; else -1 */
+	int to; /* descriptor of a file at PATH that cannot be replaced; else -1 */
 };
 
 /* Measures the session's GPU as its options say, writes the report and prints what was found.

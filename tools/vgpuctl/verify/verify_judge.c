@@ -20,7 +20,7 @@
 
 /* Two VFs, for as long as both work and nothing changes. */
 struct pair {
-	double least, most; /* of the difference of their services over their shares */
+	double least, most; /* range of the difference of their services divided by their shares */
 	double allowed, had;
 	double worst; /* (most - least) / allowed, of all spans that can be judged */
 	double worst_moved, worst_allowed; /* ns of the first VF */

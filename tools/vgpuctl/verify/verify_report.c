@@ -209,7 +209,7 @@ static int open_report(struct verify *v)
 
 int verify_claim(struct verify *v, const char *path)
 {
-	char *resolved = realpath(path, NULL); /* what a link leads to is replaced, not the link */
+	char *resolved = realpath(path, NULL); /* replaces the target of a link, not the link */
 	int r;
 
 	v->to = -1;

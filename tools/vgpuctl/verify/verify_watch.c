@@ -27,7 +27,7 @@ struct verify_walk {
 	int64_t stopped; /* when the last turn ended; 0: one runs, or it is not known */
 	int64_t granted, began;
 	int64_t usual; /* switch time, estimate */
-	int64_t late;  /* of turns and switches, so far */
+	int64_t late;  /* total lateness of turns and switches so far */
 	struct {
 		bool works;
 		int64_t since; /* waits since then; 0: does not, or not to be judged */

@@ -28,7 +28,7 @@ enum gim_mode {
 struct gim_partitions {
 	char profile[16]; /* "CPX" */
 	char memory[16];  /* "NPS4" */
-	uint32_t index;	  /* of the profile */
+	uint32_t index;	  /* number of the profile */
 };
 
 /* Describes the GPU with that address if vgpud can schedule it. Returns 0, or -errno with the

@@ -16,7 +16,7 @@
 struct vfio_host_memory {
 	uint64_t size;
 	void *memory; /* NULL: none */
-	bool kept;    /* it has the contents of an earlier process; else it is all zeros */
+	bool kept;    /* contents of an earlier process; else all zeros */
 };
 
 struct vfio_host_memory_config {

@@ -12,7 +12,7 @@
 struct gpuiov_identity {
 	const char *model; /* static */
 	uint16_t sriov, cap;
-	uint32_t cap_length; /* of the GPU-IOV capability, bytes */
+	uint32_t cap_length; /* length of the GPU-IOV capability, bytes */
 };
 
 #define GPUIOV_CONFIG_SIZE 4096u

@@ -39,7 +39,7 @@ static uint64_t fill(struct allowance *a, uint32_t n, vgpu_nsec now)
 	if (now - a->at > FILLED)
 		a->at = now - FILLED;
 	gained = (int64_t)((now - a->at) * part / WHOLE);
-	a->at += (vgpu_nsec)gained * WHOLE / part; /* what is less than 1 ns counts next time */
+	a->at += (vgpu_nsec)gained * WHOLE / part; /* the remainder below 1 ns counts next time */
 	a->left = a->left + gained > most->saved ? most->saved : a->left + gained;
 	if (a->left < -most->owed)
 		a->left = -most->owed;

@@ -20,9 +20,9 @@
 
 struct allowance_limits {
 	uint64_t vf, all; /* parts of one CPU, per cent: of one VF, and of all VFs together */
-	int64_t saved;	  /* what can be saved up */
-	int64_t owed;	  /* what can be owed, so that a VF's next tenant does not wait long for
-			   * what the last one did */
+	int64_t saved;	  /* largest saved allowance */
+	int64_t owed; /* largest debt, so that a VF's next tenant does not wait long for the debt of
+			 the last one */
 };
 extern const struct allowance_limits allowance_causes, allowance_loans;
 

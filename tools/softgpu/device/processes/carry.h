@@ -15,7 +15,7 @@
 struct carry {
 	int vf, memory;		/* the socket, of which this has a duplicate; -1: none */
 	void *stage;		/* or MAP_FAILED */
-	uint32_t number;	/* of the worker */
+	uint32_t number;	/* number of the worker */
 	vgpu_nsec left, waited; /* how long answers may take, and the answer has taken */
 	uint32_t what;		/* the last request: enum worker_memory_what; 0: none was sent */
 	int result;		/* its */

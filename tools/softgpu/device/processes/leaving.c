@@ -40,11 +40,10 @@ struct leaver {
 	int pidfd, vf;
 	vgpu_nsec until; /* when to kill it, or, if it is killed, to report it */
 	bool killed;
-	pid_t worker; /* 0: it is none */
-	int of;	      /* its VF */
-	pid_t served; /* the process that had it */
-	vgpu_nsec since,
-		most; /* since when it leaves; the CPU time with which it must have ended */
+	pid_t worker;	       /* 0: it is none */
+	int of;		       /* its VF */
+	pid_t served;	       /* the process that had it */
+	vgpu_nsec since, most; /* start of its end; the CPU time within which it must end */
 };
 
 struct leaving {

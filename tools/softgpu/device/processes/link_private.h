@@ -23,7 +23,7 @@ struct link {
 	struct vf_page *mapped; /* the page of the process, from its start */
 	pid_t pid;
 	int pidfd, control, notice, wake, epoll, page_fd;
-	int says;     /* what the process says; -1: nothing is to be heard */
+	int says;     /* reading end of the process's output; -1: none */
 	int said;     /* the same, of a process that has ended */
 	int listener; /* never anybody else's */
 	int client;   /* a copy of the connection that the process has; -1: no client */
@@ -37,15 +37,15 @@ struct link {
 	bool stopping, raised;		     /* raised: its policy is not ordinary() */
 	vgpu_nsec stopped; /* with workers: when it was told to stop; VGPU_NEVER: at once */
 	vgpu_nsec deadline;
-	struct loan loan;     /* of a real-time priority, for a stop */
-	vgpu_nsec lent_until; /* when it is taken back; VGPU_NEVER: none is lent */
+	struct loan loan;     /* loan of a real-time priority, for a stop */
+	vgpu_nsec lent_until; /* end of the loan; VGPU_NEVER: there is none */
 	vgpu_nsec answer_by;  /* for link_check(); VGPU_NEVER: it has not been called */
 
 	struct allowance allowance, loans;
 	bool muted; /* its notices wake nobody */
 
 	/* what was read last */
-	uint64_t limit; /* of the process's memory, beside GROUPS_ALLOWANCE */
+	uint64_t limit; /* limit of the process's memory, in addition to GROUPS_ALLOWANCE */
 	uint32_t notices, resets, violations, gate_drops, to_pf, to_vf_taken;
 	bool faulted; /* the PF was told of it; false again when the VF is as new */
 	bool renewed; /* a new context was loaded since */

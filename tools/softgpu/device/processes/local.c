@@ -28,7 +28,7 @@ struct local {
 	pthread_t thread;
 	pthread_mutex_t lock; /* protects the members below; held during an access */
 	pthread_cond_t cond;
-	char name[128]; /* of the socket, for vfio_device_open() */
+	char name[128]; /* name of the socket, for vfio_device_open() */
 	struct vfio_device *device;
 	int wake, dma;
 	int irqs[SOFTGPU_VF_VECTORS];

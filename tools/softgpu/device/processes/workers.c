@@ -43,7 +43,7 @@ struct workers {
 	struct softgpu *gpu;
 	struct workers_tested tested;
 	struct worker_client *of[SOFTGPU_MAX_VFS];
-	uint32_t numbers[SOFTGPU_MAX_VFS]; /* of the workers of a VF, the last one's */
+	uint32_t numbers[SOFTGPU_MAX_VFS]; /* number of each VF's last worker */
 	struct churn churn[SOFTGPU_MAX_VFS];
 	vgpu_nsec quiet_since;		      /* when the last of these had settled */
 	vgpu_nsec kill_after, kill_disturbed; /* see struct vf_order */

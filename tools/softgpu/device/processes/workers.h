@@ -67,12 +67,13 @@ struct workers_tested {
 	uint32_t level;		    /* enum softgpu_preempt */
 	vgpu_nsec typical, longest; /* how long stopping took: median and longest */
 	vgpu_nsec disturbed;	    /* the longest while another worker started or ended */
-	uint32_t leak; /* of SOFT: what stopped work had of the GPU beside other work, millionths */
+	uint32_t leak; /* for SOFT: the part of the GPU that stopped work kept beside other work,
+			  millionths */
 	bool modules;  /* the device executes MODULE_LOAD and LAUNCH */
 	uint64_t free; /* bytes that are free while no worker runs; 0: there is no such limit */
 	uint64_t overhead;     /* bytes that a worker may use beside its VF's memory */
 	char device[64];       /* name */
-	char limit_error[128]; /* why the driver does not limit VFs' memory as well; "": it does */
+	char limit_error[128]; /* why the driver does not also limit VFs' memory; "": it does */
 };
 const struct workers_tested *workers_tested(const struct softgpu *gpu);
 

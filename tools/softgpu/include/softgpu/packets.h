@@ -198,7 +198,7 @@ struct softgpu_about {
 #define SOFTGPU_ARENA_AT (UINT64_C(1) << 48)
 struct softgpu_arena {
 	uint64_t at;	  /* the device's address of its first byte */
-	uint64_t offset;  /* that byte as an offset of packets */
+	uint64_t offset;  /* the byte as an offset of packets */
 	uint64_t bytes;	  /* a multiple of GRANULE */
 	uint64_t granule; /* MAP and UNMAP take multiples of this, from the memory's first byte */
 };
