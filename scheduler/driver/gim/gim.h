@@ -2,8 +2,8 @@
 /*
  * The driver for AMD GPUs whose PF is bound to AMD's driver GIM, and whose VFs have turns (Radeon
  * PRO V710). GIM creates the VFs when it is loaded; vgpud sets the length of each VF's turns,
- * through debugfs (vfio/gim_admin.h). There are no preemption time-outs, and no counter of what a
- * VF has used: GIM's perf_log adds up turns, and how much of them a VF used is not published.
+ * through debugfs (vfio/gim_admin.h). There are no preemption time-outs, and no counter of a VF's
+ * use: GIM's perf_log adds up turns, and does not publish how much of them a VF used.
  */
 #ifndef GIM_H
 #define GIM_H
@@ -11,7 +11,7 @@
 #include "../settings/settings.h"
 #include "vfio/gim_admin.h"
 
-/* What the writer writes with. */
+/* The calls that the writer uses. */
 extern const struct settings_ops gim_settings;
 
 /* Reads the slices of all VFs. Returns 0 or -errno. */

@@ -41,8 +41,8 @@ struct vgpu_driver {
 	vgpu_event_sink *sink;
 	void *data;
 
-	/* The status page, or NULL; and how many commands the GPU has taken when it has taken those
-	 * of this driver. */
+	/* The status page, or NULL; and the GPU's count of commands once it has taken all of this
+	 * driver's. */
 	const _Atomic uint32_t *page;
 	uint32_t taken;
 
@@ -56,25 +56,25 @@ struct vgpu_driver {
 
 	int epoll, vectors[GPUIOV_PF_VECTORS];
 	struct gpuiov_pending command;
-	uint8_t slow[VGPU_CMD_COUNT]; /* how many more commands of a kind use interrupts */
+	uint8_t slow[VGPU_CMD_COUNT]; /* number of further commands of a kind that use interrupts */
 	bool kills;    /* the GPU kills long work to stop it, and can tell that there is some */
 	uint32_t busy; /* bitmaps by VF, from here on */
-	uint32_t told; /* guests' resets that were reported in a command's place, in this look */
+	uint32_t told; /* guests' resets that this round has reported in place of a command */
 	uint32_t resetting; /* requested by vgpud */
 	uint32_t gates[3];
-	uint32_t late[VGPU_GPU_MAX_VFS]; /* how often VFs were late, as last reported */
-	uint32_t up;			 /* guests' drivers, of GPUs that schedule */
+	uint32_t late[VGPU_GPU_MAX_VFS]; /* number of late stops of each VF, as last reported */
+	uint32_t up;			 /* guest drivers that are up, on GPUs that schedule */
 	uint32_t overlaps;		 /* VFs whose partitions overlap, as last reported */
-	bool counts, has_counted;	 /* the GPU counts what VFs spend; SPENT is news */
+	bool counts, has_counted;	 /* the GPU counts VFs' CPU time; SPENT is new */
 	struct vgpu_spent spent;
 	vgpu_nsec spent_at; /* time of the next reading */
 	bool gpu_resetting;
 	uint32_t gpu_reset_vf;
-	vgpu_nsec look_at; /* the next look at everything */
+	vgpu_nsec look_at; /* time of the next full check */
 	vgpu_nsec look_takes, put_off_to;
-	vgpu_nsec planned;  /* the next command, as the engine has said */
+	vgpu_nsec planned;  /* time of the next command, as announced by the engine */
 	vgpu_nsec check_at; /* the next check of the device itself */
-	vgpu_nsec slow_at;  /* the next look at resets */
+	vgpu_nsec slow_at;  /* time of the next check of resets */
 };
 
 /* Access a register of the layout, in its width of 1 to 4 bytes. Return 0 or -errno. */
@@ -84,9 +84,9 @@ bool gpuiov_has(const struct vgpu_driver *d, enum gpuiov_register reg);
 /* Finds a register. */
 void gpuiov_place(const struct vgpu_driver *d, enum gpuiov_register reg, uint32_t *region,
 		  uint64_t *offset);
-/* Reads bitmaps of the VFs that are being reset, and of those whose reset has ended since the last
- * acknowledgement. In this order, a reset that ends between the two reads is in both bitmaps; in
- * the other it would be in neither, which means that it failed. Returns 0 or -errno. */
+/* Reads bitmaps of the VFs with a reset in progress, and of those whose reset has ended since the
+ * last acknowledgement. In this order, a reset that ends between the two reads is in both bitmaps;
+ * in the other order it would be in neither, and look failed. Returns 0 or -errno. */
 int gpuiov_read_resets(struct vgpu_driver *d, uint32_t *going_on, uint32_t *ended);
 /* Reads a register of softgpu's own, in BAR 5. Returns 0 or -errno. */
 int gpuiov_read_own(struct vgpu_driver *d, uint32_t offset, uint32_t *value);
@@ -100,7 +100,7 @@ int gpuiov_bring_up(struct vgpu_driver *d, gpuiov_enable *enable, struct vgpu_er
 /* Issues N orders, as the operation of the face `switched` in vgpu/driver.h. */
 int gpuiov_commands(struct vgpu_driver *d, const struct vgpu_order *orders, uint32_t n,
 		    vgpu_nsec now);
-/* Checks command and status as read, and reports the answer if it is there. */
+/* Checks command and status as read, and reports the answer if there is one. */
 int gpuiov_command_done(struct vgpu_driver *d, uint32_t cmd, uint32_t status, vgpu_nsec now);
 /* The same for commands that were issued as a chain: reads where it is. */
 int gpuiov_chain_look(struct vgpu_driver *d, vgpu_nsec now);
@@ -139,7 +139,7 @@ int gpuiov_read_plan(struct vgpu_driver *d);
 int gpuiov_begin_turns(struct vgpu_driver *d);
 /* Reports guests' drivers that have come up or gone; finds out whether a plan is in force. */
 int gpuiov_look_at_drivers(struct vgpu_driver *d, vgpu_nsec now);
-/* A VF was reset: reports a hang if it was because it did not stop, or end a window, in time. */
+/* A VF was reset: reports a hang if it did not stop, or end a window, in time. */
 int gpuiov_look_at_late(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now);
 int gpuiov_look_at_plan(struct vgpu_driver *d, vgpu_nsec now);
 int gpuiov_program(struct vgpu_driver *d, const struct vgpu_program *program, vgpu_nsec now);

@@ -11,7 +11,7 @@
 struct null_options {
 	uint32_t max_vfs;
 	uint64_t memory;   /* bytes */
-	vgpu_nsec command; /* how long each command takes */
+	vgpu_nsec command; /* duration of each command */
 	vgpu_vf_set busy;  /* VFs that have work while their driver is up */
 	vgpu_vf_set hangs; /* VFs that never stop by themselves */
 };
@@ -21,7 +21,7 @@ struct null_firmware_options {
 	vgpu_vf_set busy; /* they have work */
 	uint32_t late_vf; /* stops `late` after the end of each of its turns; VGPU_NO_VF: none */
 	vgpu_nsec late;
-	vgpu_nsec program; /* how long programming a schedule takes */
+	vgpu_nsec program; /* duration of programming a schedule */
 	vgpu_nsec served;  /* first value of usage(), as on a GPU that was in use before */
 	vgpu_nsec freeze;  /* when usage() stops counting; some GPUs' counters freeze at a reset */
 };

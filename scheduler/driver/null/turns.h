@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A model of how a GPU's firmware shares its engine: VFs have turns in a fixed order, each for its
- * quantum; one without work is passed over, or its turn passes unused; one that does not stop at
- * the end of its quantum keeps the engine until it does, or until its time-out, when it is reset.
- * What is programmed counts from a VF's next turn on. (Intel's GuC: the exec_quantum and
- * preempt_timeout keys of its KLV interface, drivers/gpu/drm/xe/abi/guc_klvs_abi.h in Linux.)
+ * quantum; a VF without work is skipped, or its turn passes unused; a VF that does not stop at the
+ * end of its quantum keeps the engine until it stops, or until its time-out resets it. A program
+ * applies to a VF from its next turn. (Intel's GuC: the exec_quantum and preempt_timeout keys of
+ * its KLV interface, drivers/gpu/drm/xe/abi/guc_klvs_abi.h in Linux.)
  *
  * Pure: time is an argument, and never goes back.
  */
@@ -28,9 +28,9 @@ struct turns {
 	} vfs[VGPU_GPU_MAX_VFS];
 };
 
-/* N VFs, of which none has work, at NOW. */
+/* Initialises N VFs without work at NOW. */
 void turns_init(struct turns *t, uint32_t n, vgpu_nsec now);
-/* Goes on to NOW. */
+/* Advances to NOW. */
 void turns_advance(struct turns *t, vgpu_nsec now);
 void turns_program(struct turns *t, const struct vgpu_program *program, vgpu_nsec now);
 /* A VF gets work that does not end, or has none any more. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What of NVIDIA's management library (NVML, libnvidia-ml.so.1) this driver uses: layouts and
- * numbers, by the declarations that NVIDIA publishes (NVIDIA/go-nvml, gen/nvml/nvml.h, API 13).
+ * The parts of NVIDIA's management library (NVML, libnvidia-ml.so.1) that this driver uses: layouts
+ * and numbers, by the declarations that NVIDIA publishes (NVIDIA/go-nvml, gen/nvml/nvml.h, API 13).
  * Structures of the second version have no field for their version: the name of the function says
  * which one it takes.
  */

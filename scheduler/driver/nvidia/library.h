@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * NVIDIA's management library, loaded when a GPU is opened. Newer functions (_v2) are used where
- * the library has them, older ones otherwise; which there are is found by their names, never by a
- * version. Calls may block for as long as the GPU's driver does. One thread at a time for each
- * struct.
+ * the library has them, older ones otherwise; the driver looks them up by name, never by a version.
+ * Calls may block for as long as the GPU's driver does. One thread at a time for each struct.
  */
 #ifndef NVIDIA_LIBRARY_H
 #define NVIDIA_LIBRARY_H
@@ -15,7 +14,7 @@
 
 #define NVIDIA_LIBRARY "libnvidia-ml.so.1"
 
-struct nvidia_calls; /* the library's functions; NULL: it does not have that one */
+struct nvidia_calls; /* the library's functions; NULL: missing */
 
 struct nvidia_library {
 	void *handle;
@@ -27,7 +26,7 @@ struct nvidia_library {
 	} log;
 };
 
-/* The GPU's scheduler: what it has, or is to have. */
+/* The settings of the GPU's scheduler, present or wanted. */
 struct nvidia_scheduler {
 	uint32_t policy; /* enum nvml_policy */
 	uint32_t slice;	 /* ns; 0: the GPU's own default */
@@ -48,8 +47,8 @@ void nvidia_library_close(struct nvidia_library *l);
 /* All that follow return an enum nvml_result; also NVML_NO_FUNCTION if the library has no such
  * function. */
 
-/* What the driver's scheduler takes, and how it is set now: *OUT is written if they return
- * NVML_SUCCESS. */
+/* The settings that the driver's scheduler supports, and the present ones: *OUT is written if they
+ * return NVML_SUCCESS. */
 int nvidia_get_limits(struct nvidia_library *l, struct nvidia_limits *out);
 int nvidia_get_scheduler(struct nvidia_library *l, struct nvidia_scheduler *out);
 /* Only while no vGPU exists; NVML_NOT_SUPPORTED otherwise. */
@@ -63,7 +62,7 @@ int nvidia_get_busy(struct nvidia_library *l, uint64_t since, struct nvml_sample
 /* Reads the UUID of the VM that has a vGPU. NVML_NOT_FOUND: it has no UUID. */
 int nvidia_get_vm(struct nvidia_library *l, uint32_t vgpu, char out[NVML_ID_SIZE]);
 
-/* What a result means, as an errno, and as half a sentence with what helps. */
+/* The meaning of a result, as an errno, and as a clause for a message, with the remedy. */
 int nvidia_errno(int result);
 const char *nvidia_cause(int result);
 

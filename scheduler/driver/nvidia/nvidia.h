@@ -2,8 +2,8 @@
 /*
  * The driver for NVIDIA GPUs with vGPUs, whose PF is bound to NVIDIA's licensed host driver. The
  * driver schedules vGPUs, by one of three policies for the whole GPU, which can be chosen only
- * while no vGPU exists. VFs get their types through sysfs (vfio/nvidia_admin.h), the policy and
- * what vGPUs did come through NVIDIA's library (library.h).
+ * while no vGPU exists. VFs get their types through sysfs (vfio/nvidia_admin.h), NVIDIA's library
+ * (library.h) has the policy and the vGPUs' use.
  *
  * Both may block. After open(), a separate thread, the watcher, makes all these calls, and the
  * engine thread never waits for it.
@@ -21,7 +21,7 @@
 #define NVIDIA_VGPUS 64u
 #define NVIDIA_RESET_LOOKS 8u
 
-/* A vGPU that exists. */
+/* An existing vGPU. */
 struct nvidia_vgpu {
 	uint32_t id;
 	int32_t vf;	     /* -1: not known */
@@ -38,7 +38,7 @@ struct nvidia_watcher {
 	uint32_t n_vfs;
 	struct nvidia_library library;
 	pthread_t thread;
-	int wake, done; /* eventfds: the engine thread has asked; there is something to observe */
+	int wake, done; /* eventfds: a request of the engine thread; a new observation */
 	_Atomic bool end, asked, fresh;
 	_Atomic int lost; /* 0, or -ENODEV */
 	struct nvidia_scheduler want;
@@ -52,20 +52,21 @@ struct nvidia_watcher {
 	uint64_t sampled_at; /* us */
 	uint64_t logged_at[VGPU_RUNLISTS];
 	vgpu_nsec began;
-	vgpu_nsec assigned_at; /* VFs were searched for vGPUs last */
-	bool failed;	       /* it could not be set, so that it is not tried again and again */
+	vgpu_nsec assigned_at; /* time of the last search of VFs for vGPUs */
+	bool failed;	       /* setting the scheduler failed, and is not repeated */
 };
 
-/* Whether a GPU that has HAS need not be set: a slice is rounded by the GPU. */
+/* Whether a GPU with HAS already satisfies WANT: the GPU rounds slices. */
 bool nvidia_is_as_wanted(const struct nvidia_scheduler *has, const struct nvidia_scheduler *want);
 /* Sets the GPU's scheduler, and reads it back. Returns an enum nvml_result; NVML_UNKNOWN also if it
  * reads back otherwise. */
 int nvidia_put(struct nvidia_library *l, const struct nvidia_scheduler *want);
-/* The name that vgpud has for a policy; NULL: none. And the other way round; 0: there is none. */
+/* Convert a policy to vgpud's name, NULL: none; and a name to a policy, 0: none. */
 const char *nvidia_policy_name(uint32_t policy);
 uint32_t nvidia_policy_of(const char *name);
 
-/* Starts the thread over an open library; WANTED: what should be in force. Returns 0 or -errno. */
+/* Starts the thread over an open library; WANTED: the settings to put into force. Returns 0 or
+ * -errno. */
 int nvidia_watcher_start(struct nvidia_watcher *w, const char *pf, uint32_t n_vfs,
 			 const struct nvidia_scheduler *wanted);
 void nvidia_watcher_end(struct nvidia_watcher *w);
@@ -83,8 +84,8 @@ struct vgpu_driver {
 	int lock; /* the PF's configuration space: another vgpud cannot lock it */
 };
 
-/* Translates a declaration, and refuses what the GPU does not have. Returns 0, or -errno with the
- * reason. */
+/* Translates a declaration, and refuses settings that the GPU does not support. Returns 0, or
+ * -errno with the reason. */
 int nvidia_translate(const struct nvidia_limits *limits, const struct vgpu_declaration *from,
 		     struct nvidia_scheduler *to, struct vgpu_error *err);
 

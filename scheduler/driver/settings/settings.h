@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What drivers share for GPUs that a driver of the host has: their firmware gives turns to VFs, and
- * vgpud sets how long these are, through files of the kernel.
+ * Shared by the drivers for GPUs that are bound to a host driver: their firmware gives turns to
+ * VFs, and vgpud sets the lengths of these turns, through files of the kernel.
  *
  * A read or a write of such a file may wait for seconds, while the kernel resets a VF. So a thread
  * makes them, the writer, and the engine thread never waits for it.
@@ -14,11 +14,11 @@
 
 #include "settings_open.h"
 
-/* What such a driver adds. The writer calls these. */
+/* The calls that such a driver provides to the writer. */
 struct settings_ops {
-	/* Writes the settings in which the GPU differs from WANT, and reads all back into HAVE.
-	 * What cannot be written does not keep the rest from being written. May wait, but not for
-	 * long once END is set. Returns 0, or the first error. */
+	/* Writes the settings in which the GPU differs from WANT, and reads all back into HAVE. A
+	 * setting that cannot be written does not prevent the others. May wait, but not for long
+	 * once END is set. Returns 0, or the first error. */
 	int (*write)(const char *pf, uint32_t n_vfs, const struct vgpu_program *want,
 		     struct vgpu_program *have, const _Atomic bool *end);
 	/* Stops a VF until it is reset. Returns 0 or -errno. NULL: the GPU cannot. */
@@ -38,7 +38,7 @@ struct settings_writer {
 	char pf[PCI_ADDRESS_SIZE];
 	uint32_t n_vfs;
 	pthread_t thread;
-	int wake, done; /* eventfds: the engine thread has asked; the writer has answered */
+	int wake, done; /* eventfds: a request of the engine thread; an answer of the writer */
 	_Atomic bool end;
 	_Atomic bool asked;
 	struct vgpu_program want, have;
@@ -49,12 +49,12 @@ struct settings_writer {
 	_Atomic int lost; /* 0, or -ENODEV: the PF has lost its driver */
 };
 
-/* Starts the thread; HAVE: what the GPU has. Returns 0 or -errno. */
+/* Starts the thread; HAVE: the GPU's present settings. Returns 0 or -errno. */
 int settings_writer_start(struct settings_writer *w, const struct settings_ops *ops, const char *pf,
 			  uint32_t n_vfs, const struct vgpu_program *have);
 /* Ends the thread after its pending request, which may take seconds. */
 void settings_writer_end(struct settings_writer *w);
-/* Has the thread look at what was asked for. Does not block. */
+/* Wakes the thread for the pending requests. Does not block. */
 void settings_writer_wake(struct settings_writer *w);
 
 struct vgpu_driver {
@@ -62,8 +62,7 @@ struct vgpu_driver {
 	void *own; /* further state, owned by the driver; or NULL */
 	vgpu_event_sink *sink;
 	void *data;
-	uint32_t gpu_reset_vf; /* for which a reset of the GPU was refused, to be reported; or none
-				*/
+	uint32_t gpu_reset_vf; /* VF whose reset of the GPU was refused, to be reported; or none */
 	int lock;	       /* the PF's configuration space: another vgpud cannot lock it */
 };
 

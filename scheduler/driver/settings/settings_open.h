@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What opening a GPU that a driver of the host has begins with. */
+/* The checks that opening a GPU with a host driver begins with. */
 #ifndef SETTINGS_OPEN_H
 #define SETTINGS_OPEN_H
 
 #include "vfio/pci.h"
 #include "vgpu/driver.h"
 
-/* Refuses what no such GPU can do: too many VFs, layouts, host memory, partitions on demand.
- * Returns 0, or -EINVAL with the reason. */
+/* Refuses settings that no such GPU supports: too many VFs, layouts, host memory, partitions on
+ * demand. Returns 0, or -EINVAL with the reason. */
 int settings_check_config(const struct pci_info *pf, const struct vgpu_driver_config *config,
 			  struct vgpu_error *err);
 /* Refuses a GPU with a VF that has a driver of the host: programs of the host may use it. Returns

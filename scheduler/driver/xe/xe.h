@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The driver for Intel GPUs whose PF is bound to the kernel's driver xe. The GPU's firmware gives
- * turns to its functions, and vgpud sets how long they are, through files of sysfs
+ * turns to its functions, and vgpud sets the lengths of these turns, through files of sysfs
  * (vfio/xe_admin.h).
  */
 #ifndef XE_H
@@ -38,13 +38,13 @@ int xe_read_schedule(const char *pf, struct xe_schedule *out);
  */
 int xe_write_schedule(const char *pf, const struct xe_schedule *want, struct xe_schedule *have,
 		      const _Atomic bool *end);
-/* Converts, and clamps to what the GPU can do. */
+/* Converts, and clamps to the GPU's ranges. */
 void xe_schedule_of(const struct vgpu_program *program, uint32_t n_vfs, struct xe_schedule *out);
 void xe_program_of(const struct xe_schedule *schedule, struct vgpu_program *out);
 
 /*
  * Gives VFs 0 to N - 1 the memory WANT, bytes, or leaves all as they are: VFs that change must not
- * be in use. First all that shrink, then all that grow. HAVE: what they have then, which the kernel
+ * be in use. First all that shrink, then all that grow. HAVE: the resulting sizes, which the kernel
  * has rounded up; CHANGED: bitmap of those that have another size. Returns 0, or -errno with the
  * reason in ERR; -EBUSY: one that would change is in use, and nothing was tried.
  */
@@ -62,7 +62,7 @@ int xe_counters_open(struct xe_counters **out, const char *pf, uint32_t n, struc
 int xe_counters_read(struct xe_counters *c, vgpu_nsec *active, vgpu_nsec now);
 void xe_counters_close(struct xe_counters *c);
 
-/* What the writer writes with. */
+/* The calls that the writer uses. */
 extern const struct settings_ops xe_settings;
 
 /* The operations of the driver's table, as vgpu/driver.h describes them. */

@@ -60,8 +60,8 @@ struct vfio_device {
  *   resource:ADDRESS   a VF of softgpu in a VM, through the files of its BARs in sysfs: without
  *                      interrupts, DMA or a reset
  *   shared:ADDRESS     the same, beside other processes that open it so: see vfio_lock()
- *   registers:ADDRESS  the same, for whoever only reads registers: several processes may have it,
- *                      also while one has the VF
+ *   registers:ADDRESS  the same, to read registers only: several processes may have it open, also
+ *                      while one has the VF
  *   vfio:ADDRESS       a function through the kernel's VFIO; binds a PF to vfio-pci first.
  *                      ",token=UUID" or ",token-file=PATH" give the token of the host's VFs
  * Returns 0, or -errno with the reason in ERR; -EBUSY if another process holds it.
@@ -153,8 +153,8 @@ int vfio_lock(struct vfio_device *d, uint32_t n, bool on);
  * process or in transit between two; it is closed by exec. Or -errno; -ENOTSUP: the function is not
  * shared. Never waits. */
 int vfio_mark(struct vfio_device *d, uint32_t n);
-/* Gets the mark that FD holds, from whichever process. 0; -EINVAL: FD is no such descriptor, or one
- * of another function; or -ENOTSUP. */
+/* Gets the mark that FD holds, which may come from another process. 0; -EINVAL: FD is no such
+ * descriptor, or one of another function; or -ENOTSUP. */
 int vfio_mark_of(struct vfio_device *d, int fd, uint32_t *n);
 /* Whether a descriptor holds mark N, or that is unknown. */
 bool vfio_is_marked(struct vfio_device *d, uint32_t n);

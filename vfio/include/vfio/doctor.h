@@ -16,7 +16,7 @@ enum doctor_verdict { DOCTOR_OK = 0, DOCTOR_NOTE, DOCTOR_BAD };
 typedef void doctor_report(void *data, enum doctor_verdict verdict, const char *subject,
 			   const char *finding, const char *cure);
 
-/* What the GPUs of this host need. The lack of anything else is only noted. */
+/* The requirements of this host's GPUs. The lack of other facilities is only noted. */
 enum doctor_needs {
 	DOCTOR_NEEDS_NOTHING = 0, /* none is a PCI function */
 	DOCTOR_NEEDS_PCI = 1,	  /* IOMMU and VFIO */

@@ -44,7 +44,7 @@ enum gpuiov_register {
 	GPUIOV_VM_BUSY,
 	GPUIOV_ACTIVE_FCN,	   /* function id [7:0], status [11:8] */
 	GPUIOV_RESET_NOTIFICATION, /* write 1 to clear */
-	GPUIOV_VM_INIT,		   /* which VFs have a context */
+	GPUIOV_VM_INIT,		   /* bitmap of the VFs with a context */
 	GPUIOV_VF_RESET_REQ,	   /* write 1 to reset a VF; reads 1 until the reset is done */
 	GPUIOV_GATE_REGISTERS,
 	GPUIOV_GATE_DOORBELL,

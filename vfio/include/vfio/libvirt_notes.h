@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What libvirt, which is root, has noted of the VMs that it has started: whose a process is. What a
- * QEMU says of itself, its arguments and its name, it can change; and to read its arguments takes
- * as long as it likes. Any thread.
+ * Finds a process's VM in the files that libvirt, which is root, writes about the VMs that it
+ * starts. A QEMU can change its own arguments and its name, and can make reading its arguments
+ * block. Any thread.
  */
 #ifndef VFIO_LIBVIRT_NOTES_H
 #define VFIO_LIBVIRT_NOTES_H
