@@ -87,8 +87,9 @@ struct claim {
 	enum claim_by by;
 	uint32_t owner;
 	char id[CLAIM_ID_SIZE];
-	bool by_venus; /* its <emulator> is vgpud-qemu: it gets VFs of gated GPUs only */
-	bool stays;    /* its QEMU refuses to migrate and to save it: see docs/domain.md */
+	/* A VM's <emulator> is vgpud-qemu, a container has a worker: VFs of gated GPUs alone. */
+	bool by_venus;
+	bool stays; /* its QEMU refuses to migrate and to save it: see docs/domain.md */
 };
 
 /* Returns whether a domain's XML may have a claim: a quick check, negative for most domains. */

@@ -96,7 +96,7 @@ computes() {
 }
 
 define "$(claim "<v:device gpu='gpu0'/>")" /usr/bin/qemu-system-x86_64
-refused "gpu0 has VFs for programs, and for VMs whose <emulator> is vgpud-qemu"
+refused "gpu0 has VFs for programs and containers, and for VMs whose <emulator> is vgpud-qemu"
 define "$(claim "<v:device gpu='gpu1'/>")"
 refused "gpu1 has no VFs for VMs whose <emulator> is vgpud-qemu"
 define "" # it would compute past the gate

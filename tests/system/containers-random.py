@@ -4,8 +4,8 @@
 look after each one, which shares nothing with vgpud: what lives and which lease it has mounted is read from /proc, what vgpud holds
 from its pidfds, and both must be what it lists. Asks containers-random.sh by lines on stdout, which answers with vgpud's pid.
 
-An operation is a number, from which its kind and all it chooses follow, and what cannot be done at the time is left out. So any part
-of a plan is a plan."""
+An operation is a number, from which its kind and all it chooses follow, and what cannot be done at the time is left out, and not counted.
+So any part of a plan is a plan."""
 import glob
 import json
 import os
@@ -376,16 +376,22 @@ OPERATIONS = {start: 44, several: 6, stop: 10, restart: 12, kill_first: 8, kill_
               attach: 10, detach: 6, change: 6}
 
 
-def carry_out(plan, show=False):
-    w = World()
+def carry_out(plan, steps=None):
+    """Carries a plan out; STEPS of it, and then shows what was done."""
+    w, began, done = World(), time.monotonic(), 0
     for i, number in enumerate(plan):
+        if done == steps:
+            break
         r = random.Random(number)
         operation = r.choices(list(OPERATIONS), list(OPERATIONS.values()))[0]
         name = operation.__name__
         try:
             if operation(w, r):
+                done += 1
                 w.done[name] = w.done.get(name, 0) + 1
                 w.settle()
+                if steps and done % 100 == 0:
+                    print(f"{done} of {steps}, after {time.monotonic() - began:.0f} s", flush=True)
                 w.seen[len([c for c in w.there if c.leased])] += 1
         except Wrong as e:
             raise Wrong(f"step {i} of {len(plan)}, {name} ({number}): {e}") from None
@@ -400,7 +406,7 @@ def carry_out(plan, show=False):
     left = [d for d in os.listdir(RUN) if re.fullmatch("[0-9a-f-]{36}", d)]
     if left:
         raise Wrong(f"directories of leases are left: {left}")
-    if show:
+    if steps:
         print(", ".join(f"{n} {k}" for k, n in sorted(w.done.items())) + f"; {w.engines_own} failed for podman's own reasons; "
               f"with 0, 1, 2 and 3 leases: {w.seen}", flush=True)
 
@@ -442,10 +448,10 @@ def main():
         plan = [int(n) for n in sys.argv[4].split(",")]
     else:
         draw = random.Random(SEED)
-        plan = [draw.randrange(10 ** 6) for _ in range(int(sys.argv[3]))]
-    print(f"seed {SEED}, {len(plan)} operations", flush=True)
+        plan = [draw.randrange(10 ** 6) for _ in range(2 * int(sys.argv[3]))]
+    print(f"seed {SEED}", flush=True)
     try:
-        carry_out(plan, show=True)
+        carry_out(plan, None if sys.argv[3] == "--plan" else int(sys.argv[3]))
     except Wrong as e:
         print(e, flush=True)
         step = int(re.match(r"step (\d+)", str(e))[1]) if str(e).startswith("step") else len(plan) - 1

@@ -53,7 +53,7 @@ trap 'r=$?; kill $keeper_pid; wait $keeper_pid; (exit $r); finish' EXIT
 await 30 ctl gpu list
 child() { cat "/proc/$keeper_pid/task/$keeper_pid/children" | tr -d ' '; }
 define "<v:device gpu='gpu0'/>" /usr/bin/qemu-system-x86_64
-refused "gpu0 has VFs for programs, and for VMs whose <emulator> is vgpud-qemu"
+refused "gpu0 has VFs for programs and containers, and for VMs whose <emulator> is vgpud-qemu"
 define "<v:device gpu='gpu1'/>" "$by"
 refused "gpu1 has no VFs for VMs whose <emulator> is vgpud-qemu"
 define "" "$by"

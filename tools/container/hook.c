@@ -2,7 +2,7 @@
 /*
  * vgpud-oci-hook: what CDI has OCI runtimes call for a container with a GPU of vgpud.
  *
- *     vgpud-oci-hook createRuntime [--gpu NAME] [--profile NAME] [--later] < STATE
+ *     vgpud-oci-hook createRuntime [--gpu NAME [--render] | --profile NAME | --later] < STATE
  *     vgpud-oci-hook poststop < STATE
  *
  * createRuntime asks vgpud for a lease for the container's first process, and mounts its directory
@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "control_client.h"
+#include "render.h"
 #include "slot.h"
 #include "state.h"
 #include "vgpu/about.h"
@@ -36,7 +37,8 @@
 #define SECONDS 20
 
 static const char help[] =
-	"usage: vgpud-oci-hook createRuntime [--gpu NAME] [--profile NAME] [--later] < STATE\n"
+	"usage: vgpud-oci-hook createRuntime [--gpu NAME [--render] | --profile NAME | --later] < "
+	"STATE\n"
 	"       vgpud-oci-hook poststop < STATE\n"
 	"Called by OCI runtimes, as CDI says: gives a container a lease of vgpud's, or keeps\n"
 	"it from starting. vgpud-oci-hook(8)\n";
@@ -44,6 +46,7 @@ static const char help[] =
 struct order {
 	const char *gpu, *profile;
 	bool later;
+	bool render; /* the GPU is gated: it computes outside of the container */
 	struct state state;
 };
 
@@ -60,13 +63,15 @@ static void add(struct json_object *to, const char *name, const char *value)
 		json_object_object_add(to, name, json_object_new_string(value));
 }
 
-static struct json_object *claim(const struct order *o)
+static struct json_object *claim(const struct order *o, const struct render *render)
 {
 	struct json_object *args = json_object_new_object(), *container = json_object_new_object();
 
 	add(container, "id", o->state.id);
 	json_object_object_add(container, "later", json_object_new_boolean(o->later));
 	json_object_object_add(container, "pid", json_object_new_int(o->state.pid));
+	if (o->render)
+		json_object_object_add(container, "worker", json_object_new_int(render->worker));
 	json_object_object_add(container, "annotations", json_object_get(o->state.annotations));
 	if (json_object_object_length(o->state.names) > 0)
 		json_object_object_add(container, "names", json_object_get(o->state.names));
@@ -132,22 +137,47 @@ static void stop(int fd, const char *what, const char *name)
 }
 
 static int give(const struct order *o, int process, struct json_object *lease,
-		struct vgpu_error *err)
+		struct render *render, struct vgpu_error *err)
 {
-	const char *dir = text_of(lease, "dir");
+	const char *dir = o->render ? render->dir : text_of(lease, "dir");
+	int r = o->render ? render_serve(render, text_of(lease, "door"), err) : 0;
 
+	if (r < 0)
+		return r;
 	if (!dir[0])
 		return vgpu_error_set(err, -ENOTSUP,
 				      "VFs of GPU %s have no socket: containers cannot use them",
 				      text_of(lease, "gpu"));
-	return slot_fill(process, o->state.root, dir, err);
+	return slot_fill(process, o->state.root, dir, !o->render, err);
+}
+
+static int take_for(struct order *o, int process, struct render *render, struct vgpu_error *err)
+{
+	VGPU_AUTO_CLOSE int fd = -1;
+	struct json_object *lease = NULL;
+	int r = fd = client_connect(door(), err);
+
+	if (r >= 0)
+		r = client_call(fd, "tenant.start", claim(o, render), &lease, err);
+	if (r < 0)
+		return r;
+	if (!text_of(lease, "lease")[0]) { /* nothing was attached */
+		json_object_put(lease);
+		return 0;
+	}
+	r = give(o, process, lease, render, err);
+	if (r < 0) {
+		note(fd, o, err->text);
+		stop(fd, "lease", text_of(lease, "lease"));
+	}
+	json_object_put(lease);
+	return r;
 }
 
 static int take(struct order *o, struct vgpu_error *err)
 {
 	VGPU_AUTO_CLOSE int process = -1;
-	VGPU_AUTO_CLOSE int fd = -1;
-	struct json_object *lease = NULL;
+	struct render render = {.orders = -1};
 	int r;
 
 	if (o->state.pid == 0)
@@ -158,22 +188,12 @@ static int take(struct order *o, struct vgpu_error *err)
 	if (process < 0)
 		return vgpu_error_set(err, -errno, "process %d: %s", o->state.pid, strerror(errno));
 	r = find_root(&o->state, err);
+	if (r == 0 && o->render)
+		r = render_begin(&render, process, err);
 	if (r == 0)
-		r = fd = client_connect(door(), err);
-	if (r >= 0)
-		r = client_call(fd, "tenant.start", claim(o), &lease, err);
-	if (r < 0)
-		return r;
-	if (!text_of(lease, "lease")[0]) { /* nothing was attached */
-		json_object_put(lease);
-		return 0;
-	}
-	r = give(o, process, lease, err);
-	if (r < 0) {
-		note(fd, o, err->text);
-		stop(fd, "lease", text_of(lease, "lease"));
-	}
-	json_object_put(lease);
+		r = take_for(o, process, &render, err);
+	if (o->render)
+		render_leave(&render, r == 0);
 	return r;
 }
 
@@ -229,6 +249,7 @@ int main(int argc, char **argv)
 		{"gpu", required_argument, NULL, 'g'},
 		{"profile", required_argument, NULL, 'p'},
 		{"later", no_argument, NULL, 'l'},
+		{"render", no_argument, NULL, 'r'},
 		{NULL, 0, NULL, 0},
 	};
 	struct order o = {0};
@@ -243,8 +264,8 @@ int main(int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (option == '?')
 			return 2;
-		if (option == 'l')
-			o.later = true;
+		if (option == 'l' || option == 'r')
+			*(option == 'l' ? &o.later : &o.render) = true;
 		else
 			*(option == 'g' ? &o.gpu : &o.profile) = optarg;
 	}

@@ -152,7 +152,7 @@ static int carry_out(struct json_object *order, struct vgpu_error *err)
 		r = process = open_process(lease, err);
 	if (r < 0)
 		return r;
-	return method[0] == 'a' ? slot_fill(process, NULL, dir, err)
+	return method[0] == 'a' ? slot_fill(process, NULL, dir, true, err)
 				: slot_clear(process, dir, err);
 }
 

@@ -114,9 +114,8 @@ static int refuse_musl(int top, struct vgpu_error *err)
 		"2.28 or later; take an image of Debian, Ubuntu, Fedora or their like");
 }
 
-/* Opens the slot, which must be a mount: what CDI has put there. FILLS: a lease is to come there.
- */
-static int open_slot(const char *root, bool fills, struct vgpu_error *err)
+/* Opens the slot, which must be a mount: what CDI has put there. */
+static int open_slot(const char *root, bool libraries, struct vgpu_error *err)
 {
 	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 			       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS |
@@ -140,7 +139,7 @@ static int open_slot(const char *root, bool fills, struct vgpu_error *err)
 		return vgpu_error_set(err, -ENOENT,
 				      "the container was not started with a slot: start it with "
 				      "--device vgpud.dev/gpu=later, or =NAME of a GPU");
-	r = fills ? refuse_musl(top, err) : 0;
+	r = libraries ? refuse_musl(top, err) : 0;
 	return r < 0 ? r : vgpu_take(&slot);
 }
 
@@ -152,7 +151,8 @@ static bool is_same(int fd, const struct stat *first)
 	return fstat(fd, &st) == 0 && st.st_dev == first->st_dev && st.st_ino == first->st_ino;
 }
 
-int slot_fill(int process, const char *root, const char *dir, struct vgpu_error *err)
+int slot_fill(int process, const char *root, const char *dir, bool libraries,
+	      struct vgpu_error *err)
 {
 	VGPU_AUTO_CLOSE int tree = copy_mount(dir);
 	VGPU_AUTO_CLOSE int slot = -1;
@@ -166,7 +166,7 @@ int slot_fill(int process, const char *root, const char *dir, struct vgpu_error 
 	r = enter(process, err);
 	if (r < 0)
 		return r;
-	slot = open_slot(root, true, err);
+	slot = open_slot(root, libraries, err);
 	if (slot < 0)
 		return slot;
 	if (is_same(slot, &st))

@@ -18,12 +18,13 @@
 /*
  * Mounts DIR, a directory of this process's mount namespace, over the slot of the container whose
  * first process is PROCESS, a pidfd. ROOT: where the container's file system is before it has
- * become its root; NULL: it has. If DIR is there already, nothing is done. 0, or -errno with one
- * sentence; -ENOENT: it was not started with a slot; -ELOOP: the path leads through a link;
- * -ENOTSUP: its C library is musl; -ESRCH: the process has ended; -EINVAL: its mount namespace is
- * the caller's.
+ * become its root; NULL: it has. LIBRARIES: what is mounted with it needs glibc. If DIR is there
+ * already, nothing is done. 0, or -errno with one sentence; -ENOENT: it was not started with a
+ * slot; -ELOOP: the path leads through a link; -ENOTSUP: its C library is musl; -ESRCH: the process
+ * has ended; -EINVAL: its mount namespace is the caller's.
  */
-int slot_fill(int process, const char *root, const char *dir, struct vgpu_error *err);
+int slot_fill(int process, const char *root, const char *dir, bool libraries,
+	      struct vgpu_error *err);
 
 /* Takes DIR from the slot, where it is the last that was mounted there; else nothing is done, and
  * it is 0, too. */

@@ -293,7 +293,7 @@ static const struct {
 	{"nova-pci", as_nova_pci, true, false, false},
 	{"json", as_json, false, false, false},
 	{"prometheus-sd", as_prometheus, false, true, false},
-	{"cdi", as_cdi, false, false, true},
+	{"cdi", as_cdi, false, true, true},
 };
 
 /* Asks about all GPUs; only with ALL about those whose VFs no VM gets. Refuses if one of them is

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One file, one kind, version 0.5.0: podman 4.3 of Debian 12 takes no newer version and no unknown
- * field, and then none of the file. No environment variables: they would replace the image's, and
- * "podman exec" does not have them. What is decided at a container's start is mounted by the hook.
+ * field, and then none of the file. No environment variables that images have: they would replace
+ * the image's, and "podman exec" does not have them. What is decided at a container's start is
+ * mounted by the hook.
  */
 #include "inventory_cdi.h"
 
@@ -73,30 +74,37 @@ static struct json_object *mounts(void)
 }
 
 /* The environment is this one alone: runtimes would give the hook their own, or the image's. */
-static struct json_object *hook(const char *when, const char *option, const char *name)
+static struct json_object *hook(const char *when, const char *option, const char *name,
+				const char *how)
 {
 	static const char *const path = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
-	const char *const args[] = {"vgpud-oci-hook", when, option, name};
+	const char *const args[] = {"vgpud-oci-hook", when, option, name, how};
 	struct json_object *o = json_object_new_object();
 
 	add_text(o, "hookName", when);
 	add_text(o, "path", OCI_HOOK);
-	json_object_object_add(o, "args", texts(args, 4));
+	json_object_object_add(o, "args", texts(args, 5));
 	json_object_object_add(o, "env", texts(&path, 1));
 	json_object_object_add(o, "timeout", json_object_new_int(TIMEOUT_S));
 	return o;
 }
 
-/* Adds a device; OPTION: what of the hook names it. */
-static void add_device(struct json_object *devices, const char *name, const char *option)
+/* Adds a device; OPTION: what of the hook names it. RENDERS: it computes outside of the container,
+ * at the slot's socket, which Mesa's driver looks for at these variables alone. */
+static void add_device(struct json_object *devices, const char *name, const char *option,
+		       bool renders)
 {
+	static const char *const venus[] = {"VN_DEBUG=vtest",
+					    "VTEST_SOCKET_NAME=/run/vgpud/gpu/vtest.sock"};
 	struct json_object *o = json_object_new_object(), *edits = json_object_new_object();
 	struct json_object *list = json_object_new_array();
 
-	json_object_array_add(list,
-			      hook("createRuntime", option, strcmp(name, LATER) ? name : NULL));
-	json_object_array_add(list, hook("poststop", NULL, NULL));
+	json_object_array_add(list, hook("createRuntime", option, strcmp(name, LATER) ? name : NULL,
+					 renders ? "--render" : NULL));
+	json_object_array_add(list, hook("poststop", NULL, NULL, NULL));
 	json_object_object_add(edits, "hooks", list);
+	if (renders)
+		json_object_object_add(edits, "env", texts(venus, 2));
 	add_text(o, "name", name);
 	json_object_object_add(o, "containerEdits", edits);
 	json_object_array_add(devices, o);
@@ -120,7 +128,8 @@ static bool is_name(const char *name)
 
 /* A device of a name that CDI does not take, or two of one name, would remove the file from the
  * engines' view. */
-static void try_device(struct json_object *devices, const char *name, const char *option)
+static void try_device(struct json_object *devices, const char *name, const char *option,
+		       bool renders)
 {
 	const char *why = !is_name(name)	    ? "CDI wants a letter or a digit at both ends"
 			  : is_taken(devices, name) ? "another device has this name"
@@ -130,7 +139,7 @@ static void try_device(struct json_object *devices, const char *name, const char
 		fprintf(stderr, "vgpuctl: inventory: %s %s is left out: %s\n", option + 2, name,
 			why);
 	else
-		add_device(devices, name, option);
+		add_device(devices, name, option, renders);
 }
 
 void inventory_cdi(struct json_object *gpus, FILE *to)
@@ -140,12 +149,15 @@ void inventory_cdi(struct json_object *gpus, FILE *to)
 			   *profiles = get(at(gpus, 0), "profiles");
 	size_t i;
 
-	add_device(devices, LATER, "--later");
-	for (i = 0; i < count(gpus); i++)
-		if (strcmp(get_text(at(gpus, i), "pf_address"), "-") == 0)
-			try_device(devices, get_text(at(gpus, i), "gpu"), "--gpu");
+	add_device(devices, LATER, "--later", false);
+	for (i = 0; i < count(gpus); i++) {
+		bool gated = get_bool(at(gpus, i), "for_programs");
+
+		if (gated || strcmp(get_text(at(gpus, i), "pf_address"), "-") == 0)
+			try_device(devices, get_text(at(gpus, i), "gpu"), "--gpu", gated);
+	}
 	for (i = 0; i < count(profiles); i++)
-		try_device(devices, json_object_get_string(at(profiles, i)), "--profile");
+		try_device(devices, json_object_get_string(at(profiles, i)), "--profile", false);
 	add_text(o, "cdiVersion", "0.5.0");
 	add_text(o, "kind", KIND);
 	json_object_object_add(edits, "mounts", mounts());

@@ -44,7 +44,10 @@ struct lease {
 	/* The engine's names for it: image, pod and namespace; NULL: unknown. */
 	struct json_object *engine_names;
 	uint32_t process;
-	uint64_t started;	 /* vgpu/process.h */
+	uint64_t started; /* vgpu/process.h */
+	/* Of a container's lease on a gated GPU: the process that computes for it; 0: none. */
+	uint32_t worker;
+	uint64_t worker_started;
 	uint64_t memory;	 /* memory that it claims, bytes */
 	int pidfd;		 /* -1: not opened yet */
 	struct passage *passage; /* the lease's socket (tenants/passage.h); NULL: none */

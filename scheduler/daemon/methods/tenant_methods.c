@@ -170,14 +170,34 @@ static int open_process(const struct call *call, struct caller *out, struct vgpu
 	return caller_open(caller, (uint32_t)json_object_get_int64(pid), out, err);
 }
 
-/* Whether any GPU has VFs for CLAIM's kind of tenant. */
-static bool there_is_one(const struct control *control, const struct claim *claim)
+/* Who is to compute for the container, outside of it: a process of the caller's. */
+static int open_worker(const struct call *call, struct reservation *job, struct vgpu_error *err)
+{
+	json *pid =
+		json_object_object_get(json_object_object_get(call->args, "container"), "worker");
+	struct caller worker = {.pidfd = -1};
+	int64_t number = json_object_get_int64(pid);
+	int r;
+
+	if (!pid)
+		return 0;
+	if (number < 1 || number > INT32_MAX)
+		return vgpu_error_set(err, -EINVAL, "container: worker: want a process");
+	r = caller_open(&call->client->who, (uint32_t)number, &worker, err);
+	vgpu_close(&worker.pidfd);
+	job->worker = worker.pid;
+	job->worker_started = worker.started;
+	job->claim.by_venus = true;
+	return r;
+}
+
+/* Whether any GPU has VFs for programs and containers. */
+static bool there_is_one(const struct control *control)
 {
 	uint32_t g;
 
 	for (g = 0; g < control->n_gpus; g++)
-		if (config_takes_tenants(control->gpus[g].config) &&
-		    (claim->by == CLAIM_BY_PROGRAM || !config_is_gated(control->gpus[g].config)))
+		if (config_takes_tenants(control->gpus[g].config))
 			return true;
 	return false;
 }
@@ -265,11 +285,10 @@ static int begin(struct call *call, struct vgpu_error *err)
 		claim_of(l, &claim->vfs[0]);
 		snprintf(claim->uuid, sizeof(claim->uuid), "%s", l->uuid);
 	}
-	if (!there_is_one(control, claim))
+	if (!there_is_one(control))
 		return vgpu_error_set(err, -ENOENT,
-				      "no GPU has VFs for a %s: GPUs of softgpu have, and for "
-				      "programs those with "
-				      "\"device = vulkan:NAME\"",
+				      "no GPU has VFs for a %s: GPUs of softgpu have, and those "
+				      "with \"device = vulkan:NAME\"",
 				      claim_by_names[claim->by]);
 	r = limits_check(control, limits_of(control, caller, call->client->fd, claim->owner), job,
 			 err);
@@ -312,6 +331,8 @@ int tenant_start_begin(struct control *control, struct call *call, struct vgpu_e
 	/* Each refusal is stored with its caller and request. */
 	read = asked_read(call, process.pid, process.owner, &job->claim, r == 0 ? err : &why);
 	r = r == 0 ? read : r;
+	if (r == 0)
+		r = open_worker(call, job, err);
 	if (r == 0)
 		r = begin(call, err);
 	if (r == 0)

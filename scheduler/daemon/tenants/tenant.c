@@ -109,6 +109,8 @@ struct lease *tenant_take(struct call *call, struct gpu **gpu, uint32_t *vf, str
 	has = vm_memory_of(*gpu, *vf, &call->snapshot);
 	l->process = job->process;
 	l->started = job->started;
+	l->worker = job->worker;
+	l->worker_started = job->worker_started;
 	l->pidfd = vgpu_take(&job->pidfd);
 	/* The gate of a gated GPU limits a program to its claim; other GPUs give the whole VF. */
 	if (!gated || !l->memory)

@@ -135,6 +135,9 @@ static struct json_object *to_json(struct control *control)
 						       l->by == CLAIM_BY_VM ? 0 : l->process));
 			json_object_object_add(o, "started",
 					       json_object_new_int64((int64_t)l->started));
+			json_object_object_add(o, "worker", json_object_new_int64(l->worker));
+			json_object_object_add(o, "worker_started",
+					       json_object_new_int64((int64_t)l->worker_started));
 			json_object_object_add(o, "memory_bytes",
 					       json_object_new_int64((int64_t)l->memory));
 			json_object_object_add(o, "claimed", json_object_get(l->claimed));
@@ -290,6 +293,8 @@ static bool load_one(struct control *control, struct json_object *o)
 					     : l->by; /* written by an older vgpud */
 		l->process = (uint32_t)number_of(o, "process");
 		l->started = (uint64_t)number_of(o, "started");
+		l->worker = (uint32_t)number_of(o, "worker");
+		l->worker_started = (uint64_t)number_of(o, "worker_started");
 		l->pidfd = -1;
 	}
 	return true;

@@ -92,15 +92,18 @@ static bool is_for(const struct gpu_config *g, const struct claim *claim)
 {
 	bool gated = config_is_gated(g);
 
-	return claim->by == CLAIM_BY_VM	       ? gated == claim->by_venus
-	       : claim->by == CLAIM_BY_PROGRAM ? config_takes_tenants(g)
-					       : config_takes_tenants(g) && !gated;
+	if (claim->by != CLAIM_BY_VM && !config_takes_tenants(g))
+		return false;
+	return claim->by == CLAIM_BY_PROGRAM || gated == claim->by_venus;
 }
 
 static const char *for_whom(const struct gpu_config *g, const struct claim *claim)
 {
-	return config_is_gated(g) ? "has VFs for programs, and for VMs whose <emulator> is "
-				    "vgpud-qemu (docs/gated.md)"
+	return config_is_gated(g) ? claim->by == CLAIM_BY_CONTAINER
+					    ? "gives containers VFs when they start alone: "
+					      "--device vgpud.dev/gpu= and its name"
+					    : "has VFs for programs and containers, and for VMs "
+					      "whose <emulator> is vgpud-qemu (docs/gated.md)"
 	       : claim->by_venus  ? "has no VFs for VMs whose <emulator> is vgpud-qemu"
 				  : "has VFs that are PCI functions, which only VMs can use";
 }

@@ -46,7 +46,9 @@ struct reservation {
 	 * reason of a refusal. */
 	uint32_t process;
 	uint64_t started;
-	int pidfd; /* -1: none */
+	int pidfd;	 /* -1: none */
+	uint32_t worker; /* of a container, on a gated GPU; 0: none */
+	uint64_t worker_started;
 	uint64_t most_memory;
 	uint64_t not_on; /* GPUs that it may not use, by their number */
 	char most_why[160];

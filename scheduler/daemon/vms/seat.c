@@ -20,12 +20,18 @@
 
 #define FIND_WITHIN (10 * VGPU_SEC)
 
+/* The process of which the layer's processes descend. */
+static uint32_t owner_of(const struct lease *l)
+{
+	return l->worker ? l->worker : l->process;
+}
+
 static void on_given(struct call *call)
 {
 	struct lease *l = &call->gpu->leases[call->vf];
 
 	/* Asks again after the GPU was lost. */
-	if (l->process && l->process == call->request.event.code)
+	if (l->process && owner_of(l) == call->request.event.code)
 		l->seat = call->request.result == 0 ? SEAT_GIVEN : SEAT_NONE;
 	call_drop(call);
 }
@@ -42,8 +48,8 @@ void seat_give(struct gpu *gpu, uint32_t vf)
 	call->then = on_given;
 	call->request.ask = ENGINE_SEAT;
 	call->request.event.vf = vf;
-	call->request.event.code = l->process;
-	call->request.event.value = (int64_t)l->started;
+	call->request.event.code = owner_of(l);
+	call->request.event.value = (int64_t)(l->worker ? l->worker_started : l->started);
 	call->request.memory.size = l->memory;
 	call_queue(call);
 }
@@ -54,8 +60,8 @@ void seat_take_away(struct gpu *gpu, uint32_t vf)
 
 	if (l->process)
 		vgpu_close(&l->pidfd);
-	l->process = 0;
-	l->started = 0;
+	l->process = l->worker = 0;
+	l->started = l->worker_started = 0;
 	if (config_is_gated(gpu->config))
 		seat_give(gpu, vf);
 }

@@ -315,6 +315,8 @@ TEST(refusals, "refusals")
 		{"aaaaaaa", ",\"annotations\":{\"vgpud.dev/share\":\"30%\"}", "EBUSY", "min"},
 		{"aaaaaaa", ",\"annotations\":{\"vgpud.dev/lease\":\"x\"}", "ENOENT",
 		 "no such lease"},
+		{"aaaaaaa", ",\"worker\":0", "EINVAL", "worker: want a process"},
+		{"aaaaaaa", ",\"worker\":2147483647", "ESRCH", "no process 2147483647"},
 	};
 	pid_t pid;
 	size_t i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loaded into QEMU before virglrenderer (LD_PRELOAD), by vgpud-qemu: of what virglrenderer has,
- * guests get Venus alone. virgl, OpenGL that QEMU's own process computes, would run past the gate,
+ * Loaded into QEMU, or virglrenderer's server, before virglrenderer (LD_PRELOAD): of what that has,
+ * guests get Venus alone. virgl, OpenGL that this process computes itself, would run past the gate,
  * and QEMU has no property that switches it off.
  */
 #include <dlfcn.h>
@@ -31,7 +31,7 @@ static void *real(const char *name)
 	void *function = library ? dlsym(library, name) : NULL;
 
 	if (!function) {
-		fprintf(stderr, "vgpud-qemu: %s: %s\n", name, dlerror());
+		fprintf(stderr, "vgpud: %s: %s\n", name, dlerror());
 		abort();
 	}
 	return function;
@@ -62,8 +62,7 @@ int virgl_renderer_context_create_with_flags(uint32_t context, uint32_t flags, u
 		return ((int (*)(uint32_t, uint32_t, uint32_t, const char *))real(
 			"virgl_renderer_context_create_with_flags"))(context, flags, length, name);
 	if (!said[set])
-		fprintf(stderr,
-			"vgpud-qemu: refuses contexts of capset %u: the guest has Venus alone\n",
+		fprintf(stderr, "vgpud: refuses contexts of capset %u: there is Venus alone\n",
 			set);
 	said[set] = true;
 	return EINVAL;

@@ -1,0 +1,123 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# containers.sh DIR: containers of podman, root's and a user's, whose programs compute by Venus on lavapipe, outside of them, and share it by
+# weight. virglrenderer and Mesa, the server's and the containers', are Debian 13's, of the root that tests/gate/setup made in DIR.
+# Words are split on purpose: gpu and named print several.
+# shellcheck disable=SC2046
+dir=$(realpath "${1:?usage: containers.sh DIR}")
+. "$(dirname "$0")/../system/containers-lib.sh"
+load=$VGPU_BUILD/tools/render/load/vgpu-vulkan
+lib=usr/lib/x86_64-linux-gnu
+mkdir -p "$run/layers"
+# Not below $run, which is removed.
+mount --bind -o ro "$dir/root" /media && ! touch /media/written 2>/dev/null || fail "$dir has no root"
+{
+	cp "$VGPU_BUILD"/tools/render/venus/libvgpud-venus-only.so "$VGPU_BUILD"/tools/render/layer/{libVkLayer_vgpud_gate.so,VkLayer_vgpud_gate.json} \
+		"$run/layers" && cc -O1 -D_GNU_SOURCE -fPIC -shared -o "$run/udmabuf.so" "$here/udmabuf.c"
+} || fail "this build has no Vulkan layer, or tests/gate/udmabuf.c does not compile"
+
+# The server and its render server, which this machine does not have, with the loader of where they are.
+there="/media/lib64/ld-linux-x86-64.so.2 --library-path /media/$lib"
+cat >"$run/bin/vtest" <<SH
+#!/bin/sh
+RENDER_SERVER_EXEC_PATH=$run/bin/render-server LD_PRELOAD=$run/layers/libvgpud-venus-only.so exec $there /media/usr/bin/virgl_test_server "\$@" 2>>$run/vtest.txt
+SH
+cat >"$run/bin/render-server" <<SH
+#!/bin/sh
+[ -e /dev/udmabuf ] || export LD_PRELOAD=$run/udmabuf.so
+exec $there /media/usr/libexec/virgl_render_server "\$@"
+SH
+chmod 755 "$run"/bin/*
+echo '{"file_format_version": "1.0.0", "ICD": {"library_path": "'"/media/$lib/libvulkan_lvp.so"'", "api_version": "1.3.0"}}' >"$run/lvp.json"
+touch "$run/vtest.txt"
+chmod 666 "$run/vtest.txt"
+
+# What images have of it: Mesa's driver for Venus, and the loader. And a program.
+for fs in root tenant; do
+	mkdir -p "$run/$fs.fs/usr/share/vulkan/icd.d"
+	cp "$load" "$run/$fs.fs/bin/"
+	cp -L /media/lib64/ld-linux-x86-64.so.2 "$run/$fs.fs/lib64/"
+	cp "/media/usr/share/vulkan/icd.d/virtio_icd.json" "$run/$fs.fs/usr/share/vulkan/icd.d/"
+	for library in libvulkan_virtio.so libvulkan.so.1; do
+		cp "/media/$lib/$library" "$run/$fs.fs/$lib/"
+		# shellcheck disable=SC2086
+		$there --list "/media/$lib/$library" | grep -o '/media[^ ]*' | xargs cp -Lt "$run/$fs.fs/$lib"
+	done
+done
+chown -R 7777:7777 "$run/tenant.fs"
+
+cat >"$run/vgpud.conf" <<CONF
+[daemon]
+socket = $run/control.sock
+hold_s = 1
+[gpu gpu0]
+device = vulkan:llvmpipe
+vfs = 3
+policy = fair
+slice_us = 20000
+grace_ms = 10000
+CONF
+start_vgpud
+mkdir "$run/slot"
+cdi() { # the server's PROGRAM
+	ctl inventory --format cdi | sed "s,/[^\"]*/vgpud-oci-hook\",$hook\",; s,/[^\"]*/share/vgpud/slot\",$run/slot\"," |
+		jq --argjson e "[\"VGPUD_TENANT_SOCKET=$run/tenant.sock\", \"VGPUD_VTEST=$1\", \"VGPUD_LAYERS=$run/layers\", \"VK_DRIVER_FILES=$run/lvp.json\"]" \
+			'(.devices[].containerEdits.hooks // [])[].env += $e | .containerEdits.mounts |= map(select(.containerPath | startswith("/usr/") | not))' \
+			>/etc/cdi/vgpud.json || fail "no file for containers"
+}
+cdi "$run/bin/vtest"
+dirs() { find /tmp -maxdepth 1 -name 'vgpud-render.*' | wc -l; }
+dirs_before=$(dirs)
+servers() { pgrep -cf "virgl_test_server --venus --socket-path" || true; }
+nothing_left() { [ "$(servers)" = 0 ] && [ "$(dirs)" = "$dirs_before" ] && has ""; }
+right() { [ "$(jq .wrong "$run/out.txt")" = 0 ] || fail "$1: $(tail -n 5 "$run/out.txt" "$run/said.txt" "$run/vtest.txt")"; }
+
+# Nothing of the GPU is in the container: no node, no layer, and no library but Mesa's own. The server has no more rights than the user.
+for who in root tenant; do
+	id=$(begin $who --user 1000 $(gpu) $(named mine) -- sleep 1000)
+	has mine || fail "a container of $who has no lease: $(running .name)"
+	"as_$who" exec "$id" env VN_DEBUG=vtest VTEST_SOCKET_NAME=/run/vgpud/gpu/vtest.sock vgpu-vulkan --seconds 1 --steps 200 >"$run/out.txt" 2>"$run/said.txt"
+	right "in a container of $who"
+	grep -q "Venus (llvmpipe" "$run/out.txt" || fail "another device: $(cat "$run/out.txt")"
+	[ -z "$("as_$who" exec "$id" sh -c 'ls -d /dev/dri /dev/nvidia* /dev/udmabuf' 2>/dev/null)" ] || fail "a container of $who has a device"
+	server=$(pgrep -f "virgl_test_server --venus --socket-path" | head -1)
+	uid=$([ $who = root ] && echo 65534 || echo 7777)
+	grep -qP "^Uid:\t$uid\t$uid\t" "/proc/$server/status" && grep -qP '^NoNewPrivs:\t1' "/proc/$server/status" &&
+		grep -qP '^CapPrm:\t0+$' "/proc/$server/status" || fail "the server's rights, for $who: $(cat "/proc/$server/status")"
+	end $who "$id"
+	await 20 nothing_left
+done
+
+# Two that always have work, of two owners.
+a=$(begin root $(gpu) $(named a) --annotation vgpud.dev/weight=70 -- vgpu-vulkan --seconds 600 --steps 8000 --deep 4)
+b=$(begin tenant $(gpu) $(named b) --annotation vgpud.dev/weight=30 -- vgpu-vulkan --seconds 600 --steps 8000 --deep 4)
+vf_of() { json tenant list | jq --arg n "$1" '.tenants[] | select(.name == $n) | .vf'; }
+await 60 at_least "$(vf_of a)" dispatches 20
+await 60 at_least "$(vf_of b)" dispatches 20
+shares_kept 10 "$(vf_of a)=70" "$(vf_of b)=30"
+
+# The worker of one is killed: its container lives, and further programs in it find no GPU. The neighbour goes on.
+venus=(env VN_DEBUG=vtest VTEST_SOCKET_NAME=/run/vgpud/gpu/vtest.sock timeout -s KILL 60 vgpu-vulkan --seconds 1 --steps 200)
+as_tenant exec "$b" "${venus[@]}" >"$run/out.txt" 2>"$run/said.txt"
+right "beside another program of the container"
+pkill -9 -U 7777 -x vgpud-render || fail "there is no worker of the user's container"
+as_tenant exec "$b" "${venus[@]}" >"$run/out.txt" 2>"$run/said.txt" && fail "a container computes whose worker was killed"
+before=$(vf "$(vf_of a)" dispatches)
+await 60 at_least "$(vf_of a)" dispatches $((before + 5))
+has "a b" || fail "a lease has ended with the worker: $(running .name)"
+end tenant "$b"
+end root "$a"
+find /tmp -maxdepth 1 -name 'vgpud-render.*' -user 7777 -exec rm -r {} + # of the worker that was killed
+await 20 nothing_left
+
+# Without a server no container starts, and the reason is kept.
+cdi "$run/bin/none"
+start root $(gpu) -- sleep 0 >"$run/out.txt" 2>&1 && fail "a container starts without a server"
+ctl container explain last | grep -q "$run/bin/none: No such file or directory (Debian: virgl-server)" || fail "explain: $(ctl container explain last)"
+await 20 nothing_left
+# A container that runs cannot get one, and says how.
+cdi "$run/bin/vtest"
+id=$(begin root $(gpu later) -- sleep 1000)
+by root container attach "$id" --gpu gpu0 2>"$run/out.txt" && fail "a VF of a gated GPU is attached"
+grep -q "gives containers VFs when they start alone: --device vgpud.dev/gpu= and its name" "$run/out.txt" || fail "attach: $(cat "$run/out.txt")"
+end root "$id"

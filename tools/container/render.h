@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who computes for a container that has a VF of a gated GPU: virglrenderer's server, outside of the
+ * container, whose render processes have vgpud's layer and are behind the wall. The container has
+ * no device and no layer, but a socket of the server, at which Mesa's driver for Venus asks.
+ *
+ * The server has a worker above it, which ends it with the container. vgpud gives the worker the
+ * VF's gate, and knows the render processes as its descendants.
+ */
+#ifndef CONTAINER_RENDER_H
+#define CONTAINER_RENDER_H
+
+#include "vgpu/types.h"
+
+#define RENDER_SOCKET "vtest.sock"
+
+struct render {
+	int worker;   /* process */
+	int orders;   /* a socket to it */
+	char dir[64]; /* what is mounted into the container, with the socket */
+};
+
+/* Begins a worker, which waits for its order, and ends with the process of the pidfd CONTAINER.
+ * Returns 0, or -errno with the reason. */
+int render_begin(struct render *out, int container, struct vgpu_error *err);
+/* Has the worker start the server for the GPU with that door, and waits until it listens. Returns
+ * 0, or -errno with the reason. */
+int render_serve(struct render *r, const char *door, struct vgpu_error *err);
+/* Leaves the worker to itself if it SERVES, else ends it. */
+void render_leave(struct render *r, bool serves);
+
+#endif
