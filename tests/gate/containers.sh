@@ -57,7 +57,11 @@ policy = fair
 slice_us = 20000
 grace_ms = 10000
 CONF
-start_vgpud
+"$VGPU_BUILD/tools/keeper/vgpud-keeper" "$vgpud" --config "$run/vgpud.conf" 2>>"$run/vgpud.log" &
+keeper_pid=$!
+trap 'r=$?; kill $keeper_pid; wait $keeper_pid; (exit $r); leave' EXIT
+await 30 ctl gpu list
+child() { tr -d ' ' <"/proc/$keeper_pid/task/$keeper_pid/children"; }
 mkdir "$run/slot"
 cdi() { # the server's PROGRAM
 	ctl inventory --format cdi | sed "s,/[^\"]*/vgpud-oci-hook\",$hook\",; s,/[^\"]*/share/vgpud/slot\",$run/slot\"," |
@@ -70,13 +74,14 @@ dirs() { find /tmp -maxdepth 1 -name 'vgpud-render.*' | wc -l; }
 dirs_before=$(dirs)
 servers() { pgrep -cf "virgl_test_server --venus --socket-path" || true; }
 nothing_left() { [ "$(servers)" = 0 ] && [ "$(dirs)" = "$dirs_before" ] && has ""; }
+venus=(env VN_DEBUG=vtest VTEST_SOCKET_NAME=/run/vgpud/gpu/vtest.sock timeout -s KILL 60 vgpu-vulkan --seconds 1 --steps 200)
 right() { [ "$(jq .wrong "$run/out.txt")" = 0 ] || fail "$1: $(tail -n 5 "$run/out.txt" "$run/said.txt" "$run/vtest.txt")"; }
 
 # Nothing of the GPU is in the container: no node, no layer, and no library but Mesa's own. The server has no more rights than the user.
 for who in root tenant; do
 	id=$(begin $who --user 1000 $(gpu) $(named mine) -- sleep 1000)
 	has mine || fail "a container of $who has no lease: $(running .name)"
-	"as_$who" exec "$id" env VN_DEBUG=vtest VTEST_SOCKET_NAME=/run/vgpud/gpu/vtest.sock vgpu-vulkan --seconds 1 --steps 200 >"$run/out.txt" 2>"$run/said.txt"
+	"as_$who" exec "$id" "${venus[@]}" >"$run/out.txt" 2>"$run/said.txt"
 	right "in a container of $who"
 	grep -q "Venus (llvmpipe" "$run/out.txt" || fail "another device: $(cat "$run/out.txt")"
 	[ -z "$("as_$who" exec "$id" sh -c 'ls -d /dev/dri /dev/nvidia* /dev/udmabuf' 2>/dev/null)" ] || fail "a container of $who has a device"
@@ -96,10 +101,19 @@ await 60 at_least "$(vf_of a)" dispatches 20
 await 60 at_least "$(vf_of b)" dispatches 20
 shares_kept 10 "$(vf_of a)=70" "$(vf_of b)=30"
 
+# vgpud is killed, and one container is started again: what begins in either finds its GPU.
+old=$(child)
+kill -9 "$old"
+await 60 eval '[ -n "$(child)" ] && [ "$(child)" != "$old" ] && ctl gpu list'
+vf_a=$(vf_of a)
+as_root restart -t 0 "$a" >/dev/null 2>"$run/out.txt" || fail "a restart: $(cat "$run/out.txt")"
+[ "$(vf_of a)" = "$vf_a" ] || fail "after a restart: $(json tenant list)"
+for who in root tenant; do
+	"as_$who" exec "$([ $who = root ] && echo "$a" || echo "$b")" "${venus[@]}" >"$run/out.txt" 2>"$run/said.txt"
+	right "after vgpud was killed, in a container of $who"
+done
+
 # The worker of one is killed: its container lives, and further programs in it find no GPU. The neighbour goes on.
-venus=(env VN_DEBUG=vtest VTEST_SOCKET_NAME=/run/vgpud/gpu/vtest.sock timeout -s KILL 60 vgpu-vulkan --seconds 1 --steps 200)
-as_tenant exec "$b" "${venus[@]}" >"$run/out.txt" 2>"$run/said.txt"
-right "beside another program of the container"
 pkill -9 -U 7777 -x vgpud-render || fail "there is no worker of the user's container"
 as_tenant exec "$b" "${venus[@]}" >"$run/out.txt" 2>"$run/said.txt" && fail "a container computes whose worker was killed"
 before=$(vf "$(vf_of a)" dispatches)
