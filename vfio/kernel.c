@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -61,6 +62,16 @@ static ssize_t real_readlink(const char *path, char *out, size_t size)
 	return n < 0 ? -errno : n;
 }
 
+static uint32_t real_device_major(const char *path)
+{
+	struct statx s;
+
+	return statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &s) == 0 &&
+			       S_ISCHR(s.stx_mode)
+		       ? s.stx_rdev_major
+		       : 0;
+}
+
 static int real_list(const char *path, int (*each)(void *data, const char *name), void *data)
 {
 	DIR *dir = opendir(path);
@@ -99,6 +110,7 @@ const struct vfio_kernel vfio_real_kernel = {
 	.ioctl = real_ioctl,
 	.map = real_map,
 	.readlink = real_readlink,
+	.device_major = real_device_major,
 	.list = real_list,
 	.perf_open = real_perf_open,
 	.perf_read = real_perf_read,

@@ -32,7 +32,8 @@ const char *const vgpu_phase_names[VGPU_PHASE_COUNT] = {
 
 const char *const vgpu_reset_names[VGPU_RESET_COUNT] = {"engine", "vf", "gpu"};
 
-const char *const vgpu_violation_names[VGPU_VIOLATION_COUNT] = {"access", "overlap"};
+const char *const vgpu_violation_names[VGPU_VIOLATION_COUNT] = {"access", "overlap", "gate",
+								"hides"};
 
 static const char *const fault_texts[] = {
 	[VGPU_FAULT_NONE] = "no fault",

@@ -30,6 +30,13 @@ static const struct {
 	[VGPU_VIOLATION_OVERLAP] = {"has a partition that overlaps another one, as the GPU says: "
 				    "this is a fault of vgpud, please report it",
 				    LOG_ERR},
+	[VGPU_VIOLATION_GATE] = {"computed while its gate was shut, as the kernel's driver "
+				 "counts (fdinfo): its programs are ended",
+				 LOG_WARNING},
+	[VGPU_VIOLATION_HIDES] = {"has a process with more than 16384 descriptors, or 32 of the "
+				  "GPU, so that its use of the GPU cannot be watched: its programs "
+				  "are ended",
+				  LOG_WARNING},
 };
 
 /* Whether a record is rare enough for 'vgpuctl events'. */

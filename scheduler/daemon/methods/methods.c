@@ -132,6 +132,10 @@ static json *vf_json(const struct call *call, uint32_t i)
 		put_int(o, "cpu_ns", s->spent.cpu[i]);
 		put_int(o, "jobs", s->spent.jobs[i]);
 	}
+	if (s->caps.watches) {
+		put_int(o, "driver_ns", s->spent.driver[i]);
+		put_int(o, "driver_beyond_ns", s->spent.beyond[i]);
+	}
 	if (s->governed)
 		put_governed_vf(o, s, i);
 	return o;

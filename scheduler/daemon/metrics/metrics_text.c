@@ -69,6 +69,16 @@ static double spent_jobs(const struct place *p)
 	return p->s->caps.counts ? (double)p->s->spent.jobs[p->vf - p->s->vfs] : NAN;
 }
 
+static double by_driver(const struct place *p)
+{
+	return p->s->caps.watches ? (double)p->s->spent.driver[p->vf - p->s->vfs] / 1e9 : NAN;
+}
+
+static double beyond_turns(const struct place *p)
+{
+	return p->s->caps.watches ? (double)p->s->spent.beyond[p->vf - p->s->vfs] / 1e9 : NAN;
+}
+
 static double quantum(const struct place *p)
 {
 	return (double)p->s->governed_vfs[p->vf - p->s->vfs].quantum / 1e9;
@@ -205,14 +215,20 @@ static const struct family {
 	{"vgpud_vf_guest_resets", "number of resets by the guest", OF_VF, COUNT,
 	 VF_AT(guest_resets)},
 	{"vgpud_vf_violations",
-	 "number of accesses outside the VF's partition, which the GPU stopped", OF_VF, COUNT,
-	 VF_AT(violations)},
+	 "number of violations: accesses outside the VF's partition, computing past its gate",
+	 OF_VF, COUNT, VF_AT(violations)},
 	{"vgpud_vf_cpu_seconds",
 	 "host CPU time that the VF's processes have used; only on GPUs that count it", OF_VF,
 	 SECONDS, 0, spent_cpu, false},
 	{"vgpud_vf_jobs",
 	 "work that the VF's processes report as completed; only on GPUs that count it", OF_VF,
 	 COUNT, 0, spent_jobs, false},
+	{"vgpud_vf_driver_seconds",
+	 "engine time of the VF's processes, as the kernel's driver counts it (fdinfo)", OF_VF,
+	 SECONDS, 0, by_driver, false},
+	{"vgpud_vf_driver_beyond_seconds",
+	 "of vgpud_vf_driver_seconds, what was computed beyond the VF's turns", OF_VF, SECONDS, 0,
+	 beyond_turns, false},
 	{"vgpud_vf_share_ratio", "promised share of the GPU, 0 to 1", OF_VF, GAUGE, 0, share,
 	 false},
 	{"vgpud_vf_lag_over_bound_ratio",

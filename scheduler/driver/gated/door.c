@@ -118,11 +118,13 @@ static int furnish(struct vgpu_driver *d, uint32_t place, uint32_t vf, int pidfd
 	struct gated_worker *w = &d->workers[place];
 	int r;
 
+	w->entry++;
 	w->vf = vf;
 	w->keeps_wall = keeper;
 	w->owner = atomic_load(&d->seats[vf].page->owner);
 	w->since = atomic_load(&d->seats[vf].page->started);
 	w->pidfd = pidfd;
+	gated_name_worker(w);
 	w->bell = vgpu_eventfd();
 	w->fd = gated_make_page("vgpud-worker", (void **)&w->page);
 	r = w->bell < 0 ? w->bell : w->fd < 0 ? w->fd : gated_hear(d, place);

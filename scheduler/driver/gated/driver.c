@@ -4,12 +4,15 @@
 #include <string.h>
 
 #include "gated.h"
+#include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 
 /* IDLE is also looked at that often, in case a worker does not ring. */
 #define LOOK (500 * VGPU_USEC)
 /* When a VF whose driver was refused asks again. */
 #define ASK_AGAIN (2 * VGPU_SEC)
+/* How often what the kernel's driver counts is news. */
+#define SPENT_EVERY (200 * VGPU_MSEC)
 
 static void emit(struct vgpu_driver *d, enum vgpu_event_type type, uint32_t vf, uint32_t code,
 		 vgpu_nsec now)
@@ -73,7 +76,7 @@ static void look_at_stop(struct vgpu_driver *d, vgpu_nsec now)
 	d->look_at = now + LOOK;
 	if (gated_in_flight(d, vf) > 0)
 		return;
-	gated_seal(d, vf);
+	gated_seal(d, vf, now);
 	d->stopping = VGPU_NO_VF;
 	emit(d, VGPU_EV_DONE, vf, VGPU_CMD_IDLE, now);
 }
@@ -131,6 +134,20 @@ static void look_at_work(struct vgpu_driver *d, vgpu_nsec now)
 	}
 }
 
+/* A VF that computes past its gate: the core resets it, which ends its processes. */
+static void look_at_violations(struct vgpu_driver *d, vgpu_nsec now)
+{
+	uint32_t vf, of;
+
+	for (vf = 0; vf < d->n_vfs; vf++) {
+		of = atomic_exchange(&d->turns[vf].violation_of, 0);
+		if (of == 0 || of != atomic_load(&d->seats[vf].page->generation) + 1)
+			continue;
+		emit(d, VGPU_EV_VIOLATION, vf, atomic_load(&d->turns[vf].violation), now);
+		emit(d, VGPU_EV_HANG, vf, 0, now);
+	}
+}
+
 static int gated_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 {
 	gated_look(d, now);
@@ -139,6 +156,7 @@ static int gated_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 	look_at_resets(d, now);
 	look_at_owners(d, now);
 	look_at_work(d, now);
+	look_at_violations(d, now);
 	return 0;
 }
 
@@ -148,8 +166,8 @@ static void begin_reset(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now)
 
 	if (d->stopping == vf)
 		d->stopping = VGPU_NO_VF;
-	gated_gate(d, vf, false);
-	gated_seal(d, vf);
+	gated_gate(d, vf, false, now);
+	gated_seal(d, vf, now);
 	atomic_fetch_add(&page->generation, 1);
 	atomic_store(&page->up, 0);
 	d->up[vf] = GATED_DOWN;
@@ -186,9 +204,9 @@ static int gated_commands(struct vgpu_driver *d, const struct vgpu_order *orders
 		const struct vgpu_order *o = &orders[i];
 
 		if (o->command == VGPU_CMD_RUN)
-			gated_gate(d, o->vf, true);
+			gated_gate(d, o->vf, true, now);
 		if (o->command == VGPU_CMD_IDLE) {
-			gated_gate(d, o->vf, false);
+			gated_gate(d, o->vf, false, now);
 			d->stopping = o->vf;
 			look_at_stop(d, now);
 		} else {
@@ -231,6 +249,21 @@ static int gated_give(struct vgpu_driver *d, uint32_t vf, uint32_t process, uint
 	return 0;
 }
 
+static bool gated_spent(struct vgpu_driver *d, struct vgpu_spent *out)
+{
+	vgpu_nsec now = vgpu_now();
+	uint32_t i;
+
+	if (!d->watches || now < d->spent_at)
+		return false;
+	d->spent_at = now + SPENT_EVERY;
+	for (i = 0; i < d->n_vfs; i++) {
+		out->driver[i] = atomic_load(&d->turns[i].driver);
+		out->beyond[i] = atomic_load(&d->turns[i].beyond);
+	}
+	return true;
+}
+
 static const struct vgpu_device_face device_face = {
 	.probe = gated_probe,
 	.check = gated_check,
@@ -239,6 +272,7 @@ static const struct vgpu_device_face device_face = {
 	.fd = gated_fd,
 	.deadline = gated_deadline,
 	.dispatch = gated_dispatch,
+	.spent = gated_spent,
 	.reset = gated_reset,
 };
 

@@ -7,11 +7,12 @@
  * share.
  *
  * open.c opens the GPU; wall.c finds out whether submit calls wait in the kernel, too; pages.c
- * makes the pages, or adopts them; door.c is the thread that hands them to processes; workers.c
- * knows the processes; driver.c has the faces.
+ * makes the pages, or adopts them; door.c is the thread that hands them to processes; fdinfo.c the
+ * thread that compares with what the kernel's driver counts; workers.c knows the processes;
+ * driver.c has the faces.
  *
  * The engine thread reads what workers write, as numbers that may be false, and waits for none of
- * them. The door's thread may block, because no other thread waits for it.
+ * them. The door's thread and fdinfo.c's may block, because no other thread waits for them.
  */
 #ifndef GATED_DRIVER_H
 #define GATED_DRIVER_H
@@ -35,7 +36,9 @@ enum gated_place { GATED_FREE = 0, GATED_NEW, GATED_LIVE, GATED_ENDED };
 
 struct gated_worker {
 	_Atomic uint32_t place;
-	uint32_t vf;
+	_Atomic uint32_t entry; /* another one for each process that gets the place */
+	_Atomic uint32_t vf, process;
+	_Atomic uint64_t started; /* the process, clock ticks after boot */
 	bool keeps_wall; /* not a worker, but the keeper of the VF's wall: a reset leaves it */
 	/* Of a keeper: for which owner of the VF. The door's. */
 	uint32_t owner;
@@ -56,6 +59,17 @@ struct gated_seat {
 	uint64_t account_since;
 };
 
+/* The turns of a VF, as the engine thread has given them, and what fdinfo.c has found. */
+struct gated_turns {
+	_Atomic uint32_t change; /* odd: the next two are being changed */
+	_Atomic vgpu_nsec open;	 /* time in turns that have ended, with what was under way */
+	_Atomic vgpu_nsec since; /* when the present one began; 0: there is none */
+	/* Engine time as the kernel's driver counts it, and of this, beyond the turns. */
+	_Atomic vgpu_nsec driver, beyond;
+	_Atomic uint32_t violation;    /* enum vgpu_violation */
+	_Atomic uint32_t violation_of; /* the VF's generation, plus 1; 0: there is none */
+};
+
 /* Whether the core knows the VF's driver as up. */
 enum gated_up { GATED_DOWN = 0, GATED_ASKED, GATED_READY, GATED_UP };
 
@@ -67,6 +81,10 @@ struct vgpu_driver {
 	struct gated_seat seats[VGPU_GPU_MAX_VFS];
 	uint64_t sizes[VGPU_GPU_MAX_VFS]; /* memory as configured, bytes; 0: all that there is */
 	struct gated_worker workers[GATED_WORKERS];
+	struct gated_turns turns[VGPU_GPU_MAX_VFS];
+	struct gated_accounts *accounts; /* fdinfo.c's */
+	pthread_t watcher;
+	bool watches;
 	int epoll; /* bells, pidfds, news */
 	int news;  /* the door has a new worker */
 	int call;  /* the engine has an ended one, or the driver closes */
@@ -85,7 +103,7 @@ struct vgpu_driver {
 	vgpu_vf_set busy;      /* as the core knows */
 	vgpu_vf_set resetting; /* until their workers have ended */
 	uint32_t stopping;     /* IDLE of that VF is to be answered; or VGPU_NO_VF */
-	vgpu_nsec look_at;
+	vgpu_nsec look_at, spent_at;
 	bool gpu_reset;
 	uint32_t gpu_reset_vf;
 };
@@ -110,6 +128,8 @@ int gated_make_page(const char *name, void **map);
 /* Makes a new account for the VF if it has another owner than the present one was made for: a
  * former owner may still have that. Returns 0 or -errno. The door's thread. */
 int gated_renew_account(struct vgpu_driver *d, uint32_t vf);
+/* Notes which process the worker's pidfd is of. */
+void gated_name_worker(struct gated_worker *w);
 /* Puts the worker's descriptors into the store, or removes them. */
 void gated_keep_worker(struct vgpu_driver *d, uint32_t place);
 void gated_forget_worker(struct vgpu_driver *d, uint32_t place);
@@ -122,6 +142,11 @@ int gated_wall(const struct vgpu_driver_config *config, char out[16], struct vgp
 /* Opens the door and starts its thread. Returns 0, or -errno with the reason. */
 int gated_door_open(struct vgpu_driver *d, struct vgpu_error *err);
 void gated_door_close(struct vgpu_driver *d);
+
+/* fdinfo.c */
+/* Starts the thread that watches, if fdinfo tells which descriptors are of DEVICE. 0 or -errno. */
+int gated_watch_open(struct vgpu_driver *d, const char *device);
+void gated_watch_close(struct vgpu_driver *d);
 
 /* workers.c: the engine's side. */
 /* Hears a worker's bell. Returns 0 or -errno. Any thread. */
@@ -138,8 +163,8 @@ bool gated_has_work(const struct vgpu_driver *d, uint32_t vf);
 bool gated_has_workers(const struct vgpu_driver *d, uint32_t vf);
 void gated_kill(struct vgpu_driver *d, uint32_t vf);
 /* Nothing of the VF is under way any more: its wall lets nothing pass until the gate opens. */
-void gated_seal(struct vgpu_driver *d, uint32_t vf);
+void gated_seal(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now);
 /* Opens or shuts the gate of a VF; nothing if it is so already. */
-void gated_gate(struct vgpu_driver *d, uint32_t vf, bool open);
+void gated_gate(struct vgpu_driver *d, uint32_t vf, bool open, vgpu_nsec now);
 
 #endif

@@ -13,6 +13,7 @@ void gated_close(struct vgpu_driver *d, bool lost)
 {
 	(void)lost; /* a gated GPU is never lost */
 	gated_door_close(d);
+	gated_watch_close(d);
 	gated_pages_close(d);
 	vgpu_close(&d->epoll);
 	vgpu_close(&d->news);
@@ -116,11 +117,14 @@ int gated_open(struct vgpu_driver **out, const struct vgpu_driver_config *config
 		r = gated_pages_open(d, config, found, err);
 	if (r == 0)
 		r = gated_door_open(d, err);
+	if (r == 0)
+		r = gated_watch_open(d, config->device + strlen(GATED_PREFIX));
 	if (r < 0) {
 		gated_close(d, false);
 		return r;
 	}
 	fill_caps(config, caps);
+	caps->watches = d->watches;
 	*out = d;
 	return 0;
 }

@@ -14,9 +14,11 @@
 #include <unistd.h>
 
 #include "gated.h"
+#include "vfio/kernel.h"
 #include "vfio/store.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
+#include "vgpu/process.h"
 
 /* How long work that a former vgpud was waiting for may take before its VF is reset, ms. */
 #define SETTLE_MS 2000
@@ -49,6 +51,21 @@ static void drop(const struct vgpu_driver *d, char what, uint32_t i)
 
 	if (vfio_store)
 		vfio_store->drop(kept(d, what, i, name));
+}
+
+void gated_name_worker(struct gated_worker *w)
+{
+	struct vgpu_process p = {.started = 0};
+	unsigned int pid = 0;
+	char text[512];
+	const char *at;
+
+	if (kernel_read_text(text, sizeof(text), "/proc/self/fdinfo/%d", w->pidfd) > 0 &&
+	    (at = strstr(text, "\nPid:")) && sscanf(at, " Pid: %u", &pid) == 1)
+		vgpu_process_read(pid, &p);
+	w->process = pid;
+	w->started = p.started;
+	w->entry++;
 }
 
 static const char worker_kinds[] = {'w', 'b', 'p'}; /* page, bell, pidfd */
@@ -180,6 +197,7 @@ static void adopt_worker(struct vgpu_driver *d, uint32_t vf, uint32_t place)
 				   .rearm_at = VGPU_NEVER};
 	if (w->fd >= 0 && w->bell >= 0 && w->pidfd >= 0 &&
 	    map_page(w->fd, (void **)&w->page) == 0 && gated_hear(d, place) == 0) {
+		gated_name_worker(w);
 		atomic_store(&w->place, GATED_LIVE);
 		gated_watch(d, place);
 		return;
@@ -219,13 +237,15 @@ static void adopt(struct vgpu_driver *d, uint32_t vf, struct vgpu_driver_found *
 	found->driver_up[vf] = true;
 	found->contexts[vf] = VGPU_CTX_SAVED;
 	if (gate_is_open(atomic_load(&page->gate))) {
+		atomic_store(&d->turns[vf].since, vgpu_now());
 		found->contexts[vf] = VGPU_CTX_RUNNING;
 	} else if (!settle(d, vf)) {
 		/* It has the GPU, and must be reset before another VF gets it. */
+		atomic_store(&d->turns[vf].since, vgpu_now());
 		found->contexts[vf] = VGPU_CTX_RUNNING;
 		found->driver_up[vf] = false;
 	} else {
-		gated_seal(d, vf);
+		gated_seal(d, vf, vgpu_now());
 	}
 }
 

@@ -184,19 +184,34 @@ void gated_kill(struct vgpu_driver *d, uint32_t vf)
 			syscall(SYS_pidfd_send_signal, d->workers[i].pidfd, SIGKILL, NULL, 0);
 }
 
-void gated_seal(struct vgpu_driver *d, uint32_t vf)
+/* Begins or ends a turn, for who compares it with what the kernel counts. */
+static void turn(struct gated_turns *t, vgpu_nsec began, vgpu_nsec now)
+{
+	vgpu_nsec since = atomic_load(&t->since);
+
+	atomic_fetch_add(&t->change, 1);
+	if (since)
+		atomic_fetch_add(&t->open, now - since);
+	atomic_store(&t->since, began);
+	atomic_fetch_add(&t->change, 1);
+}
+
+void gated_seal(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now)
 {
 	struct gate_seat *page = d->seats[vf].page;
 
 	atomic_store(&page->shut, atomic_load(&page->gate));
+	turn(&d->turns[vf], 0, now);
 }
 
-void gated_gate(struct vgpu_driver *d, uint32_t vf, bool open)
+void gated_gate(struct vgpu_driver *d, uint32_t vf, bool open, vgpu_nsec now)
 {
 	_Atomic uint32_t *gate = &d->seats[vf].page->gate;
 
 	if (gate_is_open(atomic_load(gate)) == open)
 		return;
+	if (open)
+		turn(&d->turns[vf], now, now);
 	atomic_fetch_add(gate, 1);
 	if (open)
 		/* A worker has one thread that waits for it. A process that has more of them wakes

@@ -78,10 +78,14 @@ enum vgpu_window {
 	VGPU_WINDOW_COUNT,
 };
 
-/* The memory violations that a GPU reports for a VF. */
+/* The violations that a GPU or the kernel's driver reports for a VF. */
 enum vgpu_violation {
 	VGPU_VIOLATION_ACCESS = 0, /* the GPU has blocked an access outside the VF's partition */
 	VGPU_VIOLATION_OVERLAP,	   /* the VF's partition overlaps another one: an error of vgpud */
+	/* What the kernel's driver counts for its processes: they compute while their gate is shut;
+	 * or they have too many descriptors to look at. */
+	VGPU_VIOLATION_GATE,
+	VGPU_VIOLATION_HIDES,
 	VGPU_VIOLATION_COUNT,
 };
 

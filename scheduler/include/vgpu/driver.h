@@ -59,7 +59,8 @@ struct vgpu_driver_caps {
 	/* The GPU does not report whose guest driver is up: VFs look available while VMs use them.
 	 */
 	bool hides_guests;
-	bool counts;	  /* the driver has the call spent() */
+	bool counts;	  /* spent() tells host CPU time and jobs */
+	bool watches;	  /* spent() tells what the kernel's driver counts for VFs */
 	const char *note; /* a note for the operator about the GPU's scheduling; static, or NULL */
 };
 
@@ -74,6 +75,8 @@ struct vgpu_declaration {
 struct vgpu_spent {
 	vgpu_nsec cpu[VGPU_GPU_MAX_VFS];
 	uint64_t jobs[VGPU_GPU_MAX_VFS];
+	/* Engine time as the kernel's driver counts it, and the part beyond the VF's turns. */
+	vgpu_nsec driver[VGPU_GPU_MAX_VFS], beyond[VGPU_GPU_MAX_VFS];
 };
 
 struct vgpu_driver_config {
@@ -153,8 +156,9 @@ struct vgpu_device_face {
 	 * driver. */
 	int (*dispatch)(struct vgpu_driver *driver, vgpu_nsec now);
 
-	/* Only if caps.counts is set. Writes the VFs' totals as dispatch() last read them, about
-	 * five times a second. Returns whether they are newer than in the last call. */
+	/* Only if caps.counts or caps.watches is set. Writes the VFs' totals as dispatch() last
+	 * read them, about five times a second. Returns whether they are newer than in the last
+	 * call. */
 	bool (*spent)(struct vgpu_driver *driver, struct vgpu_spent *out);
 
 	/* Begins a reset; VGPU_EV_RESET_DONE follows when it has ended. Here and below, a negative

@@ -19,6 +19,8 @@
 #include "vgpu/gate.h"
 #include "vgpu/local_socket.h"
 #include "vgpu/process.h"
+#include "fdinfo.h"
+#include "vfio/kernel.h"
 
 #define VFS 3u
 #define US VGPU_USEC
@@ -383,6 +385,170 @@ TEST(test_adoption, "adoption")
 	CU_ASSERT_FALSE(found.driver_up[1]);
 	close_driver();
 	drop_all();
+}
+
+/* What drivers show: engine time (amdgpu, i915), cycles alone (xe), and descriptors that are none.
+ */
+TEST(test_fdinfo, "fdinfo")
+{
+	char i915[] = "pos:\t0\nflags:\t02100002\ndrm-driver:\ti915\ndrm-client-id:\t7\n"
+		      "drm-pdev:\t0000:00:02.0\ndrm-engine-render:\t9288864723 ns\n"
+		      "drm-engine-video:\t0 ns\ndrm-engine-capacity-video:\t2\n";
+	char xe[] = "drm-client-id:\t8\ndrm-cycles-ccs:\t1000\ndrm-total-cycles-ccs:\t50000\n";
+	char later[] = "drm-client-id:\t8\ndrm-cycles-ccs:\t1600\ndrm-total-cycles-ccs:\t51000\n";
+	char none[] = "pos:\t0\nflags:\t02\nmnt_id:\t15\n";
+	struct gated_fdinfo f, was, nothing = {.n = 0};
+
+	CU_ASSERT_FATAL(gated_fdinfo_parse(i915, &f));
+	CU_ASSERT_EQUAL(f.id, 7);
+	CU_ASSERT_STRING_EQUAL(f.pdev, "0000:00:02.0");
+	CU_ASSERT_EQUAL_FATAL(f.n, 2);
+	CU_ASSERT_STRING_EQUAL(f.engines[1].name, "video");
+	CU_ASSERT_EQUAL(f.engines[1].capacity, 2);
+	CU_ASSERT_EQUAL(gated_fdinfo_grown(&f, &nothing, 0, MS), 9288864723);
+	was = f;
+	was.engines[0].ns += 1;
+	CU_ASSERT_EQUAL(gated_fdinfo_grown(&f, &was, 0, MS), 0);
+	CU_ASSERT(gated_fdinfo_parse(xe, &was));
+	CU_ASSERT(gated_fdinfo_parse(later, &f));
+	CU_ASSERT_EQUAL(gated_fdinfo_grown(&f, &was, 0, 10 * MS), 6 * MS);
+	CU_ASSERT_FALSE(gated_fdinfo_parse(none, &f));
+}
+
+/* /proc of this process, with a descriptor 7 of the only GPU of the machine, and N others. */
+static struct {
+	_Atomic uint64_t ns;
+	_Atomic uint32_t others, reads;
+	const char *pdev;
+} shown;
+
+static int shown_list(const char *path, int (*each)(void *data, const char *name), void *data)
+{
+	uint32_t i, n = atomic_load(&shown.others);
+	char name[16];
+	int r;
+
+	if (strcmp(path, "/sys/class/drm") == 0)
+		return each(data, "renderD128");
+	r = each(data, "7");
+	for (i = 0; i < n && r == 0; i++) {
+		snprintf(name, sizeof(name), "%u", 8 + i);
+		r = each(data, name);
+	}
+	return r;
+}
+
+static uint32_t shown_major(const char *path)
+{
+	return strcmp(strrchr(path, '/'), "/7") == 0 ? 226 : 0;
+}
+
+static ssize_t shown_link(const char *path, char *out, size_t size)
+{
+	(void)path;
+	return snprintf(out, size, "../0000:03:00.0");
+}
+
+static int shown_open(const char *path, int flags)
+{
+	char text[128];
+	int fd;
+
+	if (!strstr(path, "/fdinfo/7"))
+		return vfio_real_kernel.open(path, flags);
+	atomic_fetch_add(&shown.reads, 1);
+	fd = memfd_create("fdinfo", MFD_CLOEXEC);
+	snprintf(text, sizeof(text), "drm-client-id: 1\ndrm-pdev: %s\ndrm-engine-gfx: %llu ns\n",
+		 shown.pdev, (unsigned long long)atomic_load(&shown.ns));
+	return pwrite(fd, text, strlen(text), 0) > 0 ? fd : -errno;
+}
+
+static struct vgpu_spent spent;
+
+/* Dispatches until what the kernel's driver counts has come to vgpud. */
+static bool counted(vgpu_nsec ns)
+{
+	now = vgpu_now();
+	ops->device->spent(driver, &spent);
+	return spent.driver[0] == ns;
+}
+
+static void begin_watched(struct player *p, const char *pdev)
+{
+	static struct vfio_kernel kernel;
+
+	kernel = vfio_real_kernel;
+	kernel.list = shown_list;
+	kernel.device_major = shown_major;
+	kernel.readlink = shown_link;
+	kernel.open = shown_open;
+	vfio_kernel = &kernel;
+	shown.pdev = pdev;
+	atomic_store(&shown.others, 0);
+	atomic_store(&shown.reads, 0);
+	atomic_store(&shown.ns, 5 * VGPU_SEC); /* before it was a worker */
+	memset(&spent, 0, sizeof(spent));
+	CU_ASSERT_EQUAL_FATAL(open_driver(), 0);
+	CU_ASSERT(caps.watches);
+	give(0, getpid());
+	CU_ASSERT_FATAL(enter(p));
+	go(US);
+	UNTIL(atomic_load(&shown.reads) > 2);
+}
+
+static void end_watched(void)
+{
+	close_driver();
+	drop_all();
+	vfio_kernel = &vfio_real_kernel;
+}
+
+/* A worker whose page says nothing, and which computes. In its turn it may; after that, what
+ * drivers do on their own is no crime, and more is. */
+TEST(test_past_the_gate, "past the gate")
+{
+	struct player p;
+	bool told = false;
+
+	begin_watched(&p, "0000:03:00.0");
+	now = vgpu_now();
+	command(0, VGPU_CMD_RUN);
+	UNTIL(vgpu_now() > now + 100 * MS);
+	atomic_fetch_add(&shown.ns, 100 * MS);
+	UNTIL(counted(100 * MS));
+	CU_ASSERT_EQUAL(spent.driver[0], 100 * MS);
+	CU_ASSERT_EQUAL(spent.beyond[0], 0);
+	now = vgpu_now();
+	command(0, VGPU_CMD_IDLE);
+	atomic_fetch_add(&shown.ns, 20 * MS);
+	UNTIL(counted(120 * MS));
+	CU_ASSERT_FALSE(happened(VGPU_EV_VIOLATION, 0, VGPU_VIOLATION_GATE));
+	atomic_fetch_add(&shown.ns, 500 * MS);
+	UNTIL(told || (told = happened(VGPU_EV_VIOLATION, 0, VGPU_VIOLATION_GATE)));
+	CU_ASSERT(told);
+	CU_ASSERT(happened(VGPU_EV_HANG, 0, 0));
+	UNTIL(counted(620 * MS));
+	CU_ASSERT(spent.beyond[0] >= 300 * MS);
+	end_watched();
+}
+
+/* Work that another GPU does is its own affair; a process that cannot be looked through is not. */
+TEST(test_hides, "hides")
+{
+	struct player p;
+	bool told = false;
+	uint32_t rounds;
+
+	begin_watched(&p, "0000:04:00.0");
+	atomic_fetch_add(&shown.ns, VGPU_SEC);
+	rounds = atomic_load(&shown.reads);
+	UNTIL(atomic_load(&shown.reads) > rounds + 3);
+	CU_ASSERT_FALSE(happened(VGPU_EV_VIOLATION, 0, VGPU_VIOLATION_GATE));
+	atomic_store(&shown.others, 20000);
+	UNTIL(told || (told = happened(VGPU_EV_VIOLATION, 0, VGPU_VIOLATION_HIDES)));
+	CU_ASSERT(told);
+	CU_ASSERT(happened(VGPU_EV_HANG, 0, 0));
+	end_watched();
 }
 
 TEST(test_names, "names")
