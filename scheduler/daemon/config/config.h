@@ -59,7 +59,7 @@ struct gpu_config {
 	char pool[32];	/* name by which domains may claim a GPU of this pool; "": none */
 	char door[108]; /* vulkan:DEVICE: path of its socket */
 	char wall[16];	/* likewise: auto, off or a driver of the kernel */
-	int64_t vfs, pf_reserve_mib, interrupts, gpu_reset, realtime, spin_us;
+	int64_t vfs, pf_reserve_mib, interrupts, gpu_reset, realtime, spin_us, watch;
 	int64_t min_slice_us, switch_least_us, grace_ms, window_max_ms, lone_slice_ms, debt_cap_ms;
 	int64_t memory_mib[VGPU_GPU_MAX_VFS];
 	int64_t on_demand; /* VFs of memory_mib 0 have no memory until a VM claims some */

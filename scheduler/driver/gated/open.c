@@ -117,7 +117,7 @@ int gated_open(struct vgpu_driver **out, const struct vgpu_driver_config *config
 		r = gated_pages_open(d, config, found, err);
 	if (r == 0)
 		r = gated_door_open(d, err);
-	if (r == 0)
+	if (r == 0 && config->watch)
 		r = gated_watch_open(d, config->device + strlen(GATED_PREFIX));
 	if (r < 0) {
 		gated_close(d, false);

@@ -97,6 +97,7 @@ struct vgpu_driver_config {
 	/* Only for a driver with the face `seats`: the path of a socket; and the processes whose
 	 * calls to the kernel wait for a turn: "auto", "off" or a driver of Linux. NULL: none */
 	const char *door, *wall;
+	bool watch; /* likewise: compare turns with what the kernel counts for the processes */
 };
 
 /* The state that open() found. */

@@ -68,6 +68,7 @@ static int open_driver(void)
 	struct vgpu_driver_config config = {.device = "vulkan:test device",
 					    .n_vfs = VFS,
 					    .door = door,
+					    .watch = true,
 					    .sizes = {64u << 20}};
 	struct vgpu_error err = {""};
 	int r;
