@@ -38,15 +38,18 @@ start_tenants() { # options of softgpu
 }
 # CPU time, in ticks, that the host of a virtual machine took from it since boot.
 stolen() { awk '/^cpu / {print $9}' /proc/stat; }
-# real_time: CPU time that threads of softgpu and vgpud of the real-time class have had, in ns.
-real_time() {
-	local t
+# threads: of each thread of softgpu and vgpud, its policy (0: ordinary), and its CPU time in ns. One of the real-time class is an
+# ordinary one while it starts a process.
+threads() {
+	local t policy ns
 	for t in /proc/"$softgpu_pid"/task/* /proc/"$vgpud_pid"/task/*; do
-		[ "$(awk '{print $41}' "$t/stat")" = 0 ] || cut -d' ' -f1 "$t/schedstat"
-	done | awk '{s += $1} END {printf "%.0f\n", s}'
+		policy=$(awk '{print $41}' "$t/stat") && ns=$(cut -d' ' -f1 "$t/schedstat") && echo "\"${t##*/}\": [$policy, $ns]"
+	done 2>/dev/null | paste -sd, | sed 's/.*/{&}/'
 }
+# In jq: what threads of the real-time class had between B and A.
+had_real_time='def had_real_time($a; $b): [$a | to_entries[] | ($b[.key] // [0, 0]) as $was | select(.value[0] + $was[0] > 0) | .value[1] - $was[1]] | add // 0;'
 # observe NAME: saves what vgpud's ledgers have by now, as NAME.json.
-observe() { jq --argjson stolen "$(stolen)" --argjson real_time "$(real_time)" '. + {stolen: $stolen, real_time: $real_time}' <(json vf list) >"$run/$1.json"; }
+observe() { jq --argjson stolen "$(stolen)" --argjson threads "$(threads)" '. + {stolen: $stolen, threads: $threads}' <(json vf list) >"$run/$1.json"; }
 # control WHAT: for a benchmark, how it is without the attack that follows.
 control() {
 	[ -n "${ATTACK_FIGURES:-}" ] || return 0
@@ -94,7 +97,7 @@ judge() {
 	was_fit before after || { echo "skipped: $1 is not judged: the host of this machine took more than $max_stolen % of its CPU time"; return; }
 	figures=$(jq -cn --arg attack "$1" --slurpfile b "$run/before.json" --slurpfile a "$run/after.json" --slurpfile r "$run/shares.json" \
 		--argjson quiet "$quiet" --argjson bound "$bound" --argjson slice $((slice_ms * 1000)) --argjson room $room_us \
-		--argjson grace $grace_ms --argjson list "$(slowest list)" --argjson hook "$(slowest hook)" '
+		--argjson grace $grace_ms --argjson list "$(slowest list)" --argjson hook "$(slowest hook)" "$had_real_time"'
 		$b[0] as $b | $a[0] as $a | $r[0].vfs as $r | def ms: . / 1e5 | round / 10;
 		def taken: [.vfs[] | .exclusive_ns + .reset_ns] | add; def own: .vfs[3] | .run_ns + .exclusive_ns + .reset_ns - .debt_ns;
 		($a.wall_ns - $b.wall_ns) as $wall | ($a.vfs[3].forgiven_ns - $b.vfs[3].forgiven_ns) as $forgiven |
@@ -109,7 +112,7 @@ judge() {
 		 forgiven_ms: ($forgiven | ms), windows: ($a.vfs[3].windows - $b.vfs[3].windows), windows_ms: ($a.vfs[3].exclusive_ns - $b.vfs[3].exclusive_ns | ms),
 		 reset_ms: ($a.vfs[3].reset_ns - $b.vfs[3].reset_ns | ms), owed_ms: ([$a.vfs[0:3][].debt_ns] | max | ms),
 		 jobs_per_s: (([$a.vfs[0:3][].jobs] | add) - ([$b.vfs[0:3][].jobs] | add) | . / $wall * 1e10 | round / 10),
-		 real_time_percent: (($a.real_time - $b.real_time) / $wall * 1000 | round / 10),
+		 real_time_percent: (had_real_time($a.threads; $b.threads) / $wall * 1000 | round / 10),
 		 list_p99_ms: $list, hook_p99_ms: $hook, innocents_reset: ([$a.vfs[0:3][] | .resets + .guest_resets + .hangs] | add)}')
 	: >"$run/answers"
 	echo "$figures" | tee -a "${ATTACK_FIGURES:-/dev/null}"
