@@ -167,15 +167,15 @@ void ladder_fault(struct vgpu_core *core, uint32_t index, bool stuck)
 		hang(core, index, blame, 0);
 }
 
-void ladder_overstay(struct vgpu_core *core, uint32_t index)
+void ladder_overstay(struct vgpu_core *core, uint32_t index, bool alone)
 {
 	struct vf *vf = core_vf(core, index);
-	bool again = history_exceeds(&vf->window_timeouts, WINDOW_TIMEOUTS - 1, WINDOW_TIMEOUT_SPAN,
-				     core->now);
+	bool again = !alone && history_exceeds(&vf->window_timeouts, WINDOW_TIMEOUTS - 1,
+					       WINDOW_TIMEOUT_SPAN, core->now);
 
 	vf->ledger.window_timeouts++;
 	window_closed(core, true);
-	ladder_reset(core, index, VGPU_BLAME_HANG);
+	ladder_reset(core, index, alone ? VGPU_BLAME_FAULT : VGPU_BLAME_HANG);
 	vf->quarantined |= again;
 }
 

@@ -294,8 +294,9 @@ void ladder_hang(struct vgpu_core *core);
 /* The GPU reports a VF's fault, which the core may know already. STUCK: the GPU will not answer the
  * VF's command. */
 void ladder_fault(struct vgpu_core *core, uint32_t vf, bool stuck);
-/* The VF has kept its exclusive window beyond the time-out. */
-void ladder_overstay(struct vgpu_core *core, uint32_t vf);
+/* The VF has kept its exclusive window beyond the time-out. ALONE: no other VF waited for it, which
+ * holds the VF back like a fault, and never leads to quarantine. */
+void ladder_overstay(struct vgpu_core *core, uint32_t vf, bool alone);
 /* Resets a VF for the cause BLAME. The state that the VF enters after its scrub also depends on its
  * earlier faults. While the GPU has commands of a switch ahead of it, a reset of the VF that is
  * being loaded waits until it is on the engine, and one of the VF that is being saved until it is

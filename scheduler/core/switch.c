@@ -294,16 +294,6 @@ void switch_done(struct vgpu_core *core, uint32_t index, enum vgpu_command comma
 	}
 }
 
-/* A driver has not ended its window in time. While nobody waits it may take as long once more: a
- * busy machine can make it slow. */
-static void window_over(struct vgpu_core *core)
-{
-	if (is_alone(core))
-		core->window_end = nsec_add(core->now, core->config.window_max);
-	else
-		ladder_overstay(core, core->resident);
-}
-
 void switch_timer(struct vgpu_core *core)
 {
 	bool due = core->now >= core->phase_deadline;
@@ -311,7 +301,7 @@ void switch_timer(struct vgpu_core *core)
 	if (core->phase == VGPU_PHASE_RUN && !core->in_window)
 		core->notes.timer = true;
 	else if (core->phase == VGPU_PHASE_RUN && core->now >= core->window_end)
-		window_over(core);
+		ladder_overstay(core, core->resident, is_alone(core));
 	else if (core->phase == VGPU_PHASE_PARKED)
 		core->notes.go_on |= due && core->started;
 	else if (core->phase == VGPU_PHASE_READY && due)

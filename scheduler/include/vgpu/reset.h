@@ -15,7 +15,7 @@
 /* The cause of a reset. */
 enum vgpu_blame {
 	VGPU_BLAME_NONE = 0,
-	VGPU_BLAME_FAULT, /* its work ended by itself, in a fault: no other VF had to wait */
+	VGPU_BLAME_FAULT, /* its work ended in a fault, or it kept its window: no VF had to wait */
 	VGPU_BLAME_HANG,  /* it did not stop, or kept its window: other VFs had to wait */
 };
 

@@ -157,19 +157,9 @@ static void look_stop(struct vhost *h, const struct vgpu_record *r)
 		h->log[h->log_n - 1].end = r->t;
 }
 
-/* VFs wait for their turns from when the first of them has work. */
-static void look_wake(struct vhost *h, const struct vgpu_record *r)
-{
-	if (h->awake++ == 0)
-		h->awake_since = r->t;
-}
-
-/* A window ends in time once another VF has begun to wait. */
 static void look_window_end(struct vhost *h, const struct vgpu_record *r)
 {
-	vgpu_nsec most = h->config.window_max + h->timer_late.max;
-
-	if (r->a > most && h->awake > 0 && r->t - h->awake_since > most)
+	if (r->a > h->config.window_max + h->timer_late.max)
 		vhost_fail(h, "VF %u: its window took %llu ns", r->vf, (unsigned long long)r->a);
 }
 
@@ -201,12 +191,6 @@ static void look(struct vhost *h)
 			break;
 		case VGPU_REC_STOP:
 			look_stop(h, r);
-			break;
-		case VGPU_REC_WAKE:
-			look_wake(h, r);
-			break;
-		case VGPU_REC_SLEEP:
-			h->awake--;
 			break;
 		case VGPU_REC_WINDOW_END:
 			look_window_end(h, r);

@@ -151,8 +151,6 @@ struct vhost {
 	uint32_t chain_n, chain_at;
 	uint64_t command_step; /* the step in which the last command was issued */
 	uint32_t running;
-	uint32_t awake; /* VFs with work, since when there is one */
-	vgpu_nsec awake_since;
 	struct heap due; /* VFs to which something will happen without an event of the core, by
 			    instant */
 	void *due_memory;
