@@ -37,7 +37,7 @@ static const uint32_t codes[VGPU_EV_COUNT] = {
 	[VGPU_EV_CONDEMN] = 3,
 	[VGPU_EV_HOLD] = 2,
 	[VGPU_EV_AWAY] = 2,
-	[VGPU_EV_VIOLATION] = 2,
+	[VGPU_EV_VIOLATION] = VGPU_VIOLATION_COUNT,
 	[VGPU_EV_INCOMING] = 2,
 };
 

@@ -301,12 +301,15 @@ TEST(not_wanted, "requests with unsuitable arguments are refused")
 
 /* Each violation that a GPU reports has its word in the events, and its sentence and priority in
  * the log. */
-TEST(violations_are_told_apart, "violations of the memory are told apart")
+TEST(violations_are_told_apart, "violations are told apart")
 {
 	static const char *const want[VGPU_VIOLATION_COUNT][2] = {
 		[VGPU_VIOLATION_ACCESS] = {"\"what\": \"access\"", "<4>vgpud: VF 1 accessed"},
 		[VGPU_VIOLATION_OVERLAP] = {"\"what\": \"overlap\"",
 					    "<3>vgpud: VF 1 has a partition that overlaps"},
+		[VGPU_VIOLATION_GATE] = {"\"what\": \"gate\"", "<4>vgpud: VF 1 computed while"},
+		[VGPU_VIOLATION_HIDES] = {"\"what\": \"hides\"",
+					  "<4>vgpud: VF 1 has a process with more than"},
 	};
 	vgpu_nsec until = vgpu_now() + PATIENCE;
 	char log[2048] = "";
@@ -326,7 +329,8 @@ TEST(violations_are_told_apart, "violations of the memory are told apart")
 		say(&one, "{\"method\":\"events\"}\n");
 		o = hear(&one);
 		events = text_at(o, "result", "records");
-		told = strstr(events, want[0][0]) && strstr(events, want[1][0]);
+		for (told = true, kind = 0; kind < VGPU_VIOLATION_COUNT; kind++)
+			told = told && strstr(events, want[kind][0]);
 		json_object_put(o);
 	}
 	bench_end();
