@@ -406,7 +406,7 @@ static void observe(struct audit *a, const struct vgpu_core *core)
 	}
 }
 
-/* What is written off is time for nothing: no more than what VFs had beyond their grants. */
+/* No VF may be forgiven more time than it used beyond its grants. */
 static void judge_forgiven(struct audit *a)
 {
 	uint32_t i;

@@ -27,7 +27,8 @@
 /* Processes with the layer: of one GPU, and of one VF. Each takes three descriptors. */
 #define GATED_WORKERS 64u
 #define GATED_OF_VF 16u
-/* A bell that rings more often than BURST at once and each EVERY is heard late: its owner pays. */
+/* On average a bell may ring once per EVERY, with up to BURST / EVERY rings at once. Faster ones
+ * are heard when the average holds again; only their owner loses by that. */
 #define GATED_BELL_EVERY (100 * VGPU_USEC)
 #define GATED_BELL_BURST (20 * VGPU_MSEC)
 

@@ -94,8 +94,8 @@ struct vgpu_driver_config {
 	uint32_t vgpu_type; /* number of the NVIDIA vGPU type to give to VFs; 0: keep the present
 			       type */
 	struct vgpu_declaration declaration; /* only for a driver with that face */
-	/* Only for a driver with the face `seats`: the path of a socket; and the processes whose
-	 * calls to the kernel wait for a turn: "auto", "off" or a driver of Linux. NULL: none */
+	/* Only for a driver with the face `seats`: the path of its socket (NULL: none), and the
+	 * wall: "auto", "off" or a driver of Linux. */
 	const char *door, *wall;
 	bool watch; /* likewise: compare turns with what the kernel counts for the processes */
 };

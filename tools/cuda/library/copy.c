@@ -15,11 +15,11 @@
  * cache. */
 #define STEP_MOST (UINT64_C(512) << 10)
 
-/* An emulated CPU takes so long for such a step that the host's run ends before it sees the next
- * one, 100 us (LINGER in worker/main.c) after it has copied the last: and to begin anew costs as
- * much. There steps are shorter, down to the least, of which one takes QEMU's TCG some 25 us. What
- * is compared is the fastest step: others take a fifth more, and two thirds more while the memory
- * that two CPUs write is slow. They have more parts, so that as much is on its way. */
+/* The host polls for 100 us (LINGER in worker/main.c) after its last copy. On an emulated CPU a
+ * step of STEP_MOST takes longer: the run ends, and to start a new one costs as much again. So
+ * steps that take more than STEP_TIME are shortened, down to STEP_LEAST (some 25 us in QEMU's TCG),
+ * and are more, to keep as many bytes in flight. The fastest step decides: others take a fifth
+ * longer, and two thirds while two CPUs write the same memory. */
 #define STEP_TIME (75 * VGPU_USEC)
 #define STEP_LEAST (UINT64_C(64) << 10)
 #define PARTS_MOST (PARTS * STEP_MOST / STEP_LEAST)

@@ -41,7 +41,7 @@ static void give(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* A child of fork() looks on: there is nothing that only one process could have. */
+/* After fork() the child may go on using NVML, which has nothing that only one process can have. */
 __attribute__((constructor)) static void prepare(void)
 {
 	pthread_atfork(take, give, give);

@@ -104,15 +104,16 @@ ENTRY(VkResult, QueuePresentKHR, VkQueue queue, const VkPresentInfoKHR *info)
 	r = flush_signallers(d, info->waitSemaphoreCount, info->pWaitSemaphores);
 	if (r != VK_SUCCESS)
 		return r;
-	/* Nothing is held then, and nothing is submitted meanwhile: the program must not. It may
-	 * take until the next frame, and what flies is to be seen to end. */
+	/* After queue_flush() nothing is held, and Vulkan forbids the program to submit meanwhile.
+	 * The lock is dropped because presenting can block until the next frame, and the queue's
+	 * thread must still notice what has ended. */
 	r = queue_flush(q, ALL);
 	pthread_mutex_unlock(&q->lock);
 	return r == VK_SUCCESS ? d->QueuePresentKHR(queue, info) : r;
 }
 
-/* Labels are hints for people. Where submissions are held they would stand elsewhere, and to wait
- * for what is held could be to wait for ever: so there are none then. */
+/* Debug labels are hints for people. With held submissions a label would land in the wrong place,
+ * and to wait for these could block for ever, so a worker's labels are dropped. */
 ENTRY(void, QueueBeginDebugUtilsLabelEXT, VkQueue queue, const VkDebugUtilsLabelEXT *label)
 {
 	if (!page)

@@ -33,8 +33,8 @@
  */
 int wall_take_up(const char *door, bool spares, struct vgpu_error *err);
 
-/* keeper.c: what vgpud has answered: which driver's wall there is ("": none), and, once it knows
- * this process as a descendant of who has a VF, that VF's gate. */
+/* keeper.c: vgpud's answer: the driver whose calls wait ("": no wall) and, once vgpud knows this
+ * process as a descendant of a VF's owner, the gate of that VF. */
 struct wall_gate {
 	char driver[16];
 	const struct gate_seat *seat; /* NULL: it does not yet */

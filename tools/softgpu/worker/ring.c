@@ -329,8 +329,8 @@ static const struct source *awaited(const struct ring *r, const struct source *s
 	return &r->sources[1 + s->job.packet.arg[0]];
 }
 
-/* In the VF's ring it could keep SLOTS from ever being taken; and nothing in a slot comes after
- * what is behind it. */
+/* AWAIT is refused in the VF's own ring, where it could block SLOTS for ever, and in a slot that
+ * waits for itself. */
 static enum softgpu_error check_await(const struct ring *r, const struct source *s)
 {
 	if (!s->slot)
@@ -624,8 +624,8 @@ static enum step feed(struct ring *r)
 	return step == STEP_END && r->in_flight > 0 ? STEP_WAIT : step;
 }
 
-/* Whether S has work, were it for the compiler. One that waits for another slot has none: if that
- * has, it goes on with it. */
+/* Returns whether S has work, a module that is being compiled included. A source that waits for
+ * another slot has none; it continues when that slot does. */
 static bool source_has_work(struct ring *r, const struct source *s)
 {
 	if (asked_of(s) != s->asked || s->in_flight > 0)

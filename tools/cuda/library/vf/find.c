@@ -51,8 +51,8 @@ static int is_socket(void *data, const char *name)
 }
 
 /* What a lease fills in a container; else the first VF of this machine. Writes its name to OUT.
- * Returns 0, or -errno with the reason in ERR: a lease that cannot be seen is none that is not
- * there. */
+ * Returns 0, or -errno with the reason in ERR. Only ENOENT and ENOTDIR mean that there is no lease.
+ */
 static int find_without(char out[FIND_NAME_SIZE], struct vgpu_error *err)
 {
 	int r = vfio_kernel->list(FIND_SLOT, is_socket, NULL);
