@@ -56,7 +56,8 @@ for line in lines[:-2]:
         samples[m[1], m[2]] = float(m[3])
 for f, t in families.items(): # each family has its samples: one per VF or one per GPU, and of states one for each
     n = sum(name in (f, f + "_total", f + "_info", f + "_count") for name, _ in samples)
-    many = {"vgpud_vf_state": 24, "vgpud_grants": 3, "vgpud_refusals": 3 * 11, "vgpud_bookings": 4}
+    many = {"vgpud_vf_state": 24, "vgpud_grants": 3, "vgpud_refusals": 3 * 11, "vgpud_bookings": 4,
+            "vgpud_vf_driver_seconds": 0, "vgpud_vf_driver_beyond_seconds": 0} # of gated GPUs alone
     assert n == many.get(f, 3 if f.startswith("vgpud_vf_") else 1), (f, n)
     assert f"# HELP {f} " in text, f
 assert sum(v for (name, _), v in samples.items() if name == "vgpud_vf_state") == 3
