@@ -17,10 +17,14 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -29,12 +33,15 @@
 #include "slot.h"
 #include "state.h"
 #include "vgpu/about.h"
+#include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/file.h"
 
 #define DOOR "/run/vgpud-tenant/tenant.sock"
 /* A container waits for vgpud no longer; CDI's time-out is longer. */
 #define SECONDS 20
+/* To say that it took too long. */
+#define SECONDS_MORE 4
 
 static const char help[] =
 	"usage: vgpud-oci-hook createRuntime [--gpu NAME [--render] | --profile NAME | --later] < "
@@ -48,6 +55,11 @@ struct order {
 	bool later;
 	bool render; /* the GPU is gated: it computes outside of the container */
 	struct state state;
+	/* Memory of both processes: what the one that may not answer has got so far. */
+	struct {
+		char lease[64];
+		struct vgpu_error err;
+	} * said;
 };
 
 static const char *door(void)
@@ -165,6 +177,7 @@ static int take_for(struct order *o, int process, struct render *render, struct 
 		json_object_put(lease);
 		return 0;
 	}
+	snprintf(o->said->lease, sizeof(o->said->lease), "%s", text_of(lease, "lease"));
 	r = give(o, process, lease, render, err);
 	if (r < 0) {
 		note(fd, o, err->text);
@@ -189,7 +202,7 @@ static int take(struct order *o, struct vgpu_error *err)
 		return vgpu_error_set(err, -errno, "process %d: %s", o->state.pid, strerror(errno));
 	r = find_root(&o->state, err);
 	if (r == 0 && o->render)
-		r = render_begin(&render, process, err);
+		r = render_begin(&render, process, o->state.pid, err);
 	if (r == 0)
 		r = take_for(o, process, &render, err);
 	if (o->render)
@@ -197,17 +210,61 @@ static int take(struct order *o, struct vgpu_error *err)
 	return r;
 }
 
-/* An empty slot is no reason for a container not to start. */
+/* Waits for the process that does it; false: it has taken too long, and is ended. */
+static bool await_end(pid_t child, int *status)
+{
+	VGPU_AUTO_CLOSE int process = (int)syscall(SYS_pidfd_open, child, 0);
+	struct pollfd p = {.fd = process, .events = POLLIN};
+	vgpu_nsec until = vgpu_now() + SECONDS * VGPU_SEC, now = 0;
+	int n = 0;
+
+	while (process >= 0 && n <= 0 && (now = vgpu_now()) < until)
+		n = poll(&p, 1, (int)((until - now) / VGPU_MSEC) + 1);
+	if (n <= 0)
+		kill(child, SIGKILL);
+	/* One that waits for a file system of the container's may end later. */
+	return waitpid(child, status, n > 0 ? 0 : WNOHANG) == child && n > 0;
+}
+
+/* An empty slot is no reason for a container not to start. Another process does it all, in the
+ * container's namespace at last: a path there may lead to a file system that never answers. */
 static int create_runtime(struct order *o, struct vgpu_error *err)
 {
-	int r = take(o, err);
+	VGPU_AUTO_CLOSE int fd = -1;
+	int status = 0, r;
+	pid_t child;
 
-	if (r < 0 && o->later) {
+	o->said = mmap(NULL, sizeof(*o->said), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
+	child = o->said == MAP_FAILED ? -1 : fork();
+	if (child < 0)
+		return vgpu_error_set(err, -errno, "no process: %s", strerror(errno));
+	if (child == 0) {
+		alarm(0);
+		_exit(take(o, &o->said->err) < 0);
+	}
+	r = await_end(child, &status) ? status : -ETIMEDOUT;
+	if (r == 0)
+		return 0;
+	*err = o->said->err;
+	if (r < 0 || !err->text[0]) {
+		if (r < 0)
+			vgpu_error_set(err, r,
+				       "no answer in %d seconds from vgpud, virglrenderer's server "
+				       "or the container's file system",
+				       SECONDS);
+		else
+			vgpu_error_set(err, -EIO, "the process that asks vgpud was killed");
+		fd = client_connect(door(), &(struct vgpu_error){""});
+		if (fd >= 0) {
+			note(fd, o, err->text);
+			stop(fd, "lease", o->said->lease);
+		}
+	}
+	if (o->later)
 		syslog(LOG_NOTICE, "container %.64s starts without a VF: %s", o->state.id,
 		       err->text);
-		return 0;
-	}
-	return r;
+	return o->later ? 0 : -EIO;
 }
 
 static int poststop(struct order *o, struct vgpu_error *err)
@@ -258,7 +315,7 @@ int main(int argc, char **argv)
 
 	if (vgpu_about(argc, argv, "vgpud-oci-hook", help))
 		return 0;
-	alarm(SECONDS);
+	alarm(SECONDS + SECONDS_MORE);
 	/* The socket is open before the container's file system could be in its place. */
 	openlog("vgpud-oci-hook", LOG_NDELAY | LOG_PID, LOG_DAEMON);
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "render.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -10,13 +11,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <syslog.h>
 #include <unistd.h>
 
+#include "place.h"
 #include "venus.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
@@ -25,7 +29,12 @@
 
 #define SERVER "/usr/bin/virgl_test_server"
 #define NOBODY 65534
-#define NODE "/dev/dri/renderD128"
+#define NAME "vgpud-render."
+#define NODE "/dev/dri/renderD%d"
+#define NODES 128 /* the first, and how many Linux has */
+#define MOST_NODES 64
+/* Descriptors of the worker. */
+enum { ORDERS = 3, CONTAINER, LOCK };
 /* Until it listens. */
 #define START_WITHIN (8 * VGPU_SEC)
 
@@ -36,46 +45,131 @@ static const char *named(const char *variable, const char *else_this)
 	return value && *value ? value : else_this;
 }
 
-/* Root of this host, and not the user who is root in a container engine's user namespace. */
-static bool is_root(void)
+static bool has_ended(int process)
 {
-	unsigned long inside = 1, outside = 1;
-	FILE *f = geteuid() == 0 ? fopen("/proc/self/uid_map", "re") : NULL;
-	bool is = f && fscanf(f, "%lu %lu", &inside, &outside) == 2 && inside == 0 && outside == 0;
+	struct pollfd p = {.fd = process, .events = POLLIN};
 
-	if (f)
-		fclose(f);
-	return is;
+	return poll(&p, 1, 0) != 0;
 }
 
-/* The server has no more rights than the user has; root's is nobody, with the GPU's group. */
-static int drop_rights(void)
+/* Whether this is root of this host, and not the user who is root in a container engine's user
+ * namespace: 1 or 0, or -errno if that cannot be known. */
+static int is_root(void)
+{
+	unsigned long inside, outside;
+	FILE *f;
+	int r;
+
+	if (geteuid() != 0)
+		return 0;
+	f = fopen("/proc/self/uid_map", "re");
+	if (!f)
+		return -errno;
+	r = fscanf(f, "%lu %lu", &inside, &outside) == 2 ? inside == 0 && outside == 0 : -EIO;
+	fclose(f);
+	return r;
+}
+
+/* The groups, but root's, that may open a GPU's render node or have memory shared; at most ROOM. */
+static size_t find_groups(gid_t *out, size_t room)
+{
+	char path[32] = "/dev/udmabuf";
+	struct stat node;
+	size_t n = 0, i;
+	int minor;
+
+	for (minor = NODES - 1; minor < NODES + MOST_NODES; minor++) {
+		if (minor >= NODES)
+			snprintf(path, sizeof(path), NODE, minor);
+		if (stat(path, &node) < 0 || !S_ISCHR(node.st_mode) || node.st_gid == 0)
+			continue;
+		for (i = 0; i < n && out[i] != node.st_gid; i++)
+			;
+		if (i == n && n < room)
+			out[n++] = node.st_gid;
+	}
+	return n;
+}
+
+/* Whether this process can open a GPU, where there is one with a node of Linux's drivers. */
+static int find_node(struct vgpu_error *err)
+{
+	char path[32];
+	bool any = false;
+	int minor;
+
+	for (minor = NODES; minor < NODES + MOST_NODES; minor++) {
+		snprintf(path, sizeof(path), NODE, minor);
+		if (faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) == 0)
+			return 0;
+		any = any || errno != ENOENT;
+	}
+	return any ? vgpu_error_set(err, -EACCES,
+				    "no /dev/dri/renderD* can be opened by user %u, without root's "
+				    "group: let a group other than root's have it, and for a "
+				    "user's containers have the user in it",
+				    geteuid())
+		   : 0;
+}
+
+/* The server has no more rights than the user has; root's is nobody, with the GPUs' groups. */
+static int drop_rights(struct vgpu_error *err)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
-	struct stat node;
-	int has = stat(NODE, &node) == 0;
+	gid_t groups[16];
+	int root = is_root();
 
-	if (is_root() &&
-	    (setgroups((size_t)has, &node.st_gid) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
-	     setresuid(NOBODY, NOBODY, NOBODY) < 0))
-		return -errno;
-	return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
+	if (root < 0)
+		return vgpu_error_set(err, root, "/proc/self/uid_map: %s", strerror(-root));
+	if ((root &&
+	     (setgroups(find_groups(groups, 16), groups) < 0 ||
+	      setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0)) ||
+	    syscall(SYS_capset, &head, none) < 0)
+		return vgpu_error_set(err, -errno, "rights cannot be dropped: %s", strerror(errno));
+	return find_node(err);
+}
+
+/* Becomes, and is for what it starts, a domain of its own (landlock(7)): it can neither look into,
+ * change nor signal a process outside, whoever's that is. Older kernels can do a part of it. */
+static int fence(struct vgpu_error *err)
+{
+	int version = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, 1u);
+	/* What is handled is denied. A domain must handle something: the server makes no devices.
+	 */
+	struct {
+		uint64_t files, net, scoped;
+	} rules = {.files = 1u << 11 /* MAKE_BLOCK */, .scoped = 3 /* sockets, signals */};
+	VGPU_AUTO_CLOSE int set = -1;
+
+	if (version < 6)
+		syslog(LOG_WARNING,
+		       "Landlock %d: what breaks out of a container's render process can %s its "
+		       "user's processes; Linux 6.12 with Landlock prevents it",
+		       version < 0 ? 0 : version, version < 1 ? "change and end" : "end");
+	if (version < 1)
+		return 0;
+	rules.files = version < 6 ? rules.files : 0;
+	set = (int)syscall(SYS_landlock_create_ruleset, &rules,
+			   version < 6 ? sizeof(rules.files) : sizeof(rules), 0);
+	if (set < 0 || syscall(SYS_landlock_restrict_self, set, 0) < 0)
+		return vgpu_error_set(err, -errno, "Landlock: %s", strerror(errno));
+	return 0;
 }
 
 /* The server, of a worker with the number PARENT. It says on ORDERS why it cannot be. */
-static void become_server(const char *door, int orders, pid_t parent)
+static void become_server(const char *door, int orders, pid_t parent, pid_t container)
 {
 	const char *server = named("VGPUD_VTEST", SERVER);
 	struct vgpu_error err = {""};
-	int r = drop_rights();
+	int r;
 
-	setsid(); /* what it starts ends with it */
-	umask(0); /* whoever the container's processes are */
+	signal(SIGCHLD, SIG_DFL);
+	umask(077);
+	place_beside(container);
+	r = drop_rights(&err);
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	if (r < 0)
-		vgpu_error_set(&err, r, "rights cannot be dropped: %s", strerror(-r));
-	else if (getppid() != parent)
+	if (r == 0 && (getppid() != parent || has_ended(CONTAINER)))
 		_exit(1);
 	if (r == 0 && (setenv(GATE_DOOR, door, 1) < 0 ||
 		       setenv("VK_ADD_LAYER_PATH", named("VGPUD_LAYERS", LAYERS), 1) < 0 ||
@@ -83,6 +177,8 @@ static void become_server(const char *door, int orders, pid_t parent)
 		r = vgpu_error_set(&err, -ENOMEM, "out of memory");
 	if (r == 0)
 		r = venus_gate(&err);
+	if (r == 0)
+		r = fence(&err); /* the wall's keeper is outside */
 	if (r == 0) {
 		execl(server, server, "--venus", "--socket-path", RENDER_SOCKET, (char *)NULL);
 		vgpu_error_set(&err, -errno, "%s: %s (Debian: virgl-server)", server,
@@ -92,18 +188,14 @@ static void become_server(const char *door, int orders, pid_t parent)
 	_exit(1);
 }
 
-static bool has_ended(int process)
-{
-	struct pollfd p = {.fd = process, .events = POLLIN};
-
-	return poll(&p, 1, 0) != 0;
-}
-
-/* Waits until the server listens, in this directory. */
+/* Waits until the server listens, in this directory, and lets the container's users ask there. */
 static int await_server(int server)
 {
 	vgpu_nsec until = vgpu_now() + START_WITHIN;
 	struct timespec breath = {0, 2000000};
+	VGPU_AUTO_CLOSE int at = -1;
+	struct stat st;
+	char path[32];
 	int fd = -1;
 
 	while (fd < 0 && !has_ended(server) && vgpu_now() < until) {
@@ -114,90 +206,202 @@ static int await_server(int server)
 	if (fd < 0)
 		return -ETIMEDOUT;
 	close(fd);
+	/* The directory is the server's, which may have anything there. */
+	at = open(RENDER_SOCKET, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
+	if (at < 0 || fstat(at, &st) < 0 || !S_ISSOCK(st.st_mode) || chmod(path, 0666) < 0)
+		return -EIO;
 	return 0;
 }
 
-static void serve(int orders, int container)
+/* Until the container or the server has ended, or the hook without leaving the worker to itself. */
+static void stay(int server)
+{
+	struct pollfd ends[3] = {{.fd = CONTAINER, .events = POLLIN},
+				 {.fd = server, .events = POLLIN},
+				 {.fd = ORDERS, .events = POLLIN}};
+	char byte;
+
+	for (;;) {
+		if (poll(ends, 3, -1) < 0)
+			continue;
+		if (ends[0].revents || ends[1].revents || recv(ORDERS, &byte, 1, 0) <= 0)
+			return;
+		ends[2].fd = -1;
+	}
+}
+
+/* Ends all descendants: those whose parent ends become children of this process. */
+static void end_all(void)
+{
+	struct timespec breath = {0, 1000000};
+	char path[64];
+	FILE *f;
+	int child;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	while (waitpid(-1, NULL, WNOHANG | __WALL) >= 0 || errno != ECHILD) {
+		f = fopen(path, "re");
+		while (f && fscanf(f, "%d", &child) == 1)
+			kill(child, SIGKILL);
+		if (f)
+			fclose(f);
+		nanosleep(&breath, NULL);
+	}
+}
+
+static void serve(pid_t container)
 {
 	static const char late[] = "virglrenderer's server has ended, or does not listen";
 	char door[VGPU_SOCKET_PATH] = "";
-	struct pollfd ends[2] = {{.fd = container, .events = POLLIN}, {.events = POLLIN}};
 	pid_t self = getpid(), server;
+	int process;
 
-	if (recv(orders, door, sizeof(door) - 1, 0) <= 0)
+	if (recv(ORDERS, door, sizeof(door) - 1, 0) <= 0)
 		return;
 	server = fork();
 	if (server == 0)
-		become_server(door, orders, self);
-	ends[1].fd = server < 0 ? -1 : (int)syscall(SYS_pidfd_open, server, 0);
-	if (ends[1].fd < 0)
-		return;
-	if (await_server(ends[1].fd) < 0) {
-		send(orders, late, sizeof(late), MSG_NOSIGNAL);
+		become_server(door, ORDERS, self, container);
+	process = server < 0 ? -1 : (int)syscall(SYS_pidfd_open, server, 0);
+	if (process >= 0 && await_server(process) == 0) {
+		send(ORDERS, "", 1, MSG_NOSIGNAL);
+		stay(process);
 	} else {
-		send(orders, "", 1, MSG_NOSIGNAL);
-		while (poll(ends, 2, -1) < 0)
-			;
+		send(ORDERS, late, sizeof(late), MSG_NOSIGNAL);
 	}
-	kill(-server, SIGKILL);
-	kill(server, SIGKILL);
+	end_all();
 }
 
-/* The worker. Nothing of the hook's stays: the runtime may wait for the end of what it gave. */
-static void work(const char *dir, int orders, int container)
+/* Removes what make_dir() has made. */
+static void remove_dir(const char *dir)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC), i;
-	char parent[64];
+	char path[128];
 
+	snprintf(path, sizeof(path), "%s/" RENDER_SOCKET, dir);
+	unlink(path);
+	snprintf(path, sizeof(path), "%.*s", (int)(strrchr(dir, '/') - dir), dir);
+	if (rmdir(dir) == 0 || errno == ENOENT)
+		rmdir(path);
+}
+
+/* Has nothing of the hook's, for whose end the runtime may wait, but these three. */
+static int keep_only(int orders, int container, int lock)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), kept[] = {orders, container, lock}, i;
+
+	closelog();
+	for (i = 0; i < 3; i++) {
+		if (null < 0 || dup2(null, i) < 0)
+			return -1;
+		kept[i] = fcntl(kept[i], F_DUPFD, LOCK + 1);
+		if (kept[i] < 0)
+			return -1;
+	}
+	for (i = 0; i < 3; i++)
+		if (dup3(kept[i], ORDERS + i, O_CLOEXEC) < 0)
+			return -1;
+	return (int)syscall(SYS_close_range, LOCK + 1u, ~0u, 0);
+}
+
+static void work(const char *dir, int orders, int container, int lock, pid_t pid)
+{
 	setsid();
 	prctl(PR_SET_NAME, "vgpud-render", 0, 0, 0);
-	for (i = 0; i < 3; i++)
-		dup2(null, i);
-	orders = fcntl(orders, F_DUPFD, 200);
-	container = fcntl(container, F_DUPFD_CLOEXEC, 200);
-	syscall(SYS_close_range, 3u, 199u, 0);
-	syscall(SYS_close_range, 202u, ~0u, 0);
-	fcntl(orders, F_SETFD, FD_CLOEXEC);
-	if (chdir(dir) == 0)
-		serve(orders, container);
-	unlink(RENDER_SOCKET);
-	snprintf(parent, sizeof(parent), "%.*s", (int)(strrchr(dir, '/') - dir), dir);
-	if (rmdir(dir) == 0)
-		rmdir(parent);
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	alarm(0);
+	signal(SIGCHLD, SIG_IGN); /* of whoever becomes its child */
+	if (keep_only(orders, container, lock) == 0 && chdir(dir) == 0)
+		serve(pid);
+	remove_dir(dir);
 	_exit(0);
 }
 
-/* A directory that others cannot pass, with the one that is mounted. */
-static int make_dir(struct render *r)
+/* Removes directories of this user's whose worker was killed: nobody has locked them. */
+static void sweep(void)
 {
-	char parent[] = "/tmp/vgpud-render.XXXXXX";
+	DIR *tmp = opendir("/tmp");
+	struct dirent *e;
+	struct stat st;
+	char dir[64];
+
+	while (tmp && (e = readdir(tmp))) {
+		VGPU_AUTO_CLOSE int fd = -1;
+
+		if (strncmp(e->d_name, NAME, strlen(NAME)) != 0 ||
+		    strlen(e->d_name) != strlen(NAME) + 6)
+			continue;
+		fd = openat(dirfd(tmp), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() ||
+		    flock(fd, LOCK_EX | LOCK_NB) < 0)
+			continue;
+		snprintf(dir, sizeof(dir), "/tmp/%.40s/gpu", e->d_name);
+		remove_dir(dir);
+	}
+	if (tmp)
+		closedir(tmp);
+}
+
+/* A directory that is locked as long as it is used, by which sweep() and systemd-tmpfiles know it.
+ * Returns the lock or -errno. */
+static int make_parent(char *parent)
+{
+	VGPU_AUTO_CLOSE int lock = -1;
+	struct stat st;
 
 	if (!mkdtemp(parent))
 		return -errno;
-	snprintf(r->dir, sizeof(r->dir), "%s/gpu", parent);
-	if (mkdir(r->dir, 0700) < 0 || (is_root() && chown(r->dir, NOBODY, NOBODY) < 0) ||
-	    chmod(r->dir, 0755) < 0) {
-		rmdir(r->dir);
-		rmdir(parent);
-		return -EIO;
-	}
-	return 0;
+	lock = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (lock < 0 || flock(lock, LOCK_EX) < 0 || fstat(lock, &st) < 0)
+		return -errno;
+	return st.st_nlink == 0 ? -EAGAIN : vgpu_take(&lock); /* another hook's sweep() */
 }
 
-int render_begin(struct render *out, int container, struct vgpu_error *err)
+/* A directory that others cannot pass, with the one that is mounted. Returns its lock or -errno. */
+static int make_dir(struct render *r)
 {
-	int ends[2], r = make_dir(out);
+	VGPU_AUTO_CLOSE int lock = -EAGAIN;
+	char parent[32];
+	int root = is_root(), e, tries;
 
+	for (tries = 0; tries < 8 && lock == -EAGAIN; tries++) {
+		snprintf(parent, sizeof(parent), "/tmp/" NAME "XXXXXX");
+		lock = make_parent(parent);
+	}
+	if (lock < 0 || root < 0)
+		return lock < 0 ? lock : root;
+	snprintf(r->dir, sizeof(r->dir), "%s/gpu", parent);
+	if (mkdir(r->dir, 0700) < 0 || (root && chown(r->dir, NOBODY, NOBODY) < 0) ||
+	    chmod(r->dir, 0755) < 0) {
+		e = errno;
+		remove_dir(r->dir);
+		return -e;
+	}
+	return vgpu_take(&lock);
+}
+
+int render_begin(struct render *out, int container, pid_t pid, struct vgpu_error *err)
+{
+	VGPU_AUTO_CLOSE int lock = -1;
+	int ends[2], r;
+
+	sweep();
+	r = lock = make_dir(out);
 	if (r < 0)
 		return vgpu_error_set(err, r, "no directory can be made in /tmp: %s", strerror(-r));
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return vgpu_error_set(err, -errno, "cannot make a socket: %s", strerror(errno));
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
+		r = vgpu_error_set(err, -errno, "cannot make a socket: %s", strerror(errno));
+		remove_dir(out->dir);
+		return r;
+	}
 	out->worker = fork();
 	if (out->worker == 0)
-		work(out->dir, ends[1], container);
+		work(out->dir, ends[1], container, lock, pid);
+	r = out->worker < 0 ? vgpu_error_set(err, -errno, "fork: %s", strerror(errno)) : 0;
+	if (r < 0)
+		remove_dir(out->dir);
 	close(ends[1]);
 	out->orders = ends[0];
-	return out->worker < 0 ? vgpu_error_set(err, -errno, "fork: %s", strerror(errno)) : 0;
+	return r;
 }
 
 int render_serve(struct render *r, const char *door, struct vgpu_error *err)
@@ -212,7 +416,7 @@ int render_serve(struct render *r, const char *door, struct vgpu_error *err)
 
 void render_leave(struct render *r, bool serves)
 {
-	if (!serves)
-		shutdown(r->orders, SHUT_RDWR);
+	if (serves)
+		send(r->orders, "", 1, MSG_NOSIGNAL);
 	vgpu_close(&r->orders);
 }

@@ -6,9 +6,14 @@
  *
  * The server has a worker above it, which ends it with the container. vgpud gives the worker the
  * VF's gate, and knows the render processes as its descendants.
+ *
+ * The server has the container's place on the host (place.h), and is fenced off from all processes
+ * but those that it starts.
  */
 #ifndef CONTAINER_RENDER_H
 #define CONTAINER_RENDER_H
+
+#include <sys/types.h>
 
 #include "vgpu/types.h"
 
@@ -20,9 +25,10 @@ struct render {
 	char dir[64]; /* what is mounted into the container, with the socket */
 };
 
-/* Begins a worker, which waits for its order, and ends with the process of the pidfd CONTAINER.
- * Returns 0, or -errno with the reason. */
-int render_begin(struct render *out, int container, struct vgpu_error *err);
+/* Begins a worker, which waits for its order, and ends with the process PID of the pidfd
+ * CONTAINER. Removes what killed workers have left. Returns 0, or -errno with the reason;
+ * render_leave() follows in any case. */
+int render_begin(struct render *out, int container, pid_t pid, struct vgpu_error *err);
 /* Has the worker start the server for the GPU with that door, and waits until it listens. Returns
  * 0, or -errno with the reason. */
 int render_serve(struct render *r, const char *door, struct vgpu_error *err);

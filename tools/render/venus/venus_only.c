@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 
 #define NO_VIRGL (1 << 7) /* virglrenderer.h: VIRGL_RENDERER_NO_VIRGL */
 #define CAPSET_VIRGL 1u
@@ -73,8 +74,10 @@ int virgl_renderer_context_create(uint32_t context, uint32_t length, const char 
 	return virgl_renderer_context_create_with_flags(context, CAPSET_VIRGL, length, name);
 }
 
-/* The render server does not need it. */
+/* The render server does not need it. Its processes are the same user's: they can open this one's
+ * memory no more, nor that of its forks. */
 __attribute__((constructor)) static void once(void)
 {
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	unsetenv("LD_PRELOAD");
 }

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/* What starts and ends the server of a container's render processes. This program is that server,
+ * too; a process of the same user's, which is outside, comes with $TMPDIR. */
+#include "render.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "suite.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/file.h"
+#include "vgpu/local_socket.h"
+
+#define NOBODY 65534
+#define SCORE 300
+#define NICE 7
+#define GROUP "/vgpud-test-render"
+#define OLD "/tmp/vgpud-render.qqqqqq"
+
+struct report {
+	int user, nice, score, descriptors, signals, looks, looks_up, leaver, mask, grouped;
+};
+
+static int open_memory(pid_t of)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)of);
+	fd = open(path, O_RDWR);
+	return fd < 0 ? errno : 0;
+}
+
+static int read_number(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	int n = -1;
+
+	if (f && fscanf(f, "%d", &n) != 1)
+		n = -1;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* Whether this process is in the group of start_grouped(). */
+static bool is_grouped(void)
+{
+	char *text = NULL;
+	size_t size;
+	bool is = vgpu_file_read("/proc/self/cgroup", 1u << 16, &text, &size) == 0 &&
+		  strstr(text, GROUP);
+
+	free(text);
+	return is;
+}
+
+/* A process that leaves the session, and its parent; how it can open the server's memory. */
+static pid_t start_leaver(int *looks)
+{
+	int pipes[2], said[2] = {0, -1};
+	pid_t server = getpid();
+
+	if (pipe(pipes) == 0 && fork() == 0) {
+		if (fork() != 0)
+			_exit(0);
+		setsid();
+		said[0] = getpid();
+		said[1] = open_memory(server);
+		if (write(pipes[1], said, sizeof(said)) > 0)
+			pause();
+		_exit(1);
+	}
+	*looks = read(pipes[0], said, sizeof(said)) > 0 ? said[1] : -1;
+	return said[0];
+}
+
+/* virgl_test_server --venus --socket-path PATH, as far as it goes. */
+__attribute__((constructor)) static void serve(int argc, char **argv)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	struct report r = {0};
+	struct rlimit most;
+	int listener, fd;
+	pid_t outside;
+
+	if (argc != 4 || strcmp(argv[1], "--venus") != 0)
+		return;
+	outside = atoi(getenv("TMPDIR"));
+	r.user = (int)getuid();
+	r.nice = getpriority(PRIO_PROCESS, 0);
+	r.score = read_number("/proc/self/oom_score_adj");
+	getrlimit(RLIMIT_NOFILE, &most);
+	r.descriptors = (int)most.rlim_max;
+	r.signals = kill(outside, 0) < 0 ? errno : 0;
+	r.looks = open_memory(outside);
+	r.leaver = start_leaver(&r.looks_up);
+	r.mask = (int)umask(077);
+	r.grouped = is_grouped();
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s", argv[3]);
+	listener = socket(AF_UNIX, SOCK_STREAM, 0);
+	if (bind(listener, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(listener, 8) < 0)
+		_exit(1);
+	for (;;) {
+		fd = accept(listener, NULL, NULL);
+		send(fd, &r, sizeof(r), MSG_NOSIGNAL);
+		close(fd);
+	}
+}
+
+static pid_t start_process(uid_t user)
+{
+	pid_t pid = fork();
+	int fd;
+
+	if (pid != 0) {
+		usleep(100000);
+		return pid;
+	}
+	fd = open("/proc/self/oom_score_adj", O_WRONLY);
+	if (write(fd, "300", 3) != 3 || setpriority(PRIO_PROCESS, 0, NICE) < 0 ||
+	    setresgid(user, user, user) < 0 || setresuid(user, user, user) < 0)
+		_exit(1);
+	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+	pause();
+	_exit(0);
+}
+
+/* Gives a process a control group, of version 1 or 2, where they can be made. */
+static bool give_group(pid_t pid, char *path, size_t size)
+{
+	const char *const tops[] = {"/sys/fs/cgroup/pids", "/sys/fs/cgroup",
+				    "/sys/fs/cgroup/unified"};
+	char procs[128];
+	bool is = false;
+	size_t i;
+	FILE *f;
+
+	for (i = 0; i < sizeof(tops) / sizeof(tops[0]) && !is; i++) {
+		snprintf(path, size, "%s" GROUP, tops[i]);
+		snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
+		f = mkdir(path, 0755) == 0 || errno == EEXIST ? fopen(procs, "we") : NULL;
+		if (f) {
+			fprintf(f, "%d", (int)pid);
+			is = fclose(f) == 0;
+		} else {
+			rmdir(path);
+		}
+	}
+	return is;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static bool is_there(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+/* Waits until nothing is there any more, for ten seconds at most. */
+static bool is_gone(const char *dir, pid_t pid)
+{
+	char path[80];
+	int i;
+
+	for (i = 0; i < 1000 && (is_there(dir) || (pid && kill(pid, 0) == 0)); i++)
+		usleep(10000);
+	snprintf(path, sizeof(path), "%.*s", (int)(strrchr(dir, '/') - dir), dir);
+	return i < 1000 && !is_there(path);
+}
+
+static void begin(struct render *r, pid_t container, int *process)
+{
+	struct vgpu_error err = {""};
+
+	*process = (int)syscall(SYS_pidfd_open, container, 0);
+	CU_ASSERT_EQUAL(render_begin(r, *process, container, &err), 0);
+	CU_ASSERT_STRING_EQUAL(err.text, "");
+}
+
+TEST(test_serves, "the server has the container's place, and is fenced off")
+{
+	pid_t container = start_process(0), outside = start_process(NOBODY);
+	VGPU_AUTO_CLOSE int process = -1, fd = -1;
+	struct vgpu_error err = {""};
+	struct report said = {.user = -1};
+	struct render r;
+	struct stat st;
+	char text[16], path[80], group[64], inner[80];
+	bool grouped = give_group(container, group, sizeof(group));
+
+	snprintf(text, sizeof(text), "%d", (int)outside);
+	setenv("TMPDIR", text, 1);
+	begin(&r, container, &process);
+	CU_ASSERT_EQUAL(render_serve(&r, "/nonexistent/door", &err), 0);
+	CU_ASSERT_STRING_EQUAL(err.text, "");
+	snprintf(path, sizeof(path), "%s/" RENDER_SOCKET, r.dir);
+	CU_ASSERT_TRUE(stat(path, &st) == 0 && (st.st_mode & 0777) == 0666);
+	fd = vgpu_socket_connect(path, 0);
+	CU_ASSERT_EQUAL(recv(fd, &said, sizeof(said), MSG_WAITALL), sizeof(said));
+	render_leave(&r, true);
+	CU_ASSERT_EQUAL(said.user, NOBODY);
+	CU_ASSERT_EQUAL(said.nice, NICE);
+	CU_ASSERT_EQUAL(said.score, SCORE);
+	CU_ASSERT_TRUE(said.descriptors <= 16384);
+	CU_ASSERT_EQUAL(said.mask, 077);
+	CU_ASSERT_EQUAL(said.grouped, grouped);
+	CU_ASSERT_EQUAL(said.looks_up, EACCES);
+	/* As far as this kernel can. */
+	if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1u) >= 6) {
+		CU_ASSERT_EQUAL(said.looks, EACCES);
+		CU_ASSERT_EQUAL(said.signals, EPERM);
+	}
+	usleep(100000);
+	CU_ASSERT_TRUE(said.leaver > 1 && kill(said.leaver, 0) == 0 && is_there(r.dir));
+	end(container);
+	CU_ASSERT_TRUE(is_gone(r.dir, said.leaver));
+	snprintf(inner, sizeof(inner), "%s/vgpud-render", group);
+	rmdir(inner);
+	rmdir(group);
+	end(outside);
+}
+
+TEST(test_refused, "whoever does not start leaves nothing")
+{
+	pid_t container = start_process(0);
+	VGPU_AUTO_CLOSE int process = -1;
+	struct vgpu_error err = {""};
+	char *own = strdup(getenv("VGPUD_VTEST"));
+	struct render r;
+	int i;
+
+	for (i = 0; i < 2; i++) { /* no server; and a container that gets no mount */
+		setenv("VGPUD_VTEST", i == 0 ? "/nonexistent" : own, 1);
+		begin(&r, container, &process);
+		CU_ASSERT_EQUAL(render_serve(&r, "/nonexistent/door", &err), i == 0 ? -EIO : 0);
+		render_leave(&r, false);
+		CU_ASSERT_TRUE(is_gone(r.dir, 0));
+		vgpu_close(&process);
+	}
+	CU_ASSERT_TRUE(strstr(err.text, "/nonexistent: No such file") != NULL);
+	free(own);
+	end(container);
+}
+
+TEST(test_swept, "what a killed worker has left goes; what another's uses stays")
+{
+	pid_t container = start_process(0);
+	VGPU_AUTO_CLOSE int process = -1, second = -1;
+	struct render a, b;
+
+	CU_ASSERT_TRUE(mkdir(OLD, 0700) == 0 && mkdir(OLD "/gpu", 0755) == 0);
+	begin(&a, container, &process);
+	CU_ASSERT_FALSE(is_there(OLD));
+	begin(&b, container, &second);
+	CU_ASSERT_TRUE(is_there(a.dir) && is_there(b.dir));
+	render_leave(&a, false);
+	CU_ASSERT_TRUE(is_gone(a.dir, 0));
+	CU_ASSERT_TRUE(is_there(b.dir));
+	render_leave(&b, false);
+	CU_ASSERT_TRUE(is_gone(b.dir, 0));
+	end(container);
+}
+
+/* The server's user may not be let in where the build is. */
+static bool prepare(const char *dir, const char *library)
+{
+	char command[1024], path[64];
+
+	snprintf(command, sizeof(command),
+		 "chmod 755 %s && cp /proc/%d/exe %s/server && cp '%s' %s/", dir, (int)getpid(),
+		 dir, library, dir);
+	snprintf(path, sizeof(path), "%s/server", dir);
+	return setenv("VGPUD_VTEST", path, 1) == 0 && setenv("VGPUD_LAYERS", dir, 1) == 0 &&
+	       system(command) == 0;
+}
+
+int main(int argc, char **argv)
+{
+	char dir[] = "/tmp/vgpud-test.XXXXXX", command[64];
+	const char *library = "tools/render/venus/libvgpud-venus-only.so"; /* in the build */
+	int r = 1;
+
+	if (geteuid() != 0) {
+		puts("skipped: needs root");
+		return 77;
+	}
+	if (mkdtemp(dir) && prepare(dir, library))
+		r = suite_main("gate-render", NULL, argc, argv);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	return system(command) == 0 ? r : 1;
+}

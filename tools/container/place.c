@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "vgpu/descriptor.h"
+#include "vgpu/file.h"
+
+#define GROUPS "/sys/fs/cgroup"
+/* vgpud ends a process on a gated GPU that has more. */
+#define MOST_DESCRIPTORS 16384
+
+static int write_text(const char *path, const char *text)
+{
+	VGPU_AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+/* Moves this process into the group of a line of /proc/PID/cgroup. Version 2 has no processes
+ * beside groups with controllers, which the container may make: so it gets one of its own there. */
+static int move(const char *line)
+{
+	const char *name = strchr(line, ':'), *path = name ? strchr(name + 1, ':') : NULL;
+	char dir[4096];
+	bool two = strncmp(line, "0::", 3) == 0;
+
+	if (!path || strstr(path, "/.."))
+		return -ENOENT;
+	name += strncmp(name, ":name=", 6) == 0 ? 6 : 1;
+	if (!two)
+		snprintf(dir, sizeof(dir), GROUPS "/%.*s%s/cgroup.procs", (int)(path - name), name,
+			 path + 1);
+	else
+		snprintf(dir, sizeof(dir), GROUPS "%s%s/vgpud-render",
+			 access(GROUPS "/cgroup.controllers", F_OK) == 0 ? "" : "/unified",
+			 path + 1);
+	if (two && mkdir(dir, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	if (two)
+		strncat(dir, "/cgroup.procs", sizeof(dir) - strlen(dir) - 1);
+	return write_text(dir, "0");
+}
+
+/* Whether TEXT has this line. */
+static bool has_line(const char *text, const char *line)
+{
+	const char *at = strstr(text, line);
+	size_t n = strlen(line);
+
+	while (at && ((at > text && at[-1] != '\n') || (at[n] != '\n' && at[n] != '\0')))
+		at = strstr(at + 1, line);
+	return at != NULL;
+}
+
+static void join_groups(pid_t container)
+{
+	char path[64], *own = NULL, *theirs = NULL, *line, *rest = NULL;
+	size_t size;
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)container);
+	r = vgpu_file_read(path, 1u << 16, &theirs, &size);
+	if (r == 0)
+		r = vgpu_file_read("/proc/self/cgroup", 1u << 16, &own, &size);
+	if (r < 0)
+		syslog(LOG_WARNING,
+		       "%s: %s: the container's limits do not count for its GPU's "
+		       "processes",
+		       path, strerror(-r));
+	for (line = r == 0 ? strtok_r(theirs, "\n", &rest) : NULL; line;
+	     line = strtok_r(NULL, "\n", &rest)) {
+		r = has_line(own, line) ? 0 : move(line);
+		if (r < 0)
+			syslog(LOG_WARNING,
+			       "control group %.200s: %s: its limits do not count for the "
+			       "container's GPU processes",
+			       line, strerror(-r));
+	}
+	free(own);
+	free(theirs);
+}
+
+void place_beside(pid_t container)
+{
+	struct rlimit most;
+	char path[64], *text = NULL;
+	cpu_set_t cpus;
+	size_t size;
+	int nice;
+
+	join_groups(container);
+	/* Container engines give their own processes a score that spares them. */
+	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int)container);
+	vgpu_file_read(path, 64, &text, &size);
+	write_text("/proc/self/oom_score_adj", text ? text : "0");
+	free(text);
+	errno = 0;
+	nice = getpriority(PRIO_PROCESS, (id_t)container);
+	if (errno == 0)
+		setpriority(PRIO_PROCESS, 0, nice);
+	if (sched_getaffinity(container, sizeof(cpus), &cpus) == 0)
+		sched_setaffinity(0, sizeof(cpus), &cpus);
+	if (getrlimit(RLIMIT_NOFILE, &most) == 0) {
+		most.rlim_max = most.rlim_max < MOST_DESCRIPTORS ? most.rlim_max : MOST_DESCRIPTORS;
+		most.rlim_cur = most.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &most);
+	}
+}
