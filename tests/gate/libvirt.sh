@@ -26,7 +26,7 @@ mount -t tmpfs tmpfs "$root/usr/libexec/vgpud"
 mount -t tmpfs tmpfs "$root$layers"
 {
 	cp "$qemu" "$root/usr/libexec/vgpud/" &&
-		cp "$VGPU_BUILD"/tools/render/qemu/libvgpud-venus-only.so "$VGPU_BUILD"/tools/render/layer/{libVkLayer_vgpud_gate.so,VkLayer_vgpud_gate.json} "$root$layers" &&
+		cp "$VGPU_BUILD"/tools/render/venus/libvgpud-venus-only.so "$VGPU_BUILD"/tools/render/layer/{libVkLayer_vgpud_gate.so,VkLayer_vgpud_gate.json} "$root$layers" &&
 		cp "$VGPU_BUILD/tools/libvirt/hook/vgpud-hook" "$run/etc/hooks/qemu.d/50-vgpud.new" &&
 		mv "$run/etc/hooks/qemu.d/50-vgpud.new" "$run/etc/hooks/qemu.d/50-vgpud" && cp "$dir"/kernel/boot/vmlinuz-* "$run/vmlinuz"
 } || fail "this build has no Vulkan layer, or $dir no kernel"

@@ -10,7 +10,7 @@ keeper=$VGPU_BUILD/tools/keeper/vgpud-keeper
 load=$VGPU_BUILD/tools/render/load/vgpu-vulkan
 mkdir -p "$run/layers"
 {
-	cp "$VGPU_BUILD"/tools/render/qemu/libvgpud-venus-only.so "$VGPU_BUILD"/tools/render/layer/{libVkLayer_vgpud_gate.so,VkLayer_vgpud_gate.json} "$run/layers" &&
+	cp "$VGPU_BUILD"/tools/render/venus/libvgpud-venus-only.so "$VGPU_BUILD"/tools/render/layer/{libVkLayer_vgpud_gate.so,VkLayer_vgpud_gate.json} "$run/layers" &&
 		cp "$VGPU_BUILD/tools/render/qemu/vgpud-qemu" "$run" && cp "$dir"/kernel/boot/vmlinuz-* "$run/vmlinuz"
 } || fail "this build has no Vulkan layer, or $dir no kernel"
 cc -O1 -o "$run/capset" "$here/capset.c" || fail "tests/gate/capset.c does not compile"
