@@ -19,13 +19,15 @@
 
 #include "suite.h"
 #include "vgpu/descriptor.h"
-#include "vgpu/file.h"
 #include "vgpu/local_socket.h"
 
 #define NOBODY 65534
 #define SCORE 300
 #define NICE 7
 #define GROUP "/vgpud-test-render"
+static const char *const tops[] = {"/sys/fs/cgroup/pids", "/sys/fs/cgroup/devices",
+				   "/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+#define N_TOPS (sizeof(tops) / sizeof(tops[0]))
 #define OLD "/tmp/vgpud-render.qqqqqq"
 
 struct report {
@@ -54,16 +56,18 @@ static int read_number(const char *path)
 	return n;
 }
 
-/* Whether this process is in the group of start_grouped(). */
-static bool is_grouped(void)
+/* In how many of the groups of give_groups() this process is; none may be that of devices. */
+static int count_groups(void)
 {
-	char *text = NULL;
-	size_t size;
-	bool is = vgpu_file_read("/proc/self/cgroup", 1u << 16, &text, &size) == 0 &&
-		  strstr(text, GROUP);
+	FILE *f = fopen("/proc/self/cgroup", "re");
+	char line[4096];
+	int n = 0;
 
-	free(text);
-	return is;
+	while (f && fgets(line, sizeof(line), f))
+		n += strstr(line, ":devices:" GROUP) ? -100 : strstr(line, GROUP) != NULL;
+	if (f)
+		fclose(f);
+	return n;
 }
 
 /* A process that leaves the session, and its parent; how it can open the server's memory. */
@@ -107,7 +111,7 @@ __attribute__((constructor)) static void serve(int argc, char **argv)
 	r.looks = open_memory(outside);
 	r.leaver = start_leaver(&r.looks_up);
 	r.mask = (int)umask(077);
-	r.grouped = is_grouped();
+	r.grouped = count_groups();
 	snprintf(at.sun_path, sizeof(at.sun_path), "%s", argv[3]);
 	listener = socket(AF_UNIX, SOCK_STREAM, 0);
 	if (bind(listener, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(listener, 8) < 0)
@@ -137,28 +141,39 @@ static pid_t start_process(uid_t user)
 	_exit(0);
 }
 
-/* Gives a process a control group, of version 1 or 2, where they can be made. */
-static bool give_group(pid_t pid, char *path, size_t size)
+/* Gives a process control groups, of versions 1 and 2, where they can be made. Returns in how many
+ * of them the server should be, too. */
+static int give_groups(pid_t pid)
 {
-	const char *const tops[] = {"/sys/fs/cgroup/pids", "/sys/fs/cgroup",
-				    "/sys/fs/cgroup/unified"};
-	char procs[128];
-	bool is = false;
+	char path[64], procs[80];
+	int n = 0;
 	size_t i;
 	FILE *f;
 
-	for (i = 0; i < sizeof(tops) / sizeof(tops[0]) && !is; i++) {
-		snprintf(path, size, "%s" GROUP, tops[i]);
+	for (i = 0; i < N_TOPS; i++) {
+		snprintf(path, sizeof(path), "%s" GROUP, tops[i]);
 		snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
-		f = mkdir(path, 0755) == 0 || errno == EEXIST ? fopen(procs, "we") : NULL;
+		f = mkdir(path, 0755) == 0 ? fopen(procs, "r+e") : NULL;
 		if (f) {
 			fprintf(f, "%d", (int)pid);
-			is = fclose(f) == 0;
+			n += fclose(f) == 0 && !strstr(path, "devices");
 		} else {
 			rmdir(path);
 		}
 	}
-	return is;
+	return n;
+}
+
+static void remove_groups(void)
+{
+	char path[80];
+	size_t i;
+
+	for (i = 0; i < 2 * N_TOPS; i++) {
+		snprintf(path, sizeof(path), "%s" GROUP "%s", tops[i / 2],
+			 i % 2 ? "" : "/vgpud-render");
+		rmdir(path);
+	}
 }
 
 static void end(pid_t pid)
@@ -201,8 +216,8 @@ TEST(test_serves, "the server has the container's place, and is fenced off")
 	struct report said = {.user = -1};
 	struct render r;
 	struct stat st;
-	char text[16], path[80], group[64], inner[80];
-	bool grouped = give_group(container, group, sizeof(group));
+	char text[16], path[80];
+	int grouped = give_groups(container);
 
 	snprintf(text, sizeof(text), "%d", (int)outside);
 	setenv("TMPDIR", text, 1);
@@ -230,9 +245,7 @@ TEST(test_serves, "the server has the container's place, and is fenced off")
 	CU_ASSERT_TRUE(said.leaver > 1 && kill(said.leaver, 0) == 0 && is_there(r.dir));
 	end(container);
 	CU_ASSERT_TRUE(is_gone(r.dir, said.leaver));
-	snprintf(inner, sizeof(inner), "%s/vgpud-render", group);
-	rmdir(inner);
-	rmdir(group);
+	remove_groups();
 	end(outside);
 }
 

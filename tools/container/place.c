@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -27,28 +28,66 @@ static int write_text(const char *path, const char *text)
 	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
-/* Moves this process into the group of a line of /proc/PID/cgroup. Version 2 has no processes
- * beside groups with controllers, which the container may make: so it gets one of its own there. */
-static int move(const char *line)
+/* How many of the GPUs' nodes, and of what they need, this process can open. */
+static int count_nodes(void)
+{
+	static const char *const patterns[] = {"/dev/dri/renderD*", "/dev/udmabuf", "/dev/nvidia*"};
+	glob_t found;
+	size_t i, k;
+	int n = 0;
+
+	for (i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+		if (glob(patterns[i], 0, NULL, &found) != 0)
+			continue;
+		for (k = 0; k < found.gl_pathc; k++)
+			n += faccessat(AT_FDCWD, found.gl_pathv[k], R_OK | W_OK, AT_EACCESS) == 0;
+		globfree(&found);
+	}
+	return n;
+}
+
+/* Moves this process into PATH of version 2, or a group below it. */
+static int move_two(const char *path, const char *below)
+{
+	char dir[4096];
+
+	snprintf(dir, sizeof(dir), GROUPS "%s%s%s",
+		 access(GROUPS "/cgroup.controllers", F_OK) == 0 ? "" : "/unified", path, below);
+	if (below[0] && mkdir(dir, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	strncat(dir, "/cgroup.procs", sizeof(dir) - strlen(dir) - 1);
+	return write_text(dir, "0");
+}
+
+/* Moves this process into the group of a line of /proc/PID/cgroup, from that of OWN. The GPU is
+ * none of the devices that a container's group may have: those groups of version 1 are left out,
+ * and one of version 2 is left again. Version 2 has no processes beside groups with controllers,
+ * which the container may make: so there this process gets one of its own. */
+static int move(const char *line, const char *own)
 {
 	const char *name = strchr(line, ':'), *path = name ? strchr(name + 1, ':') : NULL;
-	char dir[4096];
-	bool two = strncmp(line, "0::", 3) == 0;
+	char dir[4096], back[2048] = "";
+	int r, before;
 
 	if (!path || strstr(path, "/.."))
 		return -ENOENT;
 	name += strncmp(name, ":name=", 6) == 0 ? 6 : 1;
-	if (!two)
-		snprintf(dir, sizeof(dir), GROUPS "/%.*s%s/cgroup.procs", (int)(path - name), name,
-			 path + 1);
-	else
-		snprintf(dir, sizeof(dir), GROUPS "%s%s/vgpud-render",
-			 access(GROUPS "/cgroup.controllers", F_OK) == 0 ? "" : "/unified",
-			 path + 1);
-	if (two && mkdir(dir, 0755) < 0 && errno != EEXIST)
-		return -errno;
-	if (two)
-		strncat(dir, "/cgroup.procs", sizeof(dir) - strlen(dir) - 1);
+	path++;
+	if (strncmp(line, "0::", 3) == 0) {
+		own = strncmp(own, "0::", 3) == 0 ? own : strstr(own, "\n0::");
+		if (!own || sscanf(own + strspn(own, "\n"), "0::%2047[^\n]", back) != 1)
+			return -ENOENT;
+		before = count_nodes();
+		r = move_two(path, "/vgpud-render");
+		if (r < 0 || count_nodes() == before)
+			return r;
+		r = move_two(back, "");
+		return r < 0 ? r : -ENODEV;
+	}
+	if (strncmp(name, "devices:", 8) == 0)
+		return 0;
+	snprintf(dir, sizeof(dir), GROUPS "/%.*s%s/cgroup.procs", (int)(path - 1 - name), name,
+		 path);
 	return write_text(dir, "0");
 }
 
@@ -80,12 +119,12 @@ static void join_groups(pid_t container)
 		       path, strerror(-r));
 	for (line = r == 0 ? strtok_r(theirs, "\n", &rest) : NULL; line;
 	     line = strtok_r(NULL, "\n", &rest)) {
-		r = has_line(own, line) ? 0 : move(line);
+		r = has_line(own, line) ? 0 : move(line, own);
 		if (r < 0)
 			syslog(LOG_WARNING,
 			       "control group %.200s: %s: its limits do not count for the "
 			       "container's GPU processes",
-			       line, strerror(-r));
+			       line, r == -ENODEV ? "it denies the GPU" : strerror(-r));
 	}
 	free(own);
 	free(theirs);
