@@ -36,13 +36,13 @@ static void text_of(char *text, size_t n, const char *before, const char *body)
 	snprintf(text, n, frame, before, body);
 }
 
-/* Runs BODY with THREADS threads. */
-static void run_with(const char *before, const char *body, struct two *in, uint32_t *out)
+/* Runs BODY with THREADS threads, as L says. */
+static void run_as(struct ptx_launch l, const char *before, const char *body, struct two *in,
+		   uint32_t *out)
 {
 	struct {
 		void *out, *in;
 	} params = {out, in};
-	struct ptx_launch l = {.grid = {1, 1, 1}, .block = {THREADS, 1, 1}, .params = &params};
 	static char text[400000];
 	struct ptx *p;
 
@@ -51,8 +51,16 @@ static void run_with(const char *before, const char *body, struct two *in, uint3
 	if (!p)
 		printf("%s\n", ptx_error());
 	CU_ASSERT_FATAL(p != NULL);
+	l.grid[0] = l.grid[1] = l.grid[2] = l.block[1] = l.block[2] = 1;
+	l.block[0] = THREADS;
+	l.params = &params;
 	ptx_run(p, &l);
 	ptx_free(p);
+}
+
+static void run_with(const char *before, const char *body, struct two *in, uint32_t *out)
+{
+	run_as((struct ptx_launch){.together = false}, before, body, in, out);
 }
 
 static void run(const char *body, struct two *in, uint32_t *out)
@@ -136,22 +144,39 @@ TEST(together_again, "threads that went different ways are together again")
 	CU_ASSERT_EQUAL(out[k], in[k ^ 5].b);
 }
 
-/* A lock that threads of one warp want, each in its turn: a thread that waits for another one of
- * its warp does not wait for ever. */
+static void count(void *data)
+{
+	++*(uint64_t *)data;
+}
+
+/* A lock that threads want, each in its turn: one that waits for another one of its warp does not
+ * wait for ever. Where the launch pauses, a warp has turns of 200 instructions, and of 50 where
+ * blocks wait for each other: what other warps do between them makes no difference. */
 TEST(locked, "a thread that waits for its warp does not wait for ever")
 {
+	static const char body[] =
+		"mov.u32 %c, s; st.volatile.shared.u32 [%c], 0; st.volatile.shared.u32 [%c+4], 0;"
+		"bar.sync 0;\nagain: atom.shared.cas.b32 %a, [%c], 0, 1; setp.ne.u32 %p1, %a, 0;"
+		"@%p1 bra again; ld.volatile.shared.u32 %a, [%c+4]; add.u32 %a, %a, 1;"
+		"st.volatile.shared.u32 [%c+4], %a; st.volatile.shared.u32 [%c], 0; bar.sync 0;"
+		"ld.volatile.shared.u32 %o, [%c+4];";
+	uint64_t pauses = 0;
+	const struct ptx_launch all[] = {
+		{.together = false},
+		{.pauses = count, .data = &pauses},
+		{.together = true},
+	};
 	struct two in[THREADS];
-	uint32_t out[THREADS], k;
+	uint32_t out[THREADS], i, k;
 
-	fill(in);
-	run("mov.u32 %c, s; st.volatile.shared.u32 [%c], 0; st.volatile.shared.u32 [%c+4], 0;"
-	    "bar.sync 0;\nagain: atom.shared.cas.b32 %a, [%c], 0, 1; setp.ne.u32 %p1, %a, 0;"
-	    "@%p1 bra again; ld.volatile.shared.u32 %a, [%c+4]; add.u32 %a, %a, 1;"
-	    "st.volatile.shared.u32 [%c+4], %a; st.volatile.shared.u32 [%c], 0; bar.sync 0;"
-	    "ld.volatile.shared.u32 %o, [%c+4];",
-	    in, out);
-	EACH(k)
-	CU_ASSERT_EQUAL(out[k], THREADS);
+	for (i = 0; i < 3; i++) {
+		fill(in);
+		memset(out, 0, sizeof(out));
+		run_as(all[i], HEAD, body, in, out);
+		EACH(k)
+		CU_ASSERT_EQUAL(out[k], THREADS);
+	}
+	CU_ASSERT(pauses > 0);
 }
 
 TEST(lanes, "lanes find out about each other")

@@ -368,6 +368,8 @@ struct thread {
 	enum { RUNS, AT_BARRIER, AT_WARP, OVER } state;
 	bool carry;
 	uint32_t together; /* the lanes that execute an instruction without a mask with this one */
+	uint32_t apart;	   /* of the first thread of a warp in step: instructions since all of its
+			    * threads were together */
 	uint64_t given[4]; /* the sources of the instruction that it waits at */
 };
 
@@ -378,7 +380,6 @@ struct block {
 	uint32_t id[3];
 	uint32_t n;		    /* threads */
 	uint32_t arrived[BARRIERS]; /* threads that came to a barrier and went on */
-	uint64_t apart;		    /* instructions since a warp in step was last together */
 	uint32_t *workspace;	    /* of blocks that wait for each other, or NULL */
 	struct thread *threads;
 	uint64_t *memory; /* their registers and local memory */

@@ -479,39 +479,55 @@ static uint64_t most_steps(const struct ptx_launch *l)
 	return l->pauses ? PAUSE : UINT64_MAX;
 }
 
-/* When threads of a warp have not been together for so many instructions, one in so many is that of
- * a random thread: one that waits for another thread of its warp does not wait for ever. */
-#define APART 4096u
-#define STRAY 64u
+/* When threads of a warp have not been together for so many instructions, one in so many is a
+ * random one of those that they are at: a thread that waits for another one of its warp does not
+ * wait for ever. */
+#define APART 1024u
+#define STRAY 4u
+
+static bool are_apart(const struct thread *t, const struct thread *other)
+{
+	return other->state != RUNS || t->pc != other->pc;
+}
+
+/* One of the instructions that threads of the warp are at, however many threads are there. */
+static uint32_t any_of_warp(const struct thread *warp, uint32_t n)
+{
+	uint32_t pc = UINT32_MAX, found = 0, k, j;
+
+	for (k = 0; k < n; k++) {
+		if (warp[k].state != RUNS)
+			continue;
+		for (j = 0; j < k && are_apart(&warp[k], &warp[j]); j++)
+			;
+		if (j == k && draw(++found) == 0)
+			pc = warp[k].pc;
+	}
+	return pc;
+}
 
 /* The instruction that the warp executes next: the least one, where threads that went different
- * ways come together again. False: no thread runs. */
-static bool next_of_warp(const struct block *b, const struct thread *warp, uint32_t n, uint32_t *pc)
+ * ways come together again. UINT32_MAX: no thread runs. */
+static uint32_t next_of_warp(const struct thread *warp, uint32_t n, uint32_t apart)
 {
-	const bool strays = b->apart > APART && b->apart % STRAY == 0;
-	const uint32_t first = strays ? (uint32_t)draw(n) : 0;
-	bool any = false;
-	uint32_t k;
+	uint32_t pc = UINT32_MAX, k;
 
-	*pc = UINT32_MAX;
-	for (k = 0; k < n; k++) {
-		const struct thread *t = &warp[(first + k) % n];
-
-		if (t->state != RUNS || (any && (strays || t->pc >= *pc)))
-			continue;
-		*pc = t->pc;
-		any = true;
-	}
-	return any;
+	if (apart > APART && apart % STRAY == 0)
+		return any_of_warp(warp, n);
+	for (k = 0; k < n; k++)
+		if (warp[k].state == RUNS && warp[k].pc < pc)
+			pc = warp[k].pc;
+	return pc;
 }
 
 /* Executes up to MOST instructions of a warp's threads in step. */
 static void run_warp(struct ptx *p, struct block *b, struct thread *warp, uint32_t n, uint64_t most)
 {
+	uint32_t *const apart = &warp->apart;
 	uint32_t pc, together, k;
 	bool all;
 
-	for (; most > 0 && next_of_warp(b, warp, n, &pc); most--) {
+	for (; most > 0 && (pc = next_of_warp(warp, n, *apart)) != UINT32_MAX; most--) {
 		const struct instruction *i = &p->code[pc];
 
 		together = 0;
@@ -524,7 +540,7 @@ static void run_warp(struct ptx *p, struct block *b, struct thread *warp, uint32
 			    (!i->guarded || (warp[k].registers[i->guard] & 1) != i->negated))
 				together |= UINT32_C(1) << k;
 		}
-		b->apart = all ? 0 : b->apart + 1;
+		*apart = all ? 0 : *apart + 1;
 		for (k = 0; k < n; k++) {
 			if (warp[k].state != RUNS || warp[k].pc != pc)
 				continue;
