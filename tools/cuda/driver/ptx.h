@@ -8,8 +8,8 @@
  * shared memory, or asks which threads of a warp are together, runs warps in step: of the threads
  * that are not at the same instruction, those at the least one go on.
  */
-#ifndef TESTS_PTX_H
-#define TESTS_PTX_H
+#ifndef CUDA_PTX_H
+#define CUDA_PTX_H
 
 #include <stdbool.h>
 #include <stddef.h>

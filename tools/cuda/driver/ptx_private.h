@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The parsed form of a text: ptx.c makes it, ptx_run.c runs it. */
-#ifndef TESTS_PTX_PRIVATE_H
-#define TESTS_PTX_PRIVATE_H
+/*
+ * The parsed form of a text. The files that make it, from an entry down to its letters: ptx.c,
+ * ptx_body.c, ptx_call.c, ptx_variable.c, ptx_operand.c, ptx_forms.c, ptx_names.c and ptx_lex.c;
+ * ptx_quick.c prepares it. ptx_run.c runs it, with what threads do together (ptx_warp.c) and what
+ * an instruction computes: ptx_math.c, ptx_float.c, ptx_convert.c and ptx_video.c.
+ */
+#ifndef CUDA_PTX_PRIVATE_H
+#define CUDA_PTX_PRIVATE_H
 
 #include <setjmp.h>
 #include <stdbool.h>

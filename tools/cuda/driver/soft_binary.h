@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The binaries of the CUDA driver's interface in software. */
-#ifndef TESTS_SOFT_BINARY_H
-#define TESTS_SOFT_BINARY_H
+#ifndef CUDA_SOFT_BINARY_H
+#define CUDA_SOFT_BINARY_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The parts that the files of the CUDA driver's interface in software share. */
-#ifndef TESTS_SOFT_CUDA_H
-#define TESTS_SOFT_CUDA_H
+#ifndef CUDA_SOFT_CUDA_H
+#define CUDA_SOFT_CUDA_H
 
 #include <stdbool.h>
 

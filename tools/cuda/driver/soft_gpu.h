@@ -10,8 +10,8 @@
  * SOFT_CUDA_INERT they have no effect, as on some GPUs. With SOFT_CUDA_STICKS a soft stop fails
  * half way, and cannot be undone.
  */
-#ifndef TESTS_SOFT_GPU_H
-#define TESTS_SOFT_GPU_H
+#ifndef CUDA_SOFT_GPU_H
+#define CUDA_SOFT_GPU_H
 
 #include <stdbool.h>
 #include <stdint.h>
