@@ -805,7 +805,7 @@ TEST(much_older_host, "a softgpu that is too old is named")
 	played_vf_end();
 }
 
-/* Waits until programs have found the VF away, and 30 s more. */
+/* Waits until programs have found the VF away, and 15 s more. */
 static void wait_away(void)
 {
 	vgpu_nsec until = vgpu_now() + DEADLINE;
@@ -813,12 +813,12 @@ static void wait_away(void)
 
 	while (played_vf_looks() - seen < 10 && vgpu_now() < until)
 		sleep_a_little(1000);
-	played_vf_later(30);
+	played_vf_later(15);
 	sleep_a_little(300000);
 }
 
 /* A VF whose process is being replaced reads as ones, on a busy machine for long: programs that
- * begin wait for it, and one that works begins anew; one that does not come back in a minute is
+ * begin wait for it, and one that works begins anew; one that does not come back in 30 s is
  * gone. */
 TEST(away, "a VF that is away comes back, or is gone")
 {
@@ -836,10 +836,35 @@ TEST(away, "a VF that is away comes back, or is gone")
 	CU_ASSERT_NOT_EQUAL(end_of(first), 0);
 	first = start(only_begin, 1);
 	wait_away();
-	played_vf_later(31);
+	played_vf_later(16);
 	began = vgpu_now();
 	CU_ASSERT_EQUAL(end_of(first), CUDA_ERROR_NO_DEVICE);
 	CU_ASSERT(vgpu_now() - began < 60 * VGPU_SEC);
+	played_vf_end();
+}
+
+/* What becomes of a VF that is away while a program asks for the engine, for less time than that.
+ */
+static int ask_away(uint32_t number)
+{
+	struct vgpu_error err = {.text = ""};
+	struct guest *g;
+	int r = guest_open(&g, NULL, &err);
+
+	(void)number;
+	if (r < 0)
+		return 10;
+	played_vf_away(true);
+	r = guest_bring_up(g, 200 * VGPU_MSEC, &err);
+	played_vf_away(false);
+	guest_close(g);
+	return r == -ENODEV && strstr(err.text, "the VF is gone") ? 0 : 11;
+}
+
+TEST(asked_away, "a VF that is away is not vgpud that does not run")
+{
+	play();
+	CU_ASSERT_EQUAL(end_of(start(ask_away, 0)), 0);
 	played_vf_end();
 }
 

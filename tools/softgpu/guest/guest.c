@@ -35,8 +35,9 @@
 /* A vgpud that runs reads a message sooner. */
 #define READ_WITHIN VGPU_SEC
 /* How long a VF may read as ones before it is gone: where the process that served it was killed,
- * another one starts, after a rest of 10 s if that took too much, on a machine that may be busy. */
-#define AWAY_MOST (60 * VGPU_SEC)
+ * another one starts within 10 s, after a rest of 10 s if that took too much, on a machine that may
+ * be busy. Less than callers wait for the engine: they find out that the VF is gone. */
+#define AWAY_MOST (30 * VGPU_SEC)
 
 static int read32(struct guest *g, uint32_t offset, uint32_t *value)
 {
@@ -235,6 +236,21 @@ static int repeat_request(struct guest *g, uint32_t request)
 	return send_request(g, request);
 }
 
+static int gone(struct vgpu_error *err)
+{
+	return vgpu_error_set(err, -ENODEV,
+			      "the VF is gone: read softgpu's log on the host, which says why");
+}
+
+/* The host has not answered; of a VF that is away, vgpud has got no request. */
+static int timed_out(const struct guest *g, struct vgpu_error *err)
+{
+	if (g->away_since)
+		return gone(err);
+	return vgpu_error_set(err, -ETIMEDOUT,
+			      "the host does not answer: check that vgpud is running there");
+}
+
 /* Sends a request for the engine, and waits until the host grants it. */
 static int request_engine(struct guest *g, uint32_t request, vgpu_nsec timeout,
 			  struct vgpu_error *err)
@@ -259,11 +275,10 @@ static int request_engine(struct guest *g, uint32_t request, vgpu_nsec timeout,
 		if (r == 0 && word == GPUIOV_FAIL)
 			return vgpu_error_set(err, -EACCES,
 					      "the host refuses this VF the engine: the VF may be "
-					      "quarantined, or may have sent too many requests");
+					      "quarantined, may have sent too many requests, or "
+					      "could not be cleared");
 		if (r == 0 && vgpu_now() >= deadline)
-			return vgpu_error_set(err, -ETIMEDOUT,
-					      "the host does not answer: check that vgpud is "
-					      "running there");
+			return timed_out(g, err);
 		/* The reset has dropped the request, or vgpud can serve it from now on. */
 		if (r == 0 && word == GPUIOV_FLR_DONE) {
 			struct timespec pause = {0, 2000000};
@@ -275,7 +290,7 @@ static int request_engine(struct guest *g, uint32_t request, vgpu_nsec timeout,
 			r = repeat_request(g, request);
 		}
 	}
-	return vgpu_error_set(err, r, "mailbox: %s", strerror(-r));
+	return r == -ENODEV ? gone(err) : vgpu_error_set(err, r, "mailbox: %s", strerror(-r));
 }
 
 int guest_look(struct guest *g)

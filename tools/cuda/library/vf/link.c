@@ -10,7 +10,7 @@
 
 #define UP_TIMEOUT (60 * VGPU_SEC)
 /* vgpud lets a VF be brought up or down ten times a second: one that it refuses for longer is
- * quarantined. */
+ * quarantined, or could not be cleared. */
 #define REFUSED_MOST (2 * VGPU_SEC)
 #define REFUSED_PAUSE (100 * VGPU_MSEC)
 #define DOWN_TIMEOUT (5 * VGPU_SEC)
