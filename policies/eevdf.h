@@ -510,20 +510,26 @@ static inline void eevdf_learn(struct eevdf *e, struct eevdf_vf *vf, const struc
 }
 
 /*
- * Returns from which length on the rest of a request has a turn of its own, in virtual time: the
- * shortest slice. If the VF has stopped sooner than it usually does, more than the rest of its
- * grant, up to a slice: another dispatch would cost everybody a switch.
+ * Begins the VF's next request, unless the rest of this one is worth a turn of its own: that is at
+ * least the shortest slice. If the VF has stopped sooner than it usually does, it is more than the
+ * rest of its grant, up to a slice: another dispatch would cost everybody a switch. A grant may be
+ * shorter than the request: such a rest alone adds nothing, and is not counted as kept.
  */
-static inline uint64_t eevdf_worth_a_turn(const struct eevdf *e, struct eevdf_vf *vf,
-					  const struct vgpu_usage *usage)
+static inline void eevdf_go_on(const struct eevdf *e, struct eevdf_vf *vf,
+			       const struct vgpu_usage *usage)
 {
 	int64_t rest = (int64_t)usage->granted - (int64_t)usage->used;
+	uint64_t deadline = vf->deadline;
 
 	if (usage->reason != VGPU_END_SLICE || rest < (int64_t)e->facts->min_slice_ns ||
-	    rest > (int64_t)e->slice)
-		return vf->least;
-	vf->kept = rest > vf->kept ? rest : vf->kept;
-	return vtime_distance(rest + 2, vf->t.weight); /* rounding has taken 2 ns at most */
+	    rest > (int64_t)e->slice) {
+		eevdf_advance(e, vf, vf->least);
+		return;
+	}
+	/* rounding has taken 2 ns at most */
+	eevdf_advance(e, vf, vtime_distance(rest + 2, vf->t.weight));
+	if (vf->deadline != deadline && rest > vf->kept)
+		vf->kept = rest;
 }
 
 /*
@@ -543,7 +549,7 @@ static inline void eevdf_account(struct eevdf *e, const struct vgpu_usage *usage
 		eevdf_retreat(e, vf);
 	if (usage->reason == VGPU_END_YIELD && charge < least)
 		vtime_charge(&e->t, &vf->t, least - charge);
-	eevdf_advance(e, vf, eevdf_worth_a_turn(e, vf, usage));
+	eevdf_go_on(e, vf, usage);
 	eevdf_favour(e, vf, false);
 	eevdf_begins_to_wait(e, e->current);
 	eevdf_queue(e, e->current);

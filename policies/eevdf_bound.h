@@ -2,16 +2,19 @@
 /*
  * The bounds that EEVDF promises. While VF i waits, another VF j runs only if it is eligible and
  * due no later than i, at d = v + request / weight at the latest, or if i is not yet eligible. A
- * rest shorter than the shortest slice is added to the next request, which is then at most a slice
- * and a shortest slice long. So at the end of the wait v_j exceeds d at most by how far j may be
- * ahead,
+ * rest shorter than the shortest slice is added to the next request, and so is one of up to kept,
+ * which a VF left that stopped sooner than it usually does. So a request is at most a slice and the
+ * longer of the two, for which a shortest slice and kept are taken. At the end of the wait v_j
+ * exceeds d at most by how far j may be ahead,
  *
- *   ahead_j = longest slice + 2 shortest slices + its worst overrun + early_j
+ *   ahead_j = longest slice + 2 shortest slices + kept_j + its worst overrun + early_j
  *
- * where early_j is how far ahead of time a grant of j was prolonged when another VF woke or j ran
- * out of work: j was going to be first at the end of its grant, and is not because the other has
- * made V slower, or j has forfeited its claim. And because the v of all members add up to their
- * weights times V, at the beginning as at the end, the others are served at most
+ * of which one shortest slice is the slack with which j is eligible, and the other one and kept_j
+ * are the rest in its request: slack + max(shortest slice, kept_j) is no more than that. Early_j is
+ * how far ahead of time a grant of j was prolonged when another VF woke or j ran out of work: j was
+ * going to be first at the end of its grant, and is not because the other has made V slower, or j
+ * has forfeited its claim. And because the v of all members add up to their weights times V, at the
+ * beginning as at the end, the others are served at most
  *
  *   S = debt_i * weights / weight_i + request * others' weights / weight_i + sum of ahead_j
  *

@@ -1109,6 +1109,47 @@ TEST(bucket_in_a_change, "a bucket in a change of policy")
 	free(state);
 }
 
+/* How much the lag of VF 1 that is stated grows by a turn of VF 0, which begins NOW and ends by
+ * EARLY before its grant. */
+static vgpu_nsec stated_by(vgpu_nsec now, vgpu_nsec early, vgpu_nsec *granted)
+{
+	struct vgpu_bound before, after;
+	struct vgpu_pick pick = {.vf = VGPU_NO_VF};
+	struct vgpu_usage usage = {.reason = VGPU_END_SLICE, .start = now};
+
+	policy->pick(state, &pick, now);
+	CU_ASSERT_EQUAL_FATAL(pick.vf, 0);
+	CU_ASSERT_FATAL(pick.slice > early);
+	*granted = usage.granted = pick.slice;
+	usage.used = usage.charge = pick.slice - early;
+	usage.end = now + usage.used;
+	policy->run(state, 0, now);
+	policy->bound(state, 1, &before);
+	policy->account(state, &usage);
+	policy->bound(state, 1, &after);
+	return after.max_lag - before.max_lag;
+}
+
+/* qos: a VF that stops sooner than it usually does adds the rest to its next request, and what the
+ * policy states allows for that; a grant that its bucket has cut leaves the request as it is. The
+ * bucket has 1 ms, and is full when the VF has its third turn. */
+TEST(rest_of_a_cut_grant, "the rest of a grant that was cut is not stated")
+{
+	vgpu_nsec cut, whole;
+
+	take("qos", 2);
+	set_vf(0, "max_ppm", 500000);
+	set_vf(0, "burst_ms", 20);
+	CU_ASSERT(change(0, 0));
+	policy->import_lag(state, 0, -20 * (int64_t)VGPU_MSEC);
+	policy->wake(state, 0, 100 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(stated_by(142 * VGPU_MSEC, 600 * VGPU_USEC, &cut), 0);
+	CU_ASSERT_EQUAL(stated_by(VGPU_SEC, 600 * VGPU_USEC, &cut), 0);
+	CU_ASSERT(stated_by(2 * VGPU_SEC, 600 * VGPU_USEC, &whole) > 0);
+	CU_ASSERT(cut < whole);
+	free(state);
+}
+
 /* qos: a bucket in debt holds back a guarantee of 6 ms for 28 ms; another guarantee, which is due
  * much later, runs no longer than that. */
 TEST(let_go, "guarantees that are let go")
