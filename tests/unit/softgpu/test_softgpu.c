@@ -1160,24 +1160,29 @@ TEST(rests, "a VF's process is not ended for what another one took")
 {
 	struct link *link;
 	vgpu_nsec since;
+	uint64_t first;
 	bool judged;
 	pid_t pid;
 
 	begin("navi");
 	bring_up(0);
 	link = gpu->vfs[0].link;
+	first = link_serial(link);
 	pid = process_of(0, "softgpu-vf");
 	CU_ASSERT_FATAL(pid > 0);
 	softgpu_lock(gpu);
 	since = vgpu_now();
-	link_rest(link, getpid());
+	link_rest(link, first - 1);
 	CU_ASSERT(!link->kill && !link->greedy);
 	link_kill(link);
 	softgpu_unlock(gpu);
 	CU_ASSERT_FATAL(await(has_another_process, &pid));
 	CU_ASSERT(vgpu_now() - since >= SPENT_REST);
 	softgpu_lock(gpu);
-	link_rest(link, link->pid);
+	CU_ASSERT_EQUAL(link_serial(link), first + 1);
+	link_rest(link, first);
+	CU_ASSERT(!link->kill && !link->greedy);
+	link_rest(link, first + 1);
 	softgpu_unlock(gpu);
 	CU_ASSERT(await(has_ended, &judged));
 	end();

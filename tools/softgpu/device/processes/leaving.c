@@ -42,7 +42,7 @@ struct leaver {
 	bool killed;
 	pid_t worker;	       /* 0: it is none */
 	int of;		       /* its VF */
-	pid_t served;	       /* the process that had it */
+	uint64_t served;       /* link_serial() of the process that had it */
 	vgpu_nsec since, most; /* start of its end; the CPU time within which it must end */
 };
 
@@ -224,15 +224,14 @@ void leaving_add(struct leaving *l, int pidfd, int vf, vgpu_nsec until)
 void leaving_add_worker(struct leaving *l, int pidfd, pid_t pid, int vf, vgpu_nsec until)
 {
 	/* of the partition that it clears: the VF may have another one at once */
-	uint64_t gib = (l->gpu->vfs[vf].fb_size + (UINT64_C(1) << 30) - 1) >> 30, fences;
-	const struct link *link = l->gpu->vfs[vf].link;
+	uint64_t gib = (l->gpu->vfs[vf].fb_size + (UINT64_C(1) << 30) - 1) >> 30;
 
 	add(l, &(struct leaver){.pidfd = pidfd,
 				.vf = -1,
 				.until = until,
 				.worker = pid,
 				.of = vf,
-				.served = link ? link_process(link, &fences) : 0,
+				.served = link_serial(l->gpu->vfs[vf].link),
 				.since = vgpu_now(),
 				.most = spent_cpu(pid) + ENDS_WITHIN + gib * CLEARS_WITHIN});
 }

@@ -383,6 +383,11 @@ void link_log_stuck(const struct link *l)
 		stuck_log(l->vf, l->pid);
 }
 
+uint64_t link_serial(const struct link *l)
+{
+	return l && l->started ? l->process : 0;
+}
+
 pid_t link_process(const struct link *l, uint64_t *fences)
 {
 	if (!l->started)

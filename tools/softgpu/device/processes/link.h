@@ -75,8 +75,11 @@ void link_overdue(struct link *l);
 void links_ask(struct softgpu *gpu);
 /* Kills VF processes that have taken too much CPU time, or whose workers have: see spent.h. */
 void links_look_at_spent(struct softgpu *gpu);
-/* The VF has no other process for SPENT_REST, and not the process OF any more. L may be NULL. */
-void link_rest(struct link *l, pid_t of);
+/* Which of the VF's processes, from 1 on, there is; 0: none. L may be NULL. */
+uint64_t link_serial(const struct link *l);
+/* The VF has no other process for SPENT_REST, and not the process whose serial is OF any more. L
+ * may be NULL. */
+void link_rest(struct link *l, uint64_t of);
 /* The VF's process, which is not reaped while the lock is held, and the fences that it has counted;
  * 0: there is none. */
 pid_t link_process(const struct link *l, uint64_t *fences);

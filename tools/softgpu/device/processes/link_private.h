@@ -22,6 +22,7 @@ struct link {
 	struct vf_page unused;
 	struct vf_page *mapped; /* the page of the process, from its start */
 	pid_t pid;
+	uint64_t process; /* serial of the process: a pid may be another one's later */
 	int pidfd, control, notice, wake, epoll, page_fd;
 	int says;     /* reading end of the process's output; -1: none */
 	int said;     /* the same, of a process that has ended */

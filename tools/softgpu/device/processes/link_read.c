@@ -204,16 +204,16 @@ void links_look_at_spent(struct softgpu *gpu)
 			l->vf, what);
 		if (gpu->workers)
 			workers_kill(gpu, (int)i);
-		link_rest(l, l->pid);
+		link_rest(l, l->process);
 	}
 }
 
-void link_rest(struct link *l, pid_t of)
+void link_rest(struct link *l, uint64_t of)
 {
 	if (!l)
 		return;
 	l->again_at = vgpu_now() + SPENT_REST;
-	if (!l->started || l->pid != of)
+	if (!l->started || l->process != of)
 		return;
 	l->greedy = true;
 	link_kill(l);

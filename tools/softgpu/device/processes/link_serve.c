@@ -541,6 +541,7 @@ static void *link_thread(void *arg)
 		set_real_time(l, true);
 		softgpu_lock(gpu);
 		l->started = r == 0;
+		l->process += l->started;
 		if (r < 0)
 			fprintf(stderr, "<3>softgpu: VF %d: %s\n", l->vf, err.text);
 		else
