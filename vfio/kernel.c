@@ -62,14 +62,16 @@ static ssize_t real_readlink(const char *path, char *out, size_t size)
 	return n < 0 ? -errno : n;
 }
 
-static uint32_t real_device_major(const char *path)
+static bool real_device(const char *path, uint32_t *major, uint32_t *minor)
 {
 	struct statx s;
 
-	return statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &s) == 0 &&
-			       S_ISCHR(s.stx_mode)
-		       ? s.stx_rdev_major
-		       : 0;
+	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &s) < 0 ||
+	    !S_ISCHR(s.stx_mode))
+		return false;
+	*major = s.stx_rdev_major;
+	*minor = s.stx_rdev_minor;
+	return true;
 }
 
 static int real_list(const char *path, int (*each)(void *data, const char *name), void *data)
@@ -110,7 +112,7 @@ const struct vfio_kernel vfio_real_kernel = {
 	.ioctl = real_ioctl,
 	.map = real_map,
 	.readlink = real_readlink,
-	.device_major = real_device_major,
+	.device = real_device,
 	.list = real_list,
 	.perf_open = real_perf_open,
 	.perf_read = real_perf_read,

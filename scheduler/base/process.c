@@ -12,7 +12,7 @@
 
 int vgpu_process_read(uint32_t pid, struct vgpu_process *out)
 {
-	char path[32], text[1024], *at;
+	char path[32], text[1024], state, *at;
 	VGPU_AUTO_CLOSE int fd = -1;
 	ssize_t n;
 
@@ -27,9 +27,10 @@ int vgpu_process_read(uint32_t pid, struct vgpu_process *out)
 	at = strrchr(text, ')');
 	if (!at ||
 	    sscanf(at + 1,
-		   " %*c %" SCNu32 " %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+		   " %c %" SCNu32 " %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
 		   "%*d %*d %" SCNu64,
-		   &out->parent, &out->started) != 2)
+		   &state, &out->parent, &out->started) != 3)
 		return -ESRCH;
+	out->has_ended = state == 'Z' || state == 'X';
 	return 0;
 }

@@ -31,11 +31,10 @@ static const struct {
 				    "this is a fault of vgpud, please report it",
 				    LOG_ERR},
 	[VGPU_VIOLATION_GATE] = {"computed while its gate was shut, as the kernel's driver "
-				 "counts (fdinfo): its programs are ended",
+				 "counts (fdinfo)",
 				 LOG_WARNING},
-	[VGPU_VIOLATION_HIDES] = {"has a process with more than 16384 descriptors, or 32 of the "
-				  "GPU, so that its use of the GPU cannot be watched: its programs "
-				  "are ended",
+	[VGPU_VIOLATION_HIDES] = {"has a process whose use of the GPU cannot be watched: too many "
+				  "descriptors or clients, or fdinfo that cannot be read",
 				  LOG_WARNING},
 };
 

@@ -873,7 +873,7 @@ void config_to_engine(const struct gpu_config *g, struct engine_config *out)
 				.vgpu_type = (uint32_t)g->vgpu_type,
 				.door = g->door,
 				.wall = g->wall,
-				.watch = g->watch,
+				.watch = (enum vgpu_watch)g->watch,
 			},
 		.epoch = (vgpu_nsec)g->epoch_ms * VGPU_MSEC,
 	};

@@ -8,6 +8,7 @@ const char *const config_sections[] = {"daemon", "gpu NAME", "vf NAME/N", "profi
 static const char *const completions[] = {"poll", "interrupt", NULL};
 static const char *const partitions[] = {"equal", "demand", NULL};
 static const char *const pins[] = {"auto", "yes", "no", NULL};
+static const char *const watches[] = {"off", "count", "end", NULL};
 static const char *const placements[] = {"best-fit", "profile", NULL};
 
 const struct config_key config_keys[] = {
@@ -71,9 +72,9 @@ const struct config_key config_keys[] = {
 	{GPU, RESTART, "wall", TEXT, AT(gpu_config, wall), 0, 0, 0, "auto", NULL,
 	 "vulkan:DEVICE only: the kernel's driver whose submit calls wait in the kernel while the "
 	 "gate is shut: auto (that of the GPU, if vgpud knows its calls), off, or a driver"},
-	{GPU, RESTART, "watch", BOOL, AT(gpu_config, watch), 0, 1, 1, NULL, NULL,
-	 "vulkan:DEVICE only: end a VF's programs if the kernel's driver counts more time on the "
-	 "GPU for them than the VF's turns allow"},
+	{GPU, RESTART, "watch", CHOICE, AT(gpu_config, watch), 0, 2, 0, NULL, watches,
+	 "vulkan:ADDRESS only: whether vgpud reads what the kernel's driver counts for programs: "
+	 "off, count (tell who computes past the gate) or end (and end the VF's programs)"},
 	{GPU, RESTART, "pf_reserve_mib", INT, AT(gpu_config, pf_reserve_mib), 0, 1 << 20, 16, NULL,
 	 NULL, "memory reserved for the PF, MiB"},
 	{GPU, RESTART, "partition", CHOICE, AT(gpu_config, on_demand), 0, 1, 0, NULL, partitions,

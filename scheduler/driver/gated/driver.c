@@ -115,6 +115,7 @@ static void look_at_owners(struct vgpu_driver *d, vgpu_nsec now)
 		} else if (d->up[vf] == GATED_READY) {
 			d->up[vf] = GATED_UP;
 			atomic_store(&d->seats[vf].page->up, 1);
+			gated_watch_new(d);
 			emit(d, VGPU_EV_RELEASE, vf, VGPU_WINDOW_INIT, now);
 		}
 	}
@@ -134,7 +135,8 @@ static void look_at_work(struct vgpu_driver *d, vgpu_nsec now)
 	}
 }
 
-/* A VF that computes past its gate: the core resets it, which ends its processes. */
+/* A VF that computes past its gate: if that is wanted, the core resets it, which ends its
+ * processes. */
 static void look_at_violations(struct vgpu_driver *d, vgpu_nsec now)
 {
 	uint32_t vf, of;
@@ -144,7 +146,8 @@ static void look_at_violations(struct vgpu_driver *d, vgpu_nsec now)
 		if (of == 0 || of != atomic_load(&d->seats[vf].page->generation) + 1)
 			continue;
 		emit(d, VGPU_EV_VIOLATION, vf, atomic_load(&d->turns[vf].violation), now);
-		emit(d, VGPU_EV_HANG, vf, 0, now);
+		if (d->ends_beyond)
+			emit(d, VGPU_EV_HANG, vf, 0, now);
 	}
 }
 
@@ -254,7 +257,7 @@ static bool gated_spent(struct vgpu_driver *d, struct vgpu_spent *out)
 	vgpu_nsec now = vgpu_now();
 	uint32_t i;
 
-	if (!d->watches || now < d->spent_at)
+	if (!d->accounts || now < d->spent_at)
 		return false;
 	d->spent_at = now + SPENT_EVERY;
 	for (i = 0; i < d->n_vfs; i++) {

@@ -5,15 +5,20 @@
  * more engine time there than its gate was open, whatever it says in its page.
  *
  * A thread of its own looks, for which nobody waits, and which takes at most a twentieth of a CPU:
- * a VF whose processes take long to look at is looked at less often. It only asks the kernel what a
- * descriptor is, and no file system behind it.
+ * a VF whose processes take long to look at is looked at less often. It asks the kernel what a
+ * descriptor is, and no file system behind it, right before it reads its fdinfo: that of an epoll
+ * takes a lock that the process can hold. In between, the number can become another descriptor's.
+ * So the thread holds no lock while it looks, and the driver closes without it if it must.
  */
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "fdinfo.h"
 #include "gated.h"
@@ -24,12 +29,15 @@
 #include "vgpu/descriptor.h"
 #include "vgpu/process.h"
 
-#define DRM "/sys/class/drm"
 /* Of all devices of DRM (Linux, Documentation/admin-guide/devices.txt). */
 #define DRM_MAJOR 226u
-/* The most of a process: descriptors, those of the GPU among them; and clients of a VF. */
+/* A GPU has a render node and a primary one. */
+#define NODES 4u
+/* The most of a process: descriptors, those of the GPU among them, bytes that one of them shows
+ * (locks are shown first, which are the owner's to take); and clients of a VF. */
 #define DESCRIPTORS 16384u
 #define OF_GPU 32u
+#define TEXT 65536u
 #define CLIENTS 64u
 /* How often a VF is looked at, while its gate is shut so often that a look begins and ends in
  * turns of others; how often its processes are searched for descriptors of the GPU. */
@@ -43,16 +51,26 @@
  * once, and so much for ever. */
 #define BUDGET (50 * VGPU_MSEC)
 #define REFILL_PERCENT 2u
+/* For so long an ending process may have no descriptors to look at. */
+#define UNSEEN (2 * VGPU_SEC)
+/* How often a violation of a VF is told that goes on. */
+#define TELL (10 * VGPU_SEC)
+/* How long the end waits for a look that is under way. */
+#define CLOSE (200 * VGPU_MSEC)
 
 struct client {
 	struct gated_fdinfo last;
-	uint32_t round; /* in which it was seen last */
+	uint32_t round;	    /* in which it was seen last */
+	vgpu_nsec at, open; /* then, and how long the gate had been open by then */
 };
 
 struct engine_account {
 	char name[GATED_ENGINE_NAME];
 	uint64_t grown; /* in this round */
 	uint64_t credit;
+	/* Of clients that were not seen in the round before: what they have computed since, and
+	 * what the VF's turns allowed meanwhile. */
+	uint64_t late, allowed;
 };
 
 /* A place for a worker, as far as it was looked at. */
@@ -60,22 +78,41 @@ struct watched {
 	uint32_t entry;
 	uint32_t fds[OF_GPU], n;
 	vgpu_nsec search_at;
-	bool known; /* what its clients had at first is history */
+	vgpu_nsec open; /* how long the gate had been open at the last search */
+	vgpu_nsec seen; /* when its descriptors were last found */
+	bool known;	/* what its clients had at first is history */
 };
 
 struct vf_account {
 	uint32_t generation, round, n_clients, n_engines;
 	uint32_t shut_for; /* rounds in a row */
-	vgpu_nsec at, due, open;
+	vgpu_nsec at, due, open, tell_at;
 	uint64_t beyond; /* the budget that is used up */
 	struct client clients[CLIENTS];
 	struct engine_account engines[GATED_ENGINES];
 };
 
+/* The thread's, which frees it when it ends. */
 struct gated_accounts {
-	char pdev[16]; /* of the GPU; "": it has none, and is the only one */
+	pthread_mutex_t lock;
+	struct vgpu_driver *d; /* under the lock; NULL: closed */
+	uint32_t n_vfs;
+	int wake; /* there is a worker, or the driver closes */
+	uint32_t nodes[NODES], n_nodes;
+	bool counts; /* the GPU's driver has shown a client */
 	struct watched places[GATED_WORKERS];
 	struct vf_account vfs[VGPU_GPU_MAX_VFS];
+	char text[TEXT + 1];
+};
+
+/* The workers of a VF at the beginning of a round. */
+struct stock {
+	uint32_t generation, n;
+	vgpu_nsec open;
+	struct {
+		uint32_t place, entry, pid;
+		uint64_t started;
+	} of[GATED_WORKERS];
 };
 
 static struct gated_engine *engine_of(struct gated_fdinfo *f, const char *name)
@@ -113,8 +150,6 @@ static void parse_line(struct gated_fdinfo *f, char *key, const char *value)
 	if (strcmp(key, "drm-client-id") == 0) {
 		f->id = number;
 		f->is_client = true;
-	} else if (strcmp(key, "drm-pdev") == 0) {
-		snprintf(f->pdev, sizeof(f->pdev), "%.15s", value);
 	}
 	for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		n = strlen(lines[i].prefix);
@@ -140,6 +175,27 @@ bool gated_fdinfo_parse(char *text, struct gated_fdinfo *out)
 		parse_line(out, line, value + strspn(value, " \t"));
 	}
 	return out->is_client;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+void gated_fdinfo_note(struct gated_fdinfo *last, const struct gated_fdinfo *now)
+{
+	struct gated_engine *e;
+	uint32_t i;
+
+	last->id = now->id;
+	for (i = 0; i < now->n; i++) {
+		e = engine_of(last, now->engines[i].name);
+		if (!e)
+			continue;
+		e->ns = larger(e->ns, now->engines[i].ns);
+		e->cycles = larger(e->cycles, now->engines[i].cycles);
+		e->total = larger(e->total, now->engines[i].total);
+	}
 }
 
 uint64_t gated_fdinfo_grown(const struct gated_fdinfo *now, const struct gated_fdinfo *before,
@@ -176,24 +232,40 @@ static vgpu_nsec open_by(const struct gated_turns *t, vgpu_nsec now)
 }
 
 struct search {
+	const struct gated_accounts *all;
 	struct watched *w;
 	const char *path;
 	uint32_t n;
 };
+
+static bool is_of_gpu(const struct gated_accounts *all, const char *path)
+{
+	uint32_t major, minor, i;
+
+	if (!vfio_kernel->device(path, &major, &minor) || major != DRM_MAJOR)
+		return false;
+	for (i = 0; i < all->n_nodes && all->nodes[i] != minor; i++)
+		;
+	return i < all->n_nodes;
+}
 
 static int look_at_descriptor(void *data, const char *name)
 {
 	struct search *s = data;
 	char path[64];
 
-	if (++s->n > DESCRIPTORS || s->w->n == OF_GPU)
+	if (++s->n > DESCRIPTORS)
 		return 1;
 	snprintf(path, sizeof(path), "%s/%.12s", s->path, name);
-	if (vfio_kernel->device_major(path) == DRM_MAJOR)
-		s->w->fds[s->w->n++] = (uint32_t)atoi(name);
+	if (!is_of_gpu(s->all, path))
+		return 0;
+	if (s->w->n == OF_GPU)
+		return 1;
+	s->w->fds[s->w->n++] = (uint32_t)atoi(name);
 	return 0;
 }
 
+/* NULL: there are too many. Who was seen in the last round has its place. */
 static struct client *client_of(struct vf_account *a, uint64_t id, bool *is_new)
 {
 	uint32_t i, oldest = 0;
@@ -209,7 +281,7 @@ static struct client *client_of(struct vf_account *a, uint64_t id, bool *is_new)
 	for (i = 1; i < CLIENTS; i++)
 		if (a->clients[i].round < a->clients[oldest].round)
 			oldest = i;
-	return a->clients[oldest].round == a->round ? NULL : &a->clients[oldest];
+	return a->clients[oldest].round + 1 >= a->round ? NULL : &a->clients[oldest];
 }
 
 static struct engine_account *account_of(struct vf_account *a, const char *name)
@@ -225,48 +297,113 @@ static struct engine_account *account_of(struct vf_account *a, const char *name)
 	return &a->engines[i];
 }
 
-/* Adds what a descriptor shows. Of a client whose descriptors are several, each shows all. */
-static bool take(struct vf_account *a, const struct gated_fdinfo *f, bool known, vgpu_nsec passed)
+static vgpu_nsec since(vgpu_nsec now, vgpu_nsec then)
 {
-	static const struct gated_fdinfo nothing = {.n = 0};
-	bool is_new;
+	return now > then ? now - then : 0;
+}
+
+/* Adds what a descriptor shows. Of a client whose descriptors are several, each shows all. */
+static bool take(struct vf_account *a, const struct watched *w, const struct gated_fdinfo *f,
+		 vgpu_nsec open, vgpu_nsec now)
+{
+	bool is_new, late;
 	struct client *c = client_of(a, f->id, &is_new);
+	struct engine_account *e;
+	uint64_t grown;
 	uint32_t i;
 
 	if (!c)
 		return false;
-	for (i = 0; i < f->n && (known || !is_new); i++)
-		account_of(a, f->engines[i].name)->grown +=
-			gated_fdinfo_grown(f, is_new ? &nothing : &c->last, i, passed) /
+	if (is_new)
+		*c = (struct client){.at = now, .open = w->open};
+	late = is_new || c->round + 1 < a->round;
+	for (i = 0; i < f->n && (w->known || !is_new); i++) {
+		e = account_of(a, f->engines[i].name);
+		grown = gated_fdinfo_grown(f, &c->last, i, since(now, c->at)) /
 			(f->engines[i].capacity ? f->engines[i].capacity : 1);
-	*c = (struct client){*f, a->round};
+		if (late) {
+			e->late += grown;
+			e->allowed = larger(e->allowed, OVERLAP * since(open, c->open));
+		} else {
+			e->grown += grown;
+		}
+	}
+	gated_fdinfo_note(&c->last, f);
+	c->round = a->round;
+	c->at = now;
+	c->open = open;
 	return true;
+}
+
+/* Reads what a descriptor shows, to its end. Returns its length; TEXT: it has more; or -errno. */
+static ssize_t read_fdinfo(char text[TEXT + 1], uint32_t pid, uint32_t number)
+{
+	char path[48];
+	ssize_t r = 1;
+	size_t n = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/fdinfo/%u", pid, number);
+	fd = vfio_kernel->open(path, O_RDONLY);
+	if (fd < 0)
+		return fd;
+	while (n < TEXT && (r = vfio_kernel->read(fd, text + n, TEXT - n, n)) > 0)
+		n += (size_t)r;
+	close(fd);
+	text[n] = '\0';
+	return r < 0 ? r : (ssize_t)n;
+}
+
+/* Looks at a descriptor. False: it is of the GPU, and does not show what it does. */
+static bool look_at_client(struct gated_accounts *all, struct vf_account *a,
+			   const struct watched *w, uint32_t pid, uint32_t number, vgpu_nsec open)
+{
+	struct gated_fdinfo f;
+	char path[48];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%u/fd/%u", pid, number);
+	if (!is_of_gpu(all, path))
+		return true;
+	n = read_fdinfo(all->text, pid, number);
+	if (n >= 0 && n < (ssize_t)TEXT && gated_fdinfo_parse(all->text, &f)) {
+		all->counts = true;
+		return take(a, w, &f, open, vgpu_now());
+	}
+	/* Not if the process has closed it meanwhile, or the driver shows nothing of anybody. */
+	return !all->counts || !is_of_gpu(all, path);
 }
 
 /* Looks at the process at a place. False: it cannot be watched. */
 static bool look_at_process(struct gated_accounts *all, struct vf_account *a, struct watched *w,
-			    uint32_t pid, vgpu_nsec now)
+			    uint32_t pid, bool has_ended, vgpu_nsec open, vgpu_nsec now)
 {
-	char path[40], text[4096];
-	struct search s = {w, path, 0};
-	struct gated_fdinfo f;
-	bool ok = true;
+	char path[40];
+	struct search s = {all, w, path, 0};
+	bool searched = now >= w->search_at;
 	uint32_t i;
+	int r = 0;
 
-	if (now >= w->search_at) {
+	if (searched) {
 		w->n = 0;
 		snprintf(path, sizeof(path), "/proc/%u/fd", pid);
-		ok = vfio_kernel->list(path, look_at_descriptor, &s) <= 0;
+		r = vfio_kernel->list(path, look_at_descriptor, &s);
 		w->search_at = now + SEARCH;
 	}
-	for (i = 0; i < w->n && ok; i++)
-		if (kernel_read_text(text, sizeof(text), "/proc/%u/fdinfo/%u", pid, w->fds[i]) >
-			    0 &&
-		    gated_fdinfo_parse(text, &f) &&
-		    (!all->pdev[0] || strcmp(f.pdev, all->pdev) == 0))
-			ok = take(a, &f, w->known, now - a->at);
+	if (r > 0)
+		return false;
+	/* Its other threads may have descriptors that its first one has no longer. */
+	if (r < 0 || has_ended)
+		return since(now, w->seen) < UNSEEN;
+	if (searched)
+		w->seen = now;
+	for (i = 0; i < w->n; i++)
+		if (!look_at_client(all, a, w, pid, w->fds[i], open))
+			return false;
+	if (searched)
+		w->open = open;
 	w->known = true;
-	return ok;
+	return true;
 }
 
 /* What the engines have done in the round, and how much of it was beyond the open gate. Work that
@@ -274,8 +411,8 @@ static bool look_at_process(struct gated_accounts *all, struct vf_account *a, st
  * never open, nothing is left of the turns before. */
 static void settle_round(struct gated_turns *t, struct vf_account *a, vgpu_nsec now)
 {
-	vgpu_nsec open = open_by(t, now), opened = open - a->open, passed = now - a->at;
-	uint64_t refill = passed * REFILL_PERCENT / 100, done = 0, beyond = 0, part;
+	vgpu_nsec open = open_by(t, now), opened = since(open, a->open);
+	uint64_t refill = since(now, a->at) * REFILL_PERCENT / 100, done = 0, beyond = 0, part;
 	uint32_t i;
 
 	a->shut_for = opened ? 0 : a->shut_for + 1;
@@ -283,87 +420,86 @@ static void settle_round(struct gated_turns *t, struct vf_account *a, vgpu_nsec 
 		struct engine_account *e = &a->engines[i];
 
 		e->credit = a->shut_for > 1 ? 0 : e->credit + OVERLAP * opened;
+		done += e->grown + e->late;
+		e->grown += since(e->late, e->allowed);
 		part = e->grown < e->credit ? e->grown : e->credit;
 		e->credit -= part;
 		beyond += e->grown - part;
-		done += e->grown;
-		e->grown = 0;
+		e->grown = e->late = e->allowed = 0;
 	}
-	a->beyond += beyond;
-	a->beyond = a->beyond > refill ? a->beyond - refill : 0;
+	a->beyond = since(a->beyond + beyond, refill < BUDGET ? refill : BUDGET);
 	a->at = now;
 	a->open = open;
 	atomic_fetch_add(&t->driver, done);
 	atomic_fetch_add(&t->beyond, beyond);
 }
 
-static void begin_anew(struct gated_turns *t, struct vf_account *a, uint32_t generation,
+static void begin_anew(struct gated_accounts *all, struct vf_account *a, const struct stock *s,
 		       vgpu_nsec now)
-{
-	*a = (struct vf_account){.generation = generation, .at = now, .open = open_by(t, now)};
-}
-
-static void tell(struct vgpu_driver *d, uint32_t vf, enum vgpu_violation what)
-{
-	d->accounts->vfs[vf].beyond = 0;
-	atomic_store(&d->turns[vf].violation, what);
-	atomic_store(&d->turns[vf].violation_of, d->accounts->vfs[vf].generation + 1);
-	vgpu_eventfd_signal(d->news);
-}
-
-/* Whether PLACE has a live worker of the VF, and its process; ENTRY is another one if the place is
- * another's. */
-static bool worker_at(const struct vgpu_driver *d, uint32_t place, uint32_t vf, uint32_t *entry,
-		      uint32_t *pid)
-{
-	const struct gated_worker *w = &d->workers[place];
-	struct vgpu_process p;
-	uint64_t started;
-
-	*entry = atomic_load(&w->entry);
-	if (atomic_load(&w->place) != GATED_LIVE || w->vf != vf || w->keeps_wall)
-		return false;
-	*pid = w->process;
-	started = w->started;
-	return atomic_load(&w->entry) == *entry && vgpu_process_read(*pid, &p) == 0 &&
-	       p.started == started;
-}
-
-/* Looks at a VF. Returns when the next look is due. */
-static void look_at_vf(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now)
-{
-	uint32_t generation = atomic_load(&d->seats[vf].page->generation), entry, pid, i;
-	struct vf_account *a = &d->accounts->vfs[vf];
-	bool watched = true;
-
-	if (a->generation != generation || a->at == 0)
-		begin_anew(&d->turns[vf], a, generation, now);
-	a->round++;
-	for (i = 0; i < GATED_WORKERS; i++) {
-		struct watched *w = &d->accounts->places[i];
-
-		if (!worker_at(d, i, vf, &entry, &pid))
-			continue;
-		if (w->entry != entry)
-			*w = (struct watched){.entry = entry};
-		watched &= look_at_process(d->accounts, a, w, pid, now);
-	}
-	settle_round(&d->turns[vf], a, now);
-	if (!watched)
-		tell(d, vf, VGPU_VIOLATION_HIDES);
-	else if (a->beyond > BUDGET)
-		tell(d, vf, VGPU_VIOLATION_GATE);
-}
-
-static bool has_worker(const struct vgpu_driver *d, uint32_t vf)
 {
 	uint32_t i;
 
-	for (i = 0; i < GATED_WORKERS; i++)
-		if (atomic_load(&d->workers[i].place) == GATED_LIVE && d->workers[i].vf == vf &&
-		    !d->workers[i].keeps_wall)
-			return true;
-	return false;
+	*a = (struct vf_account){.generation = s->generation, .at = now, .open = s->open};
+	for (i = 0; i < s->n; i++)
+		all->places[s->of[i].place].known = false;
+}
+
+static void tell(struct vgpu_driver *d, struct vf_account *a, uint32_t vf, enum vgpu_violation what,
+		 vgpu_nsec now)
+{
+	a->beyond = 0;
+	if (now < a->tell_at)
+		return;
+	a->tell_at = now + TELL;
+	atomic_store(&d->turns[vf].violation, what);
+	atomic_store(&d->turns[vf].violation_of, a->generation + 1);
+	vgpu_eventfd_signal(d->news);
+}
+
+/* Which live workers the VF has, as the other threads know them. Not while it is being reset: they
+ * are being ended. Under the lock. */
+static void take_stock(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now, struct stock *s)
+{
+	uint32_t i;
+
+	s->generation = atomic_load(&d->seats[vf].page->generation);
+	s->n = 0;
+	s->open = open_by(&d->turns[vf], now);
+	for (i = 0; i < GATED_WORKERS && atomic_load(&d->seats[vf].page->up); i++) {
+		const struct gated_worker *w = &d->workers[i];
+		uint32_t entry = atomic_load(&w->entry);
+
+		if (atomic_load(&w->place) != GATED_LIVE || w->vf != vf || w->keeps_wall)
+			continue;
+		s->of[s->n].place = i;
+		s->of[s->n].entry = entry;
+		s->of[s->n].pid = w->process;
+		s->of[s->n].started = w->started;
+		s->n += atomic_load(&w->entry) == entry;
+	}
+}
+
+/* Looks at a VF's processes. False: one of them cannot be watched. */
+static bool look_at_vf(struct gated_accounts *all, struct vf_account *a, const struct stock *s,
+		       vgpu_nsec now)
+{
+	struct vgpu_process p;
+	bool ok = true;
+	uint32_t i;
+
+	if (a->generation != s->generation || a->at == 0)
+		begin_anew(all, a, s, now);
+	a->round++;
+	for (i = 0; i < s->n; i++) {
+		struct watched *w = &all->places[s->of[i].place];
+
+		if (vgpu_process_read(s->of[i].pid, &p) < 0 || p.started != s->of[i].started)
+			continue;
+		if (w->entry != s->of[i].entry)
+			*w = (struct watched){.entry = s->of[i].entry, .seen = now};
+		ok &= look_at_process(all, a, w, s->of[i].pid, p.has_ended, s->open, now);
+	}
+	return ok;
 }
 
 static vgpu_nsec cpu_time(void)
@@ -374,92 +510,132 @@ static vgpu_nsec cpu_time(void)
 	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
 }
 
+/* One round of a VF, if it is due. USED: VFs with workers. Returns whether it has workers. Takes
+ * the lock, and holds it but while it looks. */
+static bool watch_vf(struct gated_accounts *all, uint32_t vf, uint32_t used)
+{
+	struct vf_account *a = &all->vfs[vf];
+	vgpu_nsec now = vgpu_now(), before = cpu_time(), pay;
+	struct vgpu_driver *d;
+	struct stock s = {.n = 0};
+	bool ok;
+
+	pthread_mutex_lock(&all->lock);
+	if (all->d)
+		take_stock(all->d, vf, now, &s);
+	pthread_mutex_unlock(&all->lock);
+	if (s.n == 0 || now < a->due)
+		return s.n > 0;
+	ok = look_at_vf(all, a, &s, now);
+	now = vgpu_now();
+	pthread_mutex_lock(&all->lock);
+	d = all->d;
+	if (d)
+		settle_round(&d->turns[vf], a, now);
+	if (d && !ok)
+		tell(d, a, vf, VGPU_VIOLATION_HIDES, now);
+	else if (d && a->beyond > BUDGET)
+		tell(d, a, vf, VGPU_VIOLATION_GATE, now);
+	pthread_mutex_unlock(&all->lock);
+	pay = (cpu_time() - before) * PART * used;
+	a->due = now + (pay > LOOK ? pay : LOOK);
+	return true;
+}
+
+static bool is_open(struct gated_accounts *all)
+{
+	bool open;
+
+	pthread_mutex_lock(&all->lock);
+	open = all->d;
+	pthread_mutex_unlock(&all->lock);
+	return open;
+}
+
+static void destroy(struct gated_accounts *all)
+{
+	vgpu_close(&all->wake);
+	pthread_mutex_destroy(&all->lock);
+	free(all);
+}
+
 static void *watch(void *arg)
 {
-	struct vgpu_driver *d = arg;
-	struct timespec pause = {0, (long)(LOOK / 2)};
-	vgpu_nsec now, before, pay;
-	uint32_t vf, n = 0;
+	struct gated_accounts *all = arg;
+	struct pollfd wake = {.fd = all->wake, .events = POLLIN};
+	uint32_t vf, n = 0, used;
 
-	while (!atomic_load(&d->ends)) {
-		uint32_t used = n ? n : 1;
-
-		nanosleep(&pause, NULL);
-		n = 0;
-		for (vf = 0; vf < d->n_vfs; vf++) {
-			struct vf_account *a = &d->accounts->vfs[vf];
-
-			if (!has_worker(d, vf))
-				continue;
-			n++;
-			now = vgpu_now();
-			if (now < a->due)
-				continue;
-			before = cpu_time();
-			look_at_vf(d, vf, now);
-			pay = (cpu_time() - before) * PART * used;
-			a->due = now + (pay > LOOK ? pay : LOOK);
-		}
+	while (is_open(all)) {
+		used = n ? n : 1;
+		for (vf = n = 0; vf < all->n_vfs; vf++)
+			n += watch_vf(all, vf, used);
+		if (poll(&wake, 1, n ? (int)(LOOK / 2 / VGPU_MSEC) : -1) > 0)
+			vgpu_eventfd_drain(all->wake);
 	}
+	destroy(all);
 	return NULL;
 }
 
-struct nodes {
-	uint32_t n;
-	char name[32];
-};
-
-static int count_node(void *data, const char *name)
+static int note_node(void *data, const char *name)
 {
-	struct nodes *s = data;
+	struct gated_accounts *all = data;
+	unsigned int minor;
 
-	if (strncmp(name, "renderD", strlen("renderD")) == 0) {
-		s->n++;
-		snprintf(s->name, sizeof(s->name), "%.31s", name);
-	}
+	if ((sscanf(name, "renderD%u", &minor) == 1 || sscanf(name, "card%u", &minor) == 1) &&
+	    all->n_nodes < NODES)
+		all->nodes[all->n_nodes++] = minor;
 	return 0;
-}
-
-/* The GPU's address in fdinfo. False: vgpud does not know which of the host's it is. */
-static bool find_pdev(const char *device, char pdev[16])
-{
-	struct nodes s = {.n = 0};
-	char link[32] = "";
-	size_t i;
-
-	if (!pci_is_address(device)) {
-		vfio_kernel->list(DRM, count_node, &s);
-		if (s.n != 1)
-			return false;
-		kernel_read_link(link, sizeof(link), DRM "/%s/device", s.name);
-		device = pci_is_address(link) ? link : "";
-	}
-	snprintf(pdev, 16, "%.15s", device);
-	for (i = 0; pdev[i]; i++)
-		pdev[i] = (char)tolower((unsigned char)pdev[i]);
-	return true;
 }
 
 int gated_watch_open(struct vgpu_driver *d, const char *device)
 {
-	char pdev[16];
+	struct gated_accounts *all = calloc(1, sizeof(*all));
+	char path[64];
+	size_t i;
 	int r;
 
-	if (!find_pdev(device, pdev))
-		return 0;
-	d->accounts = calloc(1, sizeof(*d->accounts));
-	if (!d->accounts)
+	if (!all)
 		return -ENOMEM;
-	memcpy(d->accounts->pdev, pdev, sizeof(pdev));
-	r = vfio_thread_create(&d->watcher, "vgpud-fdinfo", SCHED_OTHER, 0, watch, d);
-	d->watches = r == 0;
+	snprintf(path, sizeof(path), PCI_DEVICES "/%.15s/drm", device);
+	for (i = strlen(PCI_DEVICES); path[i]; i++)
+		path[i] = (char)tolower((unsigned char)path[i]);
+	vfio_mutex_init(&all->lock);
+	all->d = d;
+	all->n_vfs = d->n_vfs;
+	all->wake = vgpu_eventfd();
+	vfio_kernel->list(path, note_node, all);
+	r = all->wake < 0 ? -all->wake : all->n_nodes == 0 ? ENODEV : 0;
+	if (r == 0)
+		r = vfio_thread_create(&d->watcher, "vgpud-fdinfo", SCHED_OTHER, 0, watch, all);
+	if (r == 0)
+		d->accounts = all;
+	else
+		destroy(all);
 	return -r;
+}
+
+void gated_watch_new(const struct vgpu_driver *d)
+{
+	if (d->accounts)
+		vgpu_eventfd_signal(d->accounts->wake);
 }
 
 void gated_watch_close(struct vgpu_driver *d)
 {
-	atomic_store(&d->ends, true);
-	if (d->watches)
-		pthread_join(d->watcher, NULL);
-	free(d->accounts);
+	struct gated_accounts *all = d->accounts;
+	struct timespec until;
+
+	if (!all)
+		return;
+	pthread_mutex_lock(&all->lock);
+	all->d = NULL;
+	vgpu_eventfd_signal(all->wake);
+	pthread_mutex_unlock(&all->lock);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += (long)CLOSE;
+	until.tv_sec += until.tv_nsec / (long)VGPU_SEC;
+	until.tv_nsec %= (long)VGPU_SEC;
+	if (pthread_timedjoin_np(d->watcher, NULL, &until) != 0)
+		pthread_detach(d->watcher);
+	d->accounts = NULL;
 }

@@ -21,14 +21,15 @@ struct gated_engine {
 
 struct gated_fdinfo {
 	bool is_client;
-	uint64_t id;   /* drm-client-id: the same for all descriptors of a client */
-	char pdev[16]; /* drm-pdev; "": none */
+	uint64_t id; /* drm-client-id: the same for all descriptors of a client */
 	uint32_t n;
 	struct gated_engine engines[GATED_ENGINES];
 };
 
 /* Reads TEXT, which it cuts up. Returns whether it is of a client. */
 bool gated_fdinfo_parse(char *text, struct gated_fdinfo *out);
+/* Notes in LAST what a client shows now. Counters that go back keep what they had. */
+void gated_fdinfo_note(struct gated_fdinfo *last, const struct gated_fdinfo *now);
 /* What an engine of NOW has computed since BEFORE, nanoseconds, of which PASSED: by its time, or by
  * its part of the cycles if the driver counts only those. */
 uint64_t gated_fdinfo_grown(const struct gated_fdinfo *now, const struct gated_fdinfo *before,

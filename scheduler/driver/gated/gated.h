@@ -85,10 +85,10 @@ struct vgpu_driver {
 	struct gated_turns turns[VGPU_GPU_MAX_VFS];
 	struct gated_accounts *accounts; /* fdinfo.c's */
 	pthread_t watcher;
-	bool watches;
-	int epoll; /* bells, pidfds, news */
-	int news;  /* the door has a new worker */
-	int call;  /* the engine has an ended one, or the driver closes */
+	bool ends_beyond; /* who computes past the gate, beside telling it */
+	int epoll;	  /* bells, pidfds, news */
+	int news;	  /* the door has a new worker */
+	int call;	  /* the engine has an ended one, or the driver closes */
 
 	char door[108];
 	char wall_door[108 + sizeof(GATE_WALL_DOOR)];
@@ -145,8 +145,12 @@ int gated_door_open(struct vgpu_driver *d, struct vgpu_error *err);
 void gated_door_close(struct vgpu_driver *d);
 
 /* fdinfo.c */
-/* Starts the thread that watches, if fdinfo tells which descriptors are of DEVICE. 0 or -errno. */
+/* Starts the thread that watches the GPU at the PCI address DEVICE. Returns 0 or -errno; -ENODEV:
+ * it has no driver of DRM. */
 int gated_watch_open(struct vgpu_driver *d, const char *device);
+/* There may be a first worker. The engine's thread, which does not wait. */
+void gated_watch_new(const struct vgpu_driver *d);
+/* Ends the thread, or leaves it alone if a look takes long. */
 void gated_watch_close(struct vgpu_driver *d);
 
 /* workers.c: the engine's side. */

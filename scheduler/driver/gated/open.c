@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 
 #include "gated.h"
+#include "vfio/pci.h"
 #include "vgpu/descriptor.h"
 
 void gated_close(struct vgpu_driver *d, bool lost)
@@ -90,6 +91,12 @@ int gated_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps
 		return r;
 	if (caps->max_vfs == 0)
 		fill_caps(config, caps);
+	if (config->watch && !pci_is_address(config->device + strlen(GATED_PREFIX)))
+		return vgpu_error_set(err, -EINVAL,
+				      "watch: %s: want the GPU's PCI address as device "
+				      "(vulkan:0000:03:00.0), by which the kernel tells its use: "
+				      "lspci has it",
+				      config->device);
 	return config->host > 0
 		       ? vgpu_error_set(err, -EOPNOTSUPP,
 					"host_memory_mib: the memory of this GPU is its driver's: "
@@ -117,14 +124,17 @@ int gated_open(struct vgpu_driver **out, const struct vgpu_driver_config *config
 		r = gated_pages_open(d, config, found, err);
 	if (r == 0)
 		r = gated_door_open(d, err);
-	if (r == 0 && config->watch)
-		r = gated_watch_open(d, config->device + strlen(GATED_PREFIX));
 	if (r < 0) {
 		gated_close(d, false);
 		return r;
 	}
 	fill_caps(config, caps);
-	caps->watches = d->watches;
+	d->ends_beyond = config->watch == VGPU_WATCH_END;
+	caps->watches =
+		config->watch && gated_watch_open(d, config->device + strlen(GATED_PREFIX)) == 0;
+	if (config->watch && !caps->watches)
+		caps->note = "watch: the kernel shows no DRM device of this GPU, or no thread can "
+			     "be started: vgpud does not see who computes past the gate";
 	*out = d;
 	return 0;
 }

@@ -120,6 +120,7 @@ static void take_new(struct vgpu_driver *d)
 		w->rearm_at = VGPU_NEVER;
 		atomic_store(&w->place, GATED_LIVE);
 		gated_watch(d, i);
+		gated_watch_new(d);
 		/* It came while its VF was being reset. */
 		if (d->resetting >> w->vf & 1)
 			gated_kill(d, w->vf);

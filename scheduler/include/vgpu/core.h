@@ -83,7 +83,7 @@ enum vgpu_violation {
 	VGPU_VIOLATION_ACCESS = 0, /* the GPU has blocked an access outside the VF's partition */
 	VGPU_VIOLATION_OVERLAP,	   /* the VF's partition overlaps another one: an error of vgpud */
 	/* What the kernel's driver counts for its processes: they compute while their gate is shut;
-	 * or they have too many descriptors to look at. */
+	 * or they cannot be looked at. */
 	VGPU_VIOLATION_GATE,
 	VGPU_VIOLATION_HIDES,
 	VGPU_VIOLATION_COUNT,

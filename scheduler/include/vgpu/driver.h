@@ -79,6 +79,9 @@ struct vgpu_spent {
 	vgpu_nsec driver[VGPU_GPU_MAX_VFS], beyond[VGPU_GPU_MAX_VFS];
 };
 
+/* What is done with VFs whose processes compute past their gate, as the kernel counts. */
+enum vgpu_watch { VGPU_WATCH_OFF = 0, VGPU_WATCH_COUNT, VGPU_WATCH_END };
+
 struct vgpu_driver_config {
 	const char *device; /* the device's name for vfio_device_open */
 	const char *layout; /* register layout; NULL: detect it */
@@ -97,7 +100,7 @@ struct vgpu_driver_config {
 	/* Only for a driver with the face `seats`: the path of its socket (NULL: none), and the
 	 * wall: "auto", "off" or a driver of Linux. */
 	const char *door, *wall;
-	bool watch; /* likewise: compare turns with what the kernel counts for the processes */
+	enum vgpu_watch watch; /* likewise */
 };
 
 /* The state that open() found. */

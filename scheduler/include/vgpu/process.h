@@ -3,11 +3,13 @@
 #ifndef VGPU_PROCESS_H
 #define VGPU_PROCESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct vgpu_process {
 	uint32_t parent;
 	uint64_t started; /* clock ticks after boot; tells apart processes that reuse a number */
+	bool has_ended;	  /* its first thread: others may go on */
 };
 
 /* Returns 0, or -ESRCH: no such process. */

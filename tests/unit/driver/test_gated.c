@@ -21,6 +21,7 @@
 #include "vgpu/process.h"
 #include "fdinfo.h"
 #include "vfio/kernel.h"
+#include "vfio/pci.h"
 
 #define VFS 3u
 #define US VGPU_USEC
@@ -63,12 +64,16 @@ static void go(vgpu_nsec by)
 	CU_ASSERT_EQUAL(ops->device->dispatch(driver, now), 0);
 }
 
+static const char *device = "vulkan:test device";
+static enum vgpu_watch watch;
+
 static int open_driver(void)
 {
-	struct vgpu_driver_config config = {.device = "vulkan:test device",
+	struct vgpu_driver_config config = {.device = device,
 					    .n_vfs = VFS,
 					    .door = door,
-					    .watch = true,
+					    .watch = watch,
+					    .wall = "off",
 					    .sizes = {64u << 20}};
 	struct vgpu_error err = {""};
 	int r;
@@ -402,7 +407,6 @@ TEST(test_fdinfo, "fdinfo")
 
 	CU_ASSERT_FATAL(gated_fdinfo_parse(i915, &f));
 	CU_ASSERT_EQUAL(f.id, 7);
-	CU_ASSERT_STRING_EQUAL(f.pdev, "0000:00:02.0");
 	CU_ASSERT_EQUAL_FATAL(f.n, 2);
 	CU_ASSERT_STRING_EQUAL(f.engines[1].name, "video");
 	CU_ASSERT_EQUAL(f.engines[1].capacity, 2);
@@ -410,28 +414,40 @@ TEST(test_fdinfo, "fdinfo")
 	was = f;
 	was.engines[0].ns += 1;
 	CU_ASSERT_EQUAL(gated_fdinfo_grown(&f, &was, 0, MS), 0);
+	gated_fdinfo_note(&was, &f);
+	CU_ASSERT_EQUAL(was.engines[0].ns, 9288864724);
 	CU_ASSERT(gated_fdinfo_parse(xe, &was));
 	CU_ASSERT(gated_fdinfo_parse(later, &f));
 	CU_ASSERT_EQUAL(gated_fdinfo_grown(&f, &was, 0, 10 * MS), 6 * MS);
 	CU_ASSERT_FALSE(gated_fdinfo_parse(none, &f));
 }
 
-/* /proc of this process, with a descriptor 7 of the only GPU of the machine, and N others. */
+/* /proc of this process, with a descriptor 7 of a GPU, descriptor 6 of another one, and N others.
+ */
 static struct {
 	_Atomic uint64_t ns;
-	_Atomic uint32_t others, reads;
-	const char *pdev;
+	_Atomic uint32_t others, searches, reads;
+	_Atomic uint32_t locks; /* bytes, shown before the rest */
+	_Atomic int error;	/* of searches */
+	_Atomic bool absent, no_id, blocked;
+	uint32_t of_others;
 } shown;
 
 static int shown_list(const char *path, int (*each)(void *data, const char *name), void *data)
 {
 	uint32_t i, n = atomic_load(&shown.others);
 	char name[16];
-	int r;
+	int r = 0;
 
-	if (strcmp(path, "/sys/class/drm") == 0)
-		return each(data, "renderD128");
-	r = each(data, "7");
+	if (strcmp(path, PCI_DEVICES "/0000:03:00.0/drm") == 0)
+		return atomic_load(&shown.error) ? -ENOENT : each(data, "renderD128");
+	atomic_fetch_add(&shown.searches, 1);
+	if (atomic_load(&shown.error))
+		return atomic_load(&shown.error);
+	if (!atomic_load(&shown.absent))
+		r = each(data, "7");
+	for (i = 0; i < shown.of_others && r == 0; i++)
+		r = each(data, "6");
 	for (i = 0; i < n && r == 0; i++) {
 		snprintf(name, sizeof(name), "%u", 8 + i);
 		r = each(data, name);
@@ -439,29 +455,40 @@ static int shown_list(const char *path, int (*each)(void *data, const char *name
 	return r;
 }
 
-static uint32_t shown_major(const char *path)
+static bool shown_device(const char *path, uint32_t *major, uint32_t *minor)
 {
-	return strcmp(strrchr(path, '/'), "/7") == 0 ? 226 : 0;
-}
+	const char *name = strrchr(path, '/') + 1;
 
-static ssize_t shown_link(const char *path, char *out, size_t size)
-{
-	(void)path;
-	return snprintf(out, size, "../0000:03:00.0");
+	*major = 226;
+	*minor = *name == '7' ? 128 : 129;
+	return strcmp(name, "7") == 0 || strcmp(name, "6") == 0;
 }
 
 static int shown_open(const char *path, int flags)
 {
-	char text[128];
+	static const char lock[] = "lock:\t1: OFDLCK  ADVISORY  READ -1 00:06:400 0 0\n";
+	uint32_t n;
 	int fd;
 
-	if (!strstr(path, "/fdinfo/7"))
+	if (strncmp(path, PCI_DEVICES, strlen(PCI_DEVICES)) == 0) {
+		fd = memfd_create("value", MFD_CLOEXEC);
+		dprintf(fd, "0x30\n");
+		return fd;
+	}
+	if (!strstr(path, "/fdinfo/") || strncmp(path, "/proc/self/", 11) == 0)
 		return vfio_real_kernel.open(path, flags);
 	atomic_fetch_add(&shown.reads, 1);
+	while (atomic_load(&shown.blocked))
+		poll(NULL, 0, 1);
 	fd = memfd_create("fdinfo", MFD_CLOEXEC);
-	snprintf(text, sizeof(text), "drm-client-id: 1\ndrm-pdev: %s\ndrm-engine-gfx: %llu ns\n",
-		 shown.pdev, (unsigned long long)atomic_load(&shown.ns));
-	return pwrite(fd, text, strlen(text), 0) > 0 ? fd : -errno;
+	for (n = 0; n < atomic_load(&shown.locks); n += (uint32_t)strlen(lock))
+		dprintf(fd, "%s", lock);
+	if (!atomic_load(&shown.no_id))
+		dprintf(fd, "drm-client-id: 1\n");
+	/* What descriptor 6 shows is no concern of vgpud's. */
+	dprintf(fd, "drm-engine-gfx: %llu ns\n",
+		(unsigned long long)atomic_load(&shown.ns) * (strstr(path, "/6") ? 100 : 1));
+	return fd;
 }
 
 static struct vgpu_spent spent;
@@ -474,44 +501,61 @@ static bool counted(vgpu_nsec ns)
 	return spent.driver[0] == ns;
 }
 
-static void begin_watched(struct player *p, const char *pdev)
+static bool told(enum vgpu_violation what)
+{
+	return happened(VGPU_EV_VIOLATION, 0, what);
+}
+
+static void show(void)
 {
 	static struct vfio_kernel kernel;
 
 	kernel = vfio_real_kernel;
 	kernel.list = shown_list;
-	kernel.device_major = shown_major;
-	kernel.readlink = shown_link;
+	kernel.device = shown_device;
 	kernel.open = shown_open;
 	vfio_kernel = &kernel;
-	shown.pdev = pdev;
-	atomic_store(&shown.others, 0);
-	atomic_store(&shown.reads, 0);
-	atomic_store(&shown.ns, 5 * VGPU_SEC); /* before it was a worker */
+	memset(&shown, 0, sizeof(shown));
+	device = "vulkan:0000:03:00.0";
+}
+
+static void begin_watched(struct player *p, enum vgpu_watch how, bool absent)
+{
+	show();
+	atomic_store(&shown.absent, absent);
+	atomic_store(&shown.ns, absent ? 0 : 5 * VGPU_SEC); /* before it was a worker */
 	memset(&spent, 0, sizeof(spent));
+	watch = how;
 	CU_ASSERT_EQUAL_FATAL(open_driver(), 0);
 	CU_ASSERT(caps.watches);
 	give(0, getpid());
 	CU_ASSERT_FATAL(enter(p));
 	go(US);
-	UNTIL(atomic_load(&shown.reads) > 2);
+	UNTIL(atomic_load(&shown.searches) > 0 && (absent || atomic_load(&shown.reads) > 2));
+}
+
+static void stop_watching(void)
+{
+	drop_all();
+	watch = VGPU_WATCH_OFF;
+	device = "vulkan:test device";
+	vfio_kernel = &vfio_real_kernel;
 }
 
 static void end_watched(void)
 {
 	close_driver();
-	drop_all();
-	vfio_kernel = &vfio_real_kernel;
+	stop_watching();
 }
 
 /* A worker whose page says nothing, and which computes. In its turn it may; after that, what
  * drivers do on their own is no crime, and more is. */
-TEST(test_past_the_gate, "past the gate")
+static void computes_past_the_gate(enum vgpu_watch how)
 {
 	struct player p;
-	bool told = false;
+	bool found_out = false;
 
-	begin_watched(&p, "0000:03:00.0");
+	begin_watched(&p, how, false);
 	now = vgpu_now();
 	command(0, VGPU_CMD_RUN);
 	UNTIL(vgpu_now() > now + 100 * MS);
@@ -523,13 +567,57 @@ TEST(test_past_the_gate, "past the gate")
 	command(0, VGPU_CMD_IDLE);
 	atomic_fetch_add(&shown.ns, 20 * MS);
 	UNTIL(counted(120 * MS));
-	CU_ASSERT_FALSE(happened(VGPU_EV_VIOLATION, 0, VGPU_VIOLATION_GATE));
+	CU_ASSERT_FALSE(told(VGPU_VIOLATION_GATE));
 	atomic_fetch_add(&shown.ns, 500 * MS);
-	UNTIL(told || (told = happened(VGPU_EV_VIOLATION, 0, VGPU_VIOLATION_GATE)));
-	CU_ASSERT(told);
-	CU_ASSERT(happened(VGPU_EV_HANG, 0, 0));
+	UNTIL(found_out || (found_out = told(VGPU_VIOLATION_GATE)));
+	CU_ASSERT(found_out);
+	CU_ASSERT_EQUAL(happened(VGPU_EV_HANG, 0, 0), how == VGPU_WATCH_END);
 	UNTIL(counted(620 * MS));
 	CU_ASSERT(spent.beyond[0] >= 300 * MS);
+	end_watched();
+}
+
+TEST(test_past_the_gate, "past the gate")
+{
+	computes_past_the_gate(VGPU_WATCH_END);
+	computes_past_the_gate(VGPU_WATCH_COUNT);
+}
+
+/* A program asks at the door before its driver opens the GPU, and computes at once. */
+TEST(test_new_client, "a new client")
+{
+	struct player p;
+	uint32_t searches;
+
+	begin_watched(&p, VGPU_WATCH_END, true);
+	searches = atomic_load(&shown.searches);
+	UNTIL(atomic_load(&shown.searches) > searches);
+	now = vgpu_now();
+	command(0, VGPU_CMD_RUN);
+	UNTIL(vgpu_now() > now + 120 * MS);
+	atomic_store(&shown.ns, 120 * MS);
+	atomic_store(&shown.absent, false);
+	UNTIL(counted(120 * MS));
+	CU_ASSERT_EQUAL(spent.driver[0], 120 * MS);
+	CU_ASSERT_EQUAL(spent.beyond[0], 0);
+	CU_ASSERT_FALSE(told(VGPU_VIOLATION_GATE));
+	end_watched();
+}
+
+static void hides(const char *how, bool expected)
+{
+	bool found_out = false;
+	uint32_t reads = atomic_load(&shown.reads), searches = atomic_load(&shown.searches);
+
+	if (expected)
+		UNTIL(found_out || (found_out = told(VGPU_VIOLATION_HIDES)));
+	else
+		UNTIL(atomic_load(&shown.reads) > reads + 3 &&
+		      atomic_load(&shown.searches) > searches + 1);
+	if (found_out != expected || told(VGPU_VIOLATION_HIDES))
+		fprintf(stderr, "%s\n", how);
+	CU_ASSERT_EQUAL(found_out, expected);
+	CU_ASSERT_EQUAL(happened(VGPU_EV_HANG, 0, 0), expected);
 	end_watched();
 }
 
@@ -537,19 +625,61 @@ TEST(test_past_the_gate, "past the gate")
 TEST(test_hides, "hides")
 {
 	struct player p;
-	bool told = false;
-	uint32_t rounds;
 
-	begin_watched(&p, "0000:04:00.0");
-	atomic_fetch_add(&shown.ns, VGPU_SEC);
-	rounds = atomic_load(&shown.reads);
-	UNTIL(atomic_load(&shown.reads) > rounds + 3);
-	CU_ASSERT_FALSE(happened(VGPU_EV_VIOLATION, 0, VGPU_VIOLATION_GATE));
+	begin_watched(&p, VGPU_WATCH_END, false);
+	shown.of_others = 100;
+	atomic_fetch_add(&shown.locks, 10000);
+	hides("descriptors of another GPU, and locks", false);
+	CU_ASSERT_EQUAL(spent.beyond[0], 0);
+	begin_watched(&p, VGPU_WATCH_END, false);
 	atomic_store(&shown.others, 20000);
-	UNTIL(told || (told = happened(VGPU_EV_VIOLATION, 0, VGPU_VIOLATION_HIDES)));
-	CU_ASSERT(told);
-	CU_ASSERT(happened(VGPU_EV_HANG, 0, 0));
-	end_watched();
+	hides("many descriptors", true);
+	begin_watched(&p, VGPU_WATCH_END, false);
+	atomic_store(&shown.locks, 100000);
+	hides("many locks", true);
+	begin_watched(&p, VGPU_WATCH_END, false);
+	atomic_store(&shown.no_id, true);
+	hides("no client's number", true);
+	begin_watched(&p, VGPU_WATCH_END, false);
+	atomic_store(&shown.error, -EACCES);
+	hides("no descriptors", true);
+}
+
+/* The kernel does not answer: the driver closes all the same. */
+TEST(test_blocked, "a look that does not end")
+{
+	struct player p;
+	uint32_t reads;
+	vgpu_nsec began;
+
+	begin_watched(&p, VGPU_WATCH_END, false);
+	atomic_store(&shown.blocked, true);
+	reads = atomic_load(&shown.reads);
+	UNTIL(atomic_load(&shown.reads) > reads);
+	began = vgpu_now();
+	close_driver();
+	CU_ASSERT(vgpu_now() - began < 10 * VGPU_SEC);
+	atomic_store(&shown.blocked, false);
+	poll(NULL, 0, 100); /* the thread frees what it has */
+	stop_watching();
+}
+
+/* What cannot be watched for is said, and keeps nobody from the GPU. */
+TEST(test_unwatched, "no account to watch")
+{
+	watch = VGPU_WATCH_COUNT;
+	CU_ASSERT_EQUAL(open_driver(), -EINVAL);
+	show();
+	atomic_store(&shown.error, -ENOENT);
+	CU_ASSERT_EQUAL_FATAL(open_driver(), 0);
+	CU_ASSERT_FALSE(caps.watches);
+	CU_ASSERT(strncmp(caps.note, "watch: ", strlen("watch: ")) == 0);
+	close_driver();
+	stop_watching();
+	CU_ASSERT_EQUAL_FATAL(open_driver(), 0);
+	CU_ASSERT_FALSE(caps.watches);
+	close_driver();
+	drop_all();
 }
 
 TEST(test_names, "names")

@@ -19,9 +19,9 @@ struct vfio_kernel {
 	/* At WANTED if that is free. NULL: failed */
 	void *(*map)(void *wanted, int fd, size_t size, uint64_t offset);
 	ssize_t (*readlink)(const char *path, char *out, size_t size);
-	/* The major number of the character device that PATH leads to, by what the kernel knows: it
-	 * asks no file system. 0: it is none. */
-	uint32_t (*device_major)(const char *path);
+	/* The numbers of the character device that PATH leads to, by what the kernel knows: it asks
+	 * no file system. False: it is none. */
+	bool (*device)(const char *path, uint32_t *major, uint32_t *minor);
 	/* Calls EACH for every name in a directory until it returns non-zero, and returns that
 	 * value. */
 	int (*list)(const char *path, int (*each)(void *data, const char *name), void *data);

@@ -309,7 +309,7 @@ TEST(violations_are_told_apart, "violations are told apart")
 					    "<3>vgpud: VF 1 has a partition that overlaps"},
 		[VGPU_VIOLATION_GATE] = {"\"what\": \"gate\"", "<4>vgpud: VF 1 computed while"},
 		[VGPU_VIOLATION_HIDES] = {"\"what\": \"hides\"",
-					  "<4>vgpud: VF 1 has a process with more than"},
+					  "<4>vgpud: VF 1 has a process whose use"},
 	};
 	vgpu_nsec until = vgpu_now() + PATIENCE;
 	char log[2048] = "";
