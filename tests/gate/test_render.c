@@ -151,7 +151,7 @@ static int give_groups(pid_t pid)
 	FILE *f;
 
 	for (i = 0; i < N_TOPS; i++) {
-		snprintf(path, sizeof(path), "%s" GROUP, tops[i]);
+		snprintf(path, sizeof(path), "%s" GROUP ".%d", tops[i], (int)getpid());
 		snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
 		f = mkdir(path, 0755) == 0 ? fopen(procs, "r+e") : NULL;
 		if (f) {
@@ -170,7 +170,7 @@ static void remove_groups(void)
 	size_t i;
 
 	for (i = 0; i < 2 * N_TOPS; i++) {
-		snprintf(path, sizeof(path), "%s" GROUP "%s", tops[i / 2],
+		snprintf(path, sizeof(path), "%s" GROUP ".%d%s", tops[i / 2], (int)getpid(),
 			 i % 2 ? "" : "/vgpud-render");
 		rmdir(path);
 	}
@@ -291,13 +291,14 @@ TEST(test_swept, "what a killed worker has left goes; what another's uses stays"
 }
 
 /* The server's user may not be let in where the build is. */
-static bool prepare(const char *dir, const char *library)
+static bool prepare(const char *dir, const char *build)
 {
-	char command[1024], path[64];
+	char command[4352], path[64];
 
 	snprintf(command, sizeof(command),
-		 "chmod 755 %s && cp /proc/%d/exe %s/server && cp '%s' %s/", dir, (int)getpid(),
-		 dir, library, dir);
+		 "chmod 755 %s && cp /proc/%d/exe %s/server && cp "
+		 "'%s'/tools/render/venus/libvgpud-venus-only.so %s/",
+		 dir, (int)getpid(), dir, build, dir);
 	snprintf(path, sizeof(path), "%s/server", dir);
 	return setenv("VGPUD_VTEST", path, 1) == 0 && setenv("VGPUD_LAYERS", dir, 1) == 0 &&
 	       system(command) == 0;
@@ -306,14 +307,14 @@ static bool prepare(const char *dir, const char *library)
 int main(int argc, char **argv)
 {
 	char dir[] = "/tmp/vgpud-test.XXXXXX", command[64];
-	const char *library = "tools/render/venus/libvgpud-venus-only.so"; /* in the build */
+	const char *build = getenv("VGPU_BUILD"); /* else it is here */
 	int r = 1;
 
 	if (geteuid() != 0) {
 		puts("skipped: needs root");
 		return 77;
 	}
-	if (mkdtemp(dir) && prepare(dir, library))
+	if (mkdtemp(dir) && prepare(dir, build ? build : "."))
 		r = suite_main("gate-render", NULL, argc, argv);
 	snprintf(command, sizeof(command), "rm -r %s", dir);
 	return system(command) == 0 ? r : 1;
