@@ -645,11 +645,26 @@ TEST(test_hides, "hides")
 	hides("no descriptors", true);
 }
 
+static int count_thread(void *data, const char *name)
+{
+	(void)name;
+	++*(uint32_t *)data;
+	return 0;
+}
+
+static uint32_t threads(void)
+{
+	uint32_t n = 0;
+
+	vfio_real_kernel.list("/proc/self/task", count_thread, &n);
+	return n;
+}
+
 /* The kernel does not answer: the driver closes all the same. */
 TEST(test_blocked, "a look that does not end")
 {
 	struct player p;
-	uint32_t reads;
+	uint32_t reads, before = threads();
 	vgpu_nsec began;
 
 	begin_watched(&p, VGPU_WATCH_END, false);
@@ -660,7 +675,9 @@ TEST(test_blocked, "a look that does not end")
 	close_driver();
 	CU_ASSERT(vgpu_now() - began < 10 * VGPU_SEC);
 	atomic_store(&shown.blocked, false);
-	poll(NULL, 0, 100); /* the thread frees what it has */
+	while (threads() != before && vgpu_now() - began < 30 * VGPU_SEC)
+		poll(NULL, 0, 1);
+	CU_ASSERT_EQUAL(threads(), before); /* it has freed what it had */
 	stop_watching();
 }
 
