@@ -9,7 +9,7 @@ grace_ms=4000
 use_impostors softgpu-worker
 becomes none
 if [ -n "${OLD_KERNEL:-}" ]; then
-	! nm -D "$softgpu" | grep -qE '__(a|t)san_init' || { echo "skipped: nothing can be loaded before a sanitizer"; exit 77; }
+	! sanitized "$softgpu" || { echo "skipped: nothing can be loaded before a sanitizer"; exit 77; }
 	printf '#!/bin/sh\nLD_PRELOAD=%s exec %s "$@"\n' "$VGPU_BUILD/tests/system/libold_kernel.so" "$softgpu" >"$run/bin/old"
 	chmod 755 "$run/bin/old"
 	softgpu=$run/bin/old

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 command -v systemd-analyze >/dev/null && command -v setpriv >/dev/null || { echo "skipped: systemd-analyze or setpriv is missing"; exit 77; }
 [ "$(id -u)" = 0 ] || { echo "skipped: needs root, as the unit has it"; exit 77; }
-! nm -D "$softgpu" | grep -qE '__(a|t)san_init' || { echo "skipped: sanitizers make calls of their own"; exit 77; }
+! sanitized "$softgpu" || { echo "skipped: sanitizers make calls of their own"; exit 77; }
 unit=$VGPU_BUILD/tools/packaging/systemd/vgpud-softgpu@.service
 value() { sed -n "s/^$1=//p" "$unit"; }
 [ -z "$(value SystemCallErrorNumber)" ] || fail "the unit does not kill who makes a forbidden call any more: follow it here"

@@ -17,6 +17,9 @@ done
 # itself does at the end of a turn ten times as long, and that is no lateness of vgpud's.
 tsan='' slice_us=2000
 ! grep -qa __tsan_init "$vgpud" || tsan=yes slice_us=4000
+# Whether PROGRAM is built with a sanitizer of addresses or threads, before which no library can be loaded. The file is read without a
+# pipe: a writer that is cut off when grep has seen enough would, with pipefail, look as if nothing had been found.
+sanitized() { grep -qaE '__(a|t)san_init' "$1"; }
 command -v jq >/dev/null || { echo "skipped: jq is missing"; exit 77; }
 
 # A description of this machine, for benchmarks.

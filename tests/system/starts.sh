@@ -35,7 +35,7 @@ for n in $(seq 30); do
 	PY
 	[ -z "$(left)" ] || fail "a vgpud that was told to end while it started leaves $(left)"
 done
-! nm -D "$vgpud" | grep -qE '__(a|t)san_init' || { echo "skipped: a name service that hangs: nothing can be loaded before a sanitizer"; exit 0; }
+! sanitized "$vgpud" || { echo "skipped: a name service that hangs: nothing can be loaded before a sanitizer"; exit 0; }
 rm "$run/vgpud.log"
 HANGS_NOW=$run/hangs LD_PRELOAD=$VGPU_BUILD/tests/system/libslow_names.so start_vgpud
 ! grep -q "tenant somebody" "$run/vgpud.log" || fail "somebody was not found: $(grep tenant "$run/vgpud.log")"
