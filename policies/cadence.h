@@ -27,7 +27,7 @@ static inline bool cadence_is_kept(const struct cadence *c)
 	return c->kept >= CADENCE_KNOWN;
 }
 
-/* Whether A is B, give or take the tolerance. */
+/* Returns whether A is B, give or take the tolerance. */
 static inline bool cadence_is_near(const struct cadence *c, vgpu_nsec a, vgpu_nsec b)
 {
 	return (a > b ? a - b : b - a) <= c->interval / CADENCE_TOLERANCE;

@@ -200,13 +200,13 @@ static void ring_catch_up(struct ring *r, vgpu_nsec now)
 	}
 }
 
-/* Whether the owner of the slot has used up its turn. */
+/* Returns whether the owner of the slot has used up its turn. */
 static bool ring_is_over(const struct ring *r)
 {
 	return !r->open || r->due - r->had < (int64_t)r->facts->min_slice_ns;
 }
 
-/* Whether the next slot must be opened. */
+/* Returns whether the next slot must be opened. */
 static bool ring_is_done(const struct ring *r, vgpu_nsec useful, vgpu_nsec now)
 {
 	if (r->owner == VGPU_NO_VF)

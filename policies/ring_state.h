@@ -161,7 +161,7 @@ static void ring_begin_round(struct ring *r)
 	ring_update(r);
 }
 
-/* Whether there is no round that has to be finished as it began. */
+/* Returns whether there is no round that has to be finished as it began. */
 static bool ring_is_between_rounds(const struct ring *r)
 {
 	return r->owner == VGPU_NO_VF || r->at_rest;

@@ -252,9 +252,9 @@ static inline void servers_wake(struct servers *s, uint32_t index, vgpu_nsec now
 }
 
 /*
- * Whether INDEX, which has just woken, is to take the engine from a server with the deadline
- * AGAINST (VGPU_NEVER: from one in the background). Its deadline is new, so it preempts once for
- * each deadline: that is what admission reckons with.
+ * Returns whether INDEX, which has just woken, is to take the engine from a server with the
+ * deadline AGAINST (VGPU_NEVER: from one in the background). Its deadline is new, so it preempts
+ * once for each deadline: that is what admission reckons with.
  */
 static inline bool servers_preempts(const struct servers *s, uint32_t index, vgpu_nsec against)
 {
@@ -472,8 +472,8 @@ static inline vgpu_nsec servers_had(struct servers *s, uint32_t index, vgpu_nsec
 	return since;
 }
 
-/* Whether the switch has become longer than pieces, or that they are NEEDLESS, allow for: they must
- * be computed again. */
+/* Returns whether the switch has become longer than pieces, or that they are NEEDLESS, allow for:
+ * they must be computed again. */
 static inline bool servers_outgrown(const struct servers *s, bool needless)
 {
 	return (s->cut || needless) && s->facts->switch_high_ns > s->reckoned;

@@ -158,7 +158,7 @@ static int pci_irqs(struct vfio_device *d, const int *eventfds, uint32_t count)
 				   : set_irqs(of(d), VFIO_PCI_MSIX_IRQ_INDEX, eventfds, count);
 }
 
-/* Whether this process has mapped a part of the range. */
+/* Returns whether this process has mapped a part of the range. */
 static bool has_mapped(const struct pci_device *p, uint64_t iova, uint64_t size)
 {
 	uint32_t i;

@@ -174,7 +174,7 @@ static int user_write(struct vfio_device *d, uint32_t region, uint64_t offset, c
 	return send_parts(c, iov, 3, NULL, 0);
 }
 
-/* Whether a header is the successful reply to ASKED, of SIZE bytes. */
+/* Returns whether a header is the successful reply to ASKED, of SIZE bytes. */
 static bool is_answer(const struct vfio_user_header *h, const struct vfio_user_header *asked,
 		      size_t size)
 {

@@ -67,8 +67,9 @@ int connection_flush(struct connection *c)
 	return 0;
 }
 
-/* Whether another descriptor may go to the client. Those that it does not read count against the
- * limit of this process's user, over all its connections, however it goes on after that. */
+/* Returns whether another descriptor may go to the client. Those that it does not read count
+ * against the limit of this process's user, over all its connections, however it goes on after
+ * that. */
 static bool may_lend(struct connection *c)
 {
 	int unread = 0;
@@ -291,7 +292,7 @@ static int on_set_irqs(struct vfio_endpoint *e, const void *payload, size_t size
 	return reply(c, NULL, 0, -1);
 }
 
-/* Whether FD is a memory file, which cannot block a reader. */
+/* Returns whether FD is a memory file, which cannot block a reader. */
 static bool is_memory(int fd)
 {
 	struct statfs fs;
@@ -390,7 +391,7 @@ static int on_dma_unmap(struct vfio_endpoint *e, const void *payload, size_t siz
 	return found ? reply(&e->c, &r, sizeof(r), -1) : ENOENT;
 }
 
-/* Whether an access lies within its region; regions that do not exist have size 0. */
+/* Returns whether an access lies within its region; regions that do not exist have size 0. */
 static bool in_region(struct vfio_endpoint *e, const struct vfio_user_access *a)
 {
 	struct vfio_server_region region = {.mmap_fd = -1};

@@ -221,8 +221,9 @@ static bool close_elsewhere(int *fd)
 	return taken;
 }
 
-/* Whether the connection holds unread descriptors; discards unread bytes. Starting a process for
- * every refused connection with an unread request would itself be a denial of service. */
+/* Returns whether the connection holds unread descriptors; discards unread bytes. Starting a
+ * process for every refused connection with an unread request would itself be a denial of service.
+ */
 static bool has_descriptors(int fd)
 {
 	int refuses = -1, type = 0;

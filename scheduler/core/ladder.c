@@ -81,9 +81,9 @@ static void drop_ahead(struct vgpu_core *core)
 		ladder_catch_up(core, core->target);
 }
 
-/* Whether a reset must wait, because the GPU executes the chained commands on its own: it may
- * already be loading the VF, or saving it, and running another one. A VF whose command has failed,
- * or whose guest has reset it, is not being saved any more. */
+/* Returns whether a reset must wait, because the GPU executes the chained commands on its own: it
+ * may already be loading the VF, or saving it, and running another one. A VF whose command has
+ * failed, or whose guest has reset it, is not being saved any more. */
 static bool must_wait(const struct vgpu_core *core, uint32_t index)
 {
 	if (core->ahead == 0)

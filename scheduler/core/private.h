@@ -244,7 +244,7 @@ int policy_host_add(struct vgpu_core *core, const struct vgpu_event *event);
 int policy_host_set_vf(struct vgpu_core *core, const struct vgpu_event *event);
 int policy_host_set_policy(struct vgpu_core *core, const struct vgpu_event *event);
 int policy_host_begin_change(struct vgpu_core *core, const struct vgpu_event *event);
-/* Whether a new policy waits and may take over. */
+/* Returns whether a new policy waits and may take over. */
 bool policy_host_change_is_due(const struct vgpu_core *core);
 void policy_host_finish_change(struct vgpu_core *core);
 /* The VF has run, or has no more work. */
@@ -257,9 +257,10 @@ void window_refuse(struct vgpu_core *core, uint32_t vf, enum vgpu_window window)
 /* Grants or refuses a request that came while the VF was being scrubbed, or in back-off. */
 void window_retry(struct vgpu_core *core, uint32_t vf);
 void window_cancel(struct vgpu_core *core, uint32_t vf);
-/* Whether a VF has the credit for its window, and waits for the engine or the end of the round. */
+/* Returns whether a VF has the credit for its window, and waits for the engine or the end of the
+ * round. */
 bool window_waits(struct vgpu_core *core);
-/* Whether a window is to be granted now. */
+/* Returns whether a window is to be granted now. */
 bool window_is_due(struct vgpu_core *core);
 /* While no VF runs: removes the VF whose window is due from the queue and returns it; VGPU_NO_VF if
  * there is none. A round begins when a window has ended. */
@@ -328,7 +329,7 @@ void guest_release(struct vgpu_core *core, uint32_t vf, enum vgpu_window window)
 /* The guest's side has reset the function, or the tenant died. */
 void guest_reset(struct vgpu_core *core, uint32_t vf);
 
-/* Whether the VF must not be loaded, whatever it or its guest does. */
+/* Returns whether the VF must not be loaded, whatever it or its guest does. */
 static inline bool vf_is_out(const struct vf *vf)
 {
 	return vf->away || vf->incoming;

@@ -264,7 +264,7 @@ static void come_back(struct vgpu_core *core, uint32_t index)
 	}
 }
 
-/* Whether the VF is being loaded. */
+/* Returns whether the VF is being loaded. */
 static bool comes(const struct vgpu_core *core, uint32_t index)
 {
 	return core->resident != index &&

@@ -129,7 +129,7 @@ static void preempt(struct vgpu_core *core, enum vgpu_end reason, vgpu_nsec plan
 	issue(core, VGPU_PHASE_IDLE, core->resident, planned);
 }
 
-/* Whether no other VF needs the engine. */
+/* Returns whether no other VF needs the engine. */
 static bool is_alone(struct vgpu_core *core)
 {
 	const struct vf *vf = core_vf(core, core->resident);
@@ -196,7 +196,7 @@ static void began_to_run(struct vgpu_core *core)
 	dispatch_begin(core);
 }
 
-/* Whether the VF's last window is over, so that its context is saved, then dropped. */
+/* Returns whether the VF's last window is over, so that its context is saved, then dropped. */
 static bool is_leaving(const struct vf *vf)
 {
 	return vf->state == VGPU_VF_EXCLUSIVE && !vf->queued;

@@ -107,7 +107,7 @@ static void forget(struct client *client)
 
 static const struct client_ops client_ops = {handle_line, forget};
 
-/* Whether GROUP is the peer's group or one of its supplementary groups. */
+/* Returns whether GROUP is the peer's group or one of its supplementary groups. */
 static bool in_group(int fd, gid_t gid, unsigned group)
 {
 	gid_t groups[256];

@@ -38,7 +38,7 @@ static const struct {
 				  LOG_WARNING},
 };
 
-/* Whether a record is rare enough for 'vgpuctl events'. */
+/* Returns whether a record is rare enough for 'vgpuctl events'. */
 static bool is_event(const struct vgpu_record *r)
 {
 	switch ((enum vgpu_record_type)r->type) {

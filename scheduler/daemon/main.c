@@ -280,7 +280,8 @@ static void note(const struct config *config, enum vgpu_note what, const char *w
 	vgpu_note_write(config->tenant_socket, what, why);
 }
 
-/* Whether the notes beside the sockets would describe this vgpud: no other one serves them. */
+/* Returns whether the notes beside the sockets would describe this vgpud: no other one serves them.
+ */
 static bool notes_are_ours(const struct config *config)
 {
 	return config->hook_socket[0] && listen_is_free("control", config->socket);

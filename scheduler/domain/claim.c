@@ -509,8 +509,8 @@ static const char *member(struct json_object *o, const char *name)
 	return text ? text : "";
 }
 
-/* Whether an argument of QEMU's is a block device that QEMU cannot migrate: a writable vvfat. O is
- * the argument as JSON, if it is JSON. */
+/* Returns whether an argument of QEMU's is a block device that QEMU cannot migrate: a writable
+ * vvfat. O is the argument as JSON, if it is JSON. */
 static bool keeps_here(const char *text, struct json_object *o)
 {
 	return o ? strcmp(member(o, "driver"), "vvfat") == 0 &&
@@ -537,7 +537,7 @@ static void option(const char *text, struct json_object *o, const char *name, ch
 	}
 }
 
-/* Whether a device is of that driver. */
+/* Returns whether a device is of that driver. */
 static bool has_driver(const char *text, struct json_object *o, const char *driver)
 {
 	size_t n = strlen(driver);
@@ -693,7 +693,7 @@ static void read_metadata(struct reader *rd, xmlNode *metadata)
 		read_nova(rd, nova);
 }
 
-/* Whether the emulator is vgpud-qemu, in whatever directory. */
+/* Returns whether the emulator is vgpud-qemu, in whatever directory. */
 static bool is_by_venus(xmlNode *emulator)
 {
 	xmlChar *path = emulator ? xmlNodeGetContent(emulator) : NULL;

@@ -23,9 +23,9 @@ struct _xmlNode;
  */
 int document_read(struct _xmlDoc **out, const char *text, size_t size, struct vgpu_error *err);
 
-/* Whether NODE is an element of that local name. */
+/* Returns whether NODE is an element of that local name. */
 bool document_is(const struct _xmlNode *node, const char *name);
-/* Whether NODE has an attribute of that name, of no namespace, with that value. */
+/* Returns whether NODE has an attribute of that name, of no namespace, with that value. */
 bool document_has(struct _xmlNode *node, const char *attribute, const char *value);
 /* Returns NODE's first child element of that local name; NULL: none, or NODE is NULL. */
 struct _xmlNode *document_child(struct _xmlNode *node, const char *name);

@@ -214,7 +214,7 @@ static bool are_equal(xmlDoc *a, xmlDoc *b)
 	return equal;
 }
 
-/* Whether OUT is the document DOC. */
+/* Checks that OUT is the document DOC. */
 static int prove(xmlDoc *doc, const char *out, struct vgpu_error *err)
 {
 	xmlDoc *proof;

@@ -167,7 +167,7 @@ static void doubt(struct vgpu_governor *g)
 	}
 }
 
-/* Whether a VF's turns show how late VFs stop. */
+/* Returns whether a VF's turns show how late VFs stop. */
 static bool teaches(const struct governed *vf)
 {
 	return vf->state == VGPU_GOVERNED_BUSY && !vf->aside;

@@ -128,7 +128,8 @@ static inline vgpu_nsec min_ns(vgpu_nsec a, vgpu_nsec b)
 	return a < b ? a : b;
 }
 
-/* Whether readings may cut turns, so that debts are known up to a turn: the slack is that large. */
+/* Returns whether readings may cut turns, so that debts are known up to a turn: the slack is that
+ * large. */
 static inline bool may_cut_turns(const struct vgpu_governor *g)
 {
 	return g->config.slack >= g->config.turn;
@@ -185,7 +186,7 @@ vgpu_nsec promise_wait(const struct vgpu_governor *g, uint32_t vf);
 void promise_parts(const struct vgpu_governor *g, uint64_t *parts);
 /* Returns a VF's time-out: in force, or about to be. */
 vgpu_nsec promise_stop(const struct vgpu_governor *g, uint32_t vf);
-/* Whether VFs with work may wait for so many epochs that they look asleep: then no lag is
+/* Returns whether VFs with work may wait for so many epochs that they look asleep: then no lag is
  * bounded. */
 bool promise_is_lost(const struct vgpu_governor *g);
 /* Returns the time-outs of all VFs but one (VGPU_NO_VF: of all), and the switches. */

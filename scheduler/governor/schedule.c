@@ -14,7 +14,8 @@ static uint64_t to_steps(const struct vgpu_governor *g, vgpu_nsec ns)
 	return ns / g->config.quantum.step;
 }
 
-/* Whether the policy may state budgets, which it promises since version 1.1 of the contract. */
+/* Returns whether the policy may state budgets, which it promises since version 1.1 of the
+ * contract. */
 static bool may_have_floors(const struct vgpu_policy_ops *policy)
 {
 	return policy && (policy->promises & VGPU_PROMISE_GUARANTEE || policy->abi_minor == 0);

@@ -334,8 +334,8 @@ void vgpu_governor_rebind(struct vgpu_governor *g, const struct vgpu_policy_ops 
 	g->policy = policy;
 }
 
-/* Whether a VF of PART that always stops as late as it may gets more than its share under any
- * plan. */
+/* Returns whether a VF of PART that always stops as late as it may gets more than its share under
+ * any plan. */
 static bool is_too_late(const struct vgpu_governor *g, uint32_t vf, uint64_t part)
 {
 	vgpu_nsec least = g->config.quantum.min + g->vfs[vf].timeout;

@@ -13,7 +13,7 @@
 /* Pause before the next swap after a move was given up. */
 #define SWAP_AGAIN (100 * VGPU_MSEC)
 
-/* Whether the move is a swap out; enters(): a swap in. */
+/* Returns whether the move is a swap out; enters(): a swap in. */
 static bool leaves(const struct vgpu_memory_state *m)
 {
 	return m->move.to >= m->table.local;
@@ -119,7 +119,7 @@ bool move_begin(struct vgpu_memory_state *m, uint64_t from, uint64_t to)
 	return true;
 }
 
-/* Whether the VF is parked, with a context if it had one when the move began. */
+/* Returns whether the VF is parked, with a context if it had one when the move began. */
 static bool is_parked(const struct vgpu_memory_state *m)
 {
 	const struct vgpu_memory_vf *is = &m->vfs[m->move.vf];

@@ -17,7 +17,7 @@
 #define RESETS 9u
 #define RESET_REFILL (7 * VGPU_SEC)
 
-/* Whether a VF exceeds its budget of resets. */
+/* Returns whether a VF exceeds its budget of resets. */
 static bool overdraws(struct scrub *s, vgpu_nsec now)
 {
 	vgpu_nsec full = s->resets_at > now ? s->resets_at : now;
@@ -172,7 +172,7 @@ static const struct vgpu_memory_extent *first_dirty(const struct vgpu_memory_sta
 	return NULL;
 }
 
-/* Whether a turn has work for which a VF or a change waits; with SPARE, any work. */
+/* Returns whether a turn has work for which a VF or a change waits; with SPARE, any work. */
 static bool wants_turn(const struct vgpu_memory_state *m, uint32_t turn, bool spare)
 {
 	bool waits = m->change.active || m->swap_waits;

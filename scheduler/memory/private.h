@@ -164,7 +164,7 @@ void move_copied(struct vgpu_memory_state *m, uint64_t size, bool good);
 /* homes.c: host memory. Whether a VF is never swapped out: because there is no host memory, because
  * it is configured as pinned, or because its policy guarantees it time. */
 bool homes_is_pinned(const struct vgpu_memory_state *m, uint32_t vf);
-/* Whether a VF may be swapped out in its present state. */
+/* Returns whether a VF may be swapped out in its present state. */
 bool homes_can_leave(const struct vgpu_memory_state *m, uint32_t vf);
 /* The largest size for a VF such that all pinned VFs and the largest of the others fit on the GPU
  * together. */

@@ -91,7 +91,7 @@ uint32_t vgpu_residency_next(const struct vgpu_residency *r)
 	return best;
 }
 
-/* Whether A is evicted before B. */
+/* Returns whether A is evicted before B. */
 static bool sooner(const struct vgpu_residency *r, uint32_t a, uint32_t b)
 {
 	if (r->vfs[a].is.wants != r->vfs[b].is.wants)
@@ -109,7 +109,7 @@ static vgpu_nsec kept_until(const struct vgpu_residency *r, uint32_t i)
 	return r->vfs[i].is.empty ? 0 : r->vfs[i].idle + r->cost;
 }
 
-/* Whether VF I must stay resident although VF wants to come in. */
+/* Returns whether VF I must stay resident although VF wants to come in. */
 static bool keeps_place(const struct vgpu_residency *r, uint32_t i, uint32_t vf, vgpu_nsec now)
 {
 	if (r->vfs[vf].is.pinned)

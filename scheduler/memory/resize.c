@@ -58,7 +58,8 @@ static void end_change(struct vgpu_memory_state *m, enum vgpu_memory_reason reas
 	answer(m, c->id, reason, &c->plan);
 }
 
-/* Whether a VF's partition may be moved for the change; never that of the changed VF itself. */
+/* Returns whether a VF's partition may be moved for the change; never that of the changed VF
+ * itself. */
 static bool is_movable(uint32_t vf, void *data)
 {
 	const struct planner *p = data;
@@ -193,7 +194,7 @@ static int plan_all(const struct planner *p, struct vgpu_memory_plan *plan)
 	return r;
 }
 
-/* Whether no guest uses the VF, so that its partition may be changed. */
+/* Returns whether no guest uses the VF, so that its partition may be changed. */
 static bool is_unused(const struct vgpu_memory_state *m)
 {
 	enum vgpu_vf_state state = m->vfs[m->change.want.vf].state;
@@ -201,8 +202,8 @@ static bool is_unused(const struct vgpu_memory_state *m)
 	return state == VGPU_VF_AVAIL || state == VGPU_VF_QUARANTINED;
 }
 
-/* Whether the VF is away from the engine: one that may be swapped must be, before its memory is
- * placed at home. */
+/* Returns whether the VF is away from the engine: one that may be swapped must be, before its
+ * memory is placed at home. */
 static bool is_away(const struct vgpu_memory_state *m)
 {
 	const struct vgpu_memory_change *want = &m->change.want;

@@ -64,7 +64,8 @@ static uint64_t free_without(const struct vgpu_memory_state *m, vgpu_vf_set out)
 	return sum;
 }
 
-/* Whether VF would fit if everything being scrubbed were free and the VFs in OUT had left. */
+/* Returns whether VF would fit if everything being scrubbed were free and the VFs in OUT had left.
+ */
 static bool fits_without(const struct vgpu_memory_state *m, uint32_t vf, vgpu_vf_set out)
 {
 	struct vgpu_memory_request request = place_for(m, vf);

@@ -76,7 +76,7 @@ static int vet_params(const struct vgpu_param *table, const char *which, struct 
 	return 0;
 }
 
-/* Whether a name is valid both as a file name and as a word in a configuration. */
+/* Returns whether a name is valid both as a file name and as a word in a configuration. */
 static bool is_name(const char *name, size_t size)
 {
 	size_t i;

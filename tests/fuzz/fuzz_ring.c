@@ -87,7 +87,7 @@ static void may_fence(uint64_t value)
 	w.fences[w.n_fences++] = value;
 }
 
-/* Whether the first argument is where a packet writes, or maps. */
+/* Returns whether the first argument is where a packet writes, or maps. */
 static bool writes_first(uint32_t opcode)
 {
 	return (opcode >= SOFTGPU_FILL && opcode <= SOFTGPU_MANDELBROT) ||

@@ -166,8 +166,8 @@ static struct worker_ended run_once(uint32_t serial, uint64_t rptr, uint32_t rou
 	}
 }
 
-/* Whether a result in the model has a NaN: which of several NaNs an operation gives, and with which
- * bits, is the compiler's choice. */
+/* Returns whether a result in the model has a NaN: which of several NaNs an operation gives, and
+ * with which bits, is the compiler's choice. */
 static bool has_nan(const struct softgpu_packet *p)
 {
 	uint64_t n = p->opcode == SOFTGPU_SAXPY	 ? p->arg[2]
@@ -215,7 +215,7 @@ static bool overlap(uint64_t a, uint64_t a_words, uint64_t b, uint64_t b_words)
 	return a < b + 4 * b_words && b < a + 4 * a_words;
 }
 
-/* Whether the result is the engine's own: the time, or what is written while it is read. */
+/* Returns whether the result is the engine's own: the time, or what is written while it is read. */
 static bool is_undefined(const struct softgpu_packet *p)
 {
 	const uint64_t *a = p->arg;

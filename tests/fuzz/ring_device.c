@@ -139,7 +139,7 @@ static uint8_t *find(uint64_t at, uint64_t n, bool all)
 	return NULL;
 }
 
-/* Whether AT is an address of the arena. */
+/* Returns whether AT is an address of the arena. */
 static bool in_arena(uint64_t at)
 {
 	return at - ARENA_DEVICE_AT <= ARENA_BYTES;
@@ -260,7 +260,7 @@ static void compute(const struct piece *p, const struct kernel_args *args, uint3
 		kernels[p->kernel](*args);
 }
 
-/* Whether P is of code_text; other functions of a guest are as softgpu's FILL. */
+/* Returns whether P is of code_text; other functions of a guest are as softgpu's FILL. */
 static bool is_code(const struct piece *p)
 {
 	return p->kind == PIECE_FUNCTION && p->flags != 0;
@@ -364,7 +364,7 @@ static void execute_code(struct slot *s, uint32_t block, bool runs)
 	give_back(at, array, words * 4, runs);
 }
 
-/* Whether P takes time: it is executed step by step, not more than one each time. */
+/* Returns whether P takes time: it is executed step by step, not more than one each time. */
 static bool takes_time(const struct piece *p)
 {
 	return p->kind == PIECE_KERNEL && (p->kernel == KERNEL_COUNT || p->kernel == KERNEL_SPIN);

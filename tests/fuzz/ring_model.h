@@ -51,7 +51,8 @@ void device_advance(uint32_t blocks);
 void device_hold(bool held);
 /* From now on each piece ends as soon as it can, whatever of it has not run. */
 void device_hurry(void);
-/* Whether a guest's own function has read or written what is not the VF's: DEVICE_LOST is right. */
+/* Returns whether a guest's own function has read or written what is not the VF's: DEVICE_LOST is
+ * right. */
 bool device_has_faulted(void);
 /* Nobody may use the queue until the next call: the run is over. */
 void device_rest(bool rests);

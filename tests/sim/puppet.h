@@ -202,7 +202,7 @@ static int tell(enum vgpu_event_type type, uint32_t vf, uint32_t code)
 					.policy = v.next_policy ? v.next_policy : v.policy});
 }
 
-/* Whether the last step had that action. */
+/* Returns whether the last step had that action. */
 static bool did(enum vgpu_action_type type, uint32_t vf, uint32_t code)
 {
 	uint32_t i;

@@ -167,7 +167,7 @@ static int copy(struct vgpu_driver *driver, struct vgpu_extent from, uint64_t to
 	return begin((struct vgpu_extent){to, from.size}, true, from.offset);
 }
 
-/* Whether OFFSET is in VF's partition, or in its slot of the save area. */
+/* Returns whether OFFSET is in VF's partition, or in its slot of the save area. */
 static bool is_of(uint64_t offset, uint32_t vf)
 {
 	return offset - gpu.table[vf].offset < gpu.table[vf].size ||
@@ -209,7 +209,7 @@ static int peek(struct vgpu_driver *driver, uint64_t offset, void *data, uint32_
 static const struct vgpu_memory_face ops = {
 	.place = place, .clear = clear, .copy = copy, .busy = is_busy, .read = peek};
 
-/* Whether GUEST was the last to write each cell of VF's partition. */
+/* Returns whether GUEST was the last to write each cell of VF's partition. */
 static bool holds(uint32_t vf, uint32_t guest)
 {
 	uint64_t i;

@@ -101,7 +101,7 @@ static char *take_line(struct exchange *x)
 	return line;
 }
 
-/* Whether a line answers a ping. */
+/* Returns whether a line answers a ping. */
 static bool is_pong(const char *line)
 {
 	struct json_object *answer, *id;

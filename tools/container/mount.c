@@ -45,7 +45,7 @@ static const char *door(void)
 	return path && *path ? path : DOOR;
 }
 
-/* Whether a process is in this one's namespace NAME. */
+/* Returns whether a process is in this one's namespace NAME. */
 static bool shares(pid_t pid, const char *name)
 {
 	struct stat own, theirs;
@@ -59,8 +59,8 @@ static bool shares(pid_t pid, const char *name)
 	       own.st_ino == theirs.st_ino;
 }
 
-/* Whether the sender of the order may have a lease of OWNER mounted: the owner, or root of this
- * host. uid 0 of another user namespace has no rights. */
+/* Returns whether the sender of the order may have a lease of OWNER mounted: the owner, or root of
+ * this host. uid 0 of another user namespace has no rights. */
 static bool may(uid_t owner)
 {
 	struct ucred peer = {0};

@@ -91,7 +91,7 @@ static int move(const char *line, const char *own)
 	return write_text(dir, "0");
 }
 
-/* Whether TEXT has this line. */
+/* Returns whether TEXT has this line. */
 static bool has_line(const char *text, const char *line)
 {
 	const char *at = strstr(text, line);

@@ -52,8 +52,8 @@ static bool has_ended(int process)
 	return poll(&p, 1, 0) != 0;
 }
 
-/* Whether this is root of this host, and not the user who is root in a container engine's user
- * namespace: 1 or 0, or -errno if that cannot be known. */
+/* Returns 1 if this process is root of this host, 0 if it is not (root in a container engine's user
+ * namespace is not), or -errno if that is unknown. */
 static int is_root(void)
 {
 	unsigned long inside, outside;
@@ -91,7 +91,7 @@ static size_t find_groups(gid_t *out, size_t room)
 	return n;
 }
 
-/* Whether this process can open a GPU, where there is one with a node of Linux's drivers. */
+/* Checks that this process can open a GPU, if there is one with a node of Linux's drivers. */
 static int find_node(struct vgpu_error *err)
 {
 	char path[32];

@@ -61,8 +61,9 @@ static int number_of(int process)
 	return pid;
 }
 
-/* Whether the process of a pidfd is in this one's mount namespace, or in that of the host, from
- * which a unit's may differ. Users cannot look at the host's, and could mount nothing there. */
+/* Returns whether the process of a pidfd is in this one's mount namespace, or in that of the host,
+ * from which a unit's may differ. Users cannot look at the host's, and could mount nothing there.
+ */
 static bool is_here(int process)
 {
 	struct stat ours, hosts, theirs;
@@ -143,7 +144,7 @@ static int open_slot(const char *root, bool libraries, struct vgpu_error *err)
 	return r < 0 ? r : vgpu_take(&slot);
 }
 
-/* Whether what is at a descriptor is the directory that FIRST describes. */
+/* Returns whether what is at a descriptor is the directory that FIRST describes. */
 static bool is_same(int fd, const struct stat *first)
 {
 	struct stat st;

@@ -290,8 +290,8 @@ static void make_harder(struct scenario *s, const struct drawn *d,
 	}
 }
 
-/* Whether the set, at its scale, can be kept whatever its tenants do within their budgets: as it
- * was drawn, and under the hardest use that is tried. */
+/* Returns whether the set, at its scale, can be kept whatever its tenants do within their budgets:
+ * as it was drawn, and under the hardest use that is tried. */
 static bool could_be_kept(const struct drawn *d, const struct admission_options *o)
 {
 	struct monitor_result result;

@@ -48,7 +48,7 @@ static bool misbehaves(const struct scenario *s)
 	return s->command_fails_ppm;
 }
 
-/* Whether all tenants behave, nothing is changed, and all begin together: the start of the
+/* Returns whether all tenants behave, nothing is changed, and all begin together: the start of the
  * relations. */
 static bool is_calm(const struct scenario *s)
 {

@@ -85,7 +85,7 @@ static bool twice(struct settings *s, const struct vgpu_param *table,
 	return true;
 }
 
-/* Whether a guarantee is given as a rate, which half the pace would have to halve. */
+/* Returns whether a guarantee is given as a rate, which half the pace would have to halve. */
 static bool has_rate(const struct settings *s, const struct vgpu_param *table)
 {
 	int64_t values[VGPU_MAX_PARAMS];

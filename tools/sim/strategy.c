@@ -115,8 +115,8 @@ static void compare(const struct outcome *before, const struct outcome *after, u
 	note(&p->beside, (gains ? more : less - to_others) / had);
 }
 
-/* Whether the policy charges, and serves every VF with work. Under `strict` a missed slot is not
- * made up for, whichever VF caused that. */
+/* Returns whether the policy charges, and serves every VF with work. Under `strict` a missed slot
+ * is not made up for, whichever VF caused that. */
 static bool is_judged(const struct vgpu_policy_ops *policy)
 {
 	const uint64_t serves = VGPU_PROMISE_WORK_CONSERVING | VGPU_PROMISE_GUARANTEE;

@@ -19,7 +19,7 @@ static size_t control_at(const char *text, size_t n)
 	return c == 0xc2 && next >= 0x80 && next < 0xa0 ? 2 : 0;
 }
 
-/* Whether there was one; it is a question mark now. */
+/* Returns whether there was one; it is a question mark now. */
 static bool clean_bytes(char *text, size_t n)
 {
 	bool any = false;

@@ -129,7 +129,8 @@ static void row(FILE *to, const struct command *c)
 	fprintf(to, "  %-38s %s\n", text, c->help);
 }
 
-/* Whether a command begins with the words; those beyond a command's name are its arguments. */
+/* Returns whether a command begins with the words; those beyond a command's name are its arguments.
+ */
 static bool begins(const struct command *c, char *const *words, int n)
 {
 	return (n < 1 || strcmp(c->noun, words[0]) == 0) &&

@@ -19,7 +19,8 @@
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
 
-/* Whether only its id, or nothing of its image, is known of a lease's container that runs. */
+/* Returns whether only its id, or nothing of its image, is known of a lease's container that runs.
+ */
 static bool is_unnamed(struct json_object *lease)
 {
 	const char *id = get_text(lease, "id"), *name = get_text(lease, "name");

@@ -59,7 +59,7 @@ static void print_class(FILE *to, const char *name, const struct offer_class *c)
 			name, c->total, c->least, c->most, c->step);
 }
 
-/* Whether a GPU before number I has the same trait. */
+/* Returns whether a GPU before number I has the same trait. */
 static bool was_printed(const struct report *r, size_t i, int trait, const char *text)
 {
 	char other[OFFER_TRAIT_SIZE];

@@ -67,7 +67,7 @@ static bool identify(const char *name, struct identity *out)
 	return true;
 }
 
-/* Whether WHO has the permission WANT (1: execute, 2: write) of a file. */
+/* Returns whether WHO has the permission WANT (1: execute, 2: write) of a file. */
 static bool permits(const struct identity *who, const struct stat *st, mode_t want)
 {
 	int i;

@@ -10,9 +10,9 @@
  * else a user that distributions have for it, else root. */
 void reach_qemu_user(const char *conf, char *name, size_t size);
 
-/* Whether the user NAME, or "+NUMBER", may connect to the socket PATH, by the modes of the socket
- * and of the directories above it. 0, or -EACCES, -ENOENT, -EINVAL (no such user) with the reason.
- */
+/* Checks that the user NAME, or "+NUMBER", may connect to the socket PATH, by the modes of the
+ * socket and of the directories above it. Returns 0, or -EACCES, -ENOENT, -EINVAL (no such user)
+ * with the reason. */
 int reach_socket(const char *name, const char *path, struct vgpu_error *err);
 
 #endif

@@ -57,8 +57,8 @@ static int prepend(const char *name, const char *what)
 	return r;
 }
 
-/* Whether the program is a VM's QEMU: vgpud-qemu takes the wall up, of which QEMU itself is spared.
- */
+/* Returns whether the program is a VM's QEMU: vgpud-qemu takes the wall up, of which QEMU itself is
+ * spared. */
 static bool is_qemu(char *const *words)
 {
 	const char *slash;

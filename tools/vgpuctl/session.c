@@ -74,7 +74,8 @@ int session_call_gpu(struct session *s, size_t i, const char *method, struct jso
 	return r;
 }
 
-/* Whether WORD names the place ADDRESS: a PCI address in any form of vgpu/names.h, or a path. */
+/* Returns whether WORD names the place ADDRESS: a PCI address in any form of vgpu/names.h, or a
+ * path. */
 static bool is_address(const char *address, const char *word)
 {
 	char normal[PCI_ADDRESS_SIZE];
@@ -82,7 +83,8 @@ static bool is_address(const char *address, const char *word)
 	return strcmp(address, pci_address_normal(word, normal) == 0 ? normal : word) == 0;
 }
 
-/* Whether WORD is the name of the GPU, or its PCI address: "sysfs:ADDRESS", "vfio:ADDRESS,...". */
+/* Returns whether WORD is the name of the GPU, or its PCI address: "sysfs:ADDRESS",
+ * "vfio:ADDRESS,...". */
 static bool is_gpu(struct json_object *gpu, const char *word)
 {
 	const char *device = strchr(get_text(gpu, "device"), ':');

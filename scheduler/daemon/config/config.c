@@ -437,8 +437,8 @@ static int on_line(void *data, const char *section, const char *name, const char
 	return 1;
 }
 
-/* Whether inih finds a section or a key in a line. inih reports only the first bad line, so each
- * one is checked here. An indented line continues the previous one. */
+/* Returns whether inih finds a section or a key in a line. inih reports only the first bad line, so
+ * each one is checked here. An indented line continues the previous one. */
 static bool is_meant(const char *text)
 {
 	const char *end;
@@ -598,7 +598,8 @@ static void beside(const char *path, const char *name, char *out, size_t size)
 		snprintf(out, size, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, name);
 }
 
-/* Whether TABLE has P. Converts a parameter in percent to parts per million, as claims do. */
+/* Returns whether TABLE has P. Converts a parameter in percent to parts per million, as claims do.
+ */
 static bool takes(const struct vgpu_param *table, struct claim_param *p, int64_t *values,
 		  struct vgpu_error *err)
 {
@@ -616,8 +617,8 @@ static bool takes(const struct vgpu_param *table, struct claim_param *p, int64_t
 	return true;
 }
 
-/* Whether P is a valid VF parameter of the policy of some configured GPU, or, without GPUs, of some
- * built-in policy. If not, ERR says why. */
+/* Returns whether P is a valid VF parameter of the policy of some configured GPU, or, without GPUs,
+ * of some built-in policy. If not, ERR says why. */
 static bool is_known(const struct config *c, struct claim_param *p, struct vgpu_error *err)
 {
 	int64_t values[VGPU_MAX_PARAMS] = {0};

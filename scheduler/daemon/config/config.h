@@ -97,10 +97,11 @@ struct config {
 	struct gpu_config gpus[CONFIG_MAX_GPUS]; /* last: those beyond N_GPUS are never touched */
 };
 
-/* Whether a GPU's VFs are gates of its Vulkan driver, for programs and for VMs by vgpud-qemu. */
+/* Returns whether a GPU's VFs are gates of its Vulkan driver, for programs and for VMs by
+ * vgpud-qemu. */
 bool config_is_gated(const struct gpu_config *g);
 
-/* Whether programs and containers can get its VFs. */
+/* Returns whether programs and containers can get its VFs. */
 bool config_takes_tenants(const struct gpu_config *g);
 /* Sets OUT to the values of a section [tenant WHO] without keys. */
 void config_tenant_default(struct tenant_config *out);

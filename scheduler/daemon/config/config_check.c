@@ -12,7 +12,7 @@
 #include "trial.h"
 #include "vfio/pci.h"
 
-/* Whether the GPU's driver accepts the configuration. */
+/* Checks that the GPU's driver accepts the configuration. */
 static int check_setup(const struct config *config, const struct gpu_config *g,
 		       struct vgpu_driver_caps *caps, FILE *errors)
 {
@@ -99,7 +99,7 @@ static bool device_path(const char *device, char *out, size_t size)
 	return true;
 }
 
-/* Whether a driver accepts the GPU with that many VFs; if not, the reason is in ERR. */
+/* Returns whether a driver accepts the GPU with that many VFs; if not, the reason is in ERR. */
 static bool driver_takes(const struct gpu_config *g, struct vgpu_error *err)
 {
 	const struct vgpu_driver_ops *driver = vgpu_driver_for(g->device, err);

@@ -7,13 +7,13 @@
 #include "config.h"
 
 /*
- * Whether a GPU that is set up as GPU says could begin under VALUES: the same core and policy, or
- * the same governor and policy, decide as in an engine, with the world-switch time that they assume
- * before one was measured; or, for a GPU with policies of its own, whether it has a matching one.
- * CAPS decide which of these applies: engine_policy() has a GPU's. NULL: the GPU was not opened,
- * and its kind is unknown; then only values that every kind would refuse are refused. Changes
- * nothing. Returns 0; -EINVAL or -EOPNOTSUPP with the reason in ERR, and in *VF which VF is refused
- * (-1: the policy itself, or all of it together); -E2BIG: the policy needs too much memory;
+ * Tests whether a GPU that is set up as GPU says could begin under VALUES: the same core and
+ * policy, or the same governor and policy, decide as in an engine, with the world-switch time that
+ * they assume before one was measured; or, for a GPU with policies of its own, whether it has a
+ * matching one. CAPS decide which of these applies: engine_policy() has a GPU's. NULL: the GPU was
+ * not opened, and its kind is unknown; then only values that every kind would refuse are refused.
+ * Changes nothing. Returns 0; -EINVAL or -EOPNOTSUPP with the reason in ERR, and in *VF which VF is
+ * refused (-1: the policy itself, or all of it together); -E2BIG: the policy needs too much memory;
  * -ENOMEM.
  */
 int trial(const struct gpu_config *gpu, const struct vgpu_driver_caps *caps,

@@ -40,7 +40,7 @@ int caller_open(const struct caller *caller, uint32_t pid, struct caller *out,
 /* Opens a process by its recorded number and start time. Returns a pidfd, which the caller closes,
  * or -ESRCH. */
 int caller_reopen(uint32_t pid, uint64_t started);
-/* Whether the process of a pidfd has ended. */
+/* Returns whether the process of a pidfd has ended. */
 bool caller_has_ended(int pidfd);
 
 #endif

@@ -44,7 +44,7 @@ static void finish(struct gpu *gpu, int r, const char *why)
 	call_over(call);
 }
 
-/* Whether a change of policy must wait until the one before it has taken effect. */
+/* Returns whether a change of policy must wait until the one before it has taken effect. */
 static bool must_wait(const struct call *call)
 {
 	return call->request.event.type == VGPU_EV_POLICY &&
@@ -76,7 +76,7 @@ static bool make(struct gpu *gpu)
 	return false;
 }
 
-/* Whether a reload delays the first change. */
+/* Returns whether a reload delays the first change. */
 static bool is_held(const struct gpu *gpu)
 {
 	const struct control *control = gpu->control;

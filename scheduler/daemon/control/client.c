@@ -51,7 +51,7 @@ static void end_with(struct client *client, const char *code, const char *why)
 	send_more(client);
 }
 
-/* Whether IN contains a whole line. */
+/* Returns whether IN contains a whole line. */
 static bool has_line(struct client *client, size_t *end)
 {
 	struct evbuffer_ptr at;
@@ -183,7 +183,7 @@ static void on_writable(evutil_socket_t fd, short what, void *data)
 	}
 }
 
-/* Whether another connection is allowed; if not, WHY gives the reason. */
+/* Returns whether another connection is allowed; if not, WHY gives the reason. */
 static bool has_place(const struct control *control, uid_t uid, enum client_at at, bool may_change,
 		      struct vgpu_error *why)
 {
@@ -291,7 +291,7 @@ bool client_shed(struct control *control)
 	return oldest != NULL;
 }
 
-/* Whether a reader may leave SIZE more bytes unread. */
+/* Returns whether a reader may leave SIZE more bytes unread. */
 static bool has_room(const struct client *client, size_t size)
 {
 	size_t all = size, of_user = size;

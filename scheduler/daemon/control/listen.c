@@ -18,8 +18,8 @@
 /* Backlog of the sockets. */
 #define BACKLOG 16
 
-/* Whether clients that connect to PATH reach the socket FD: its path may have been changed in the
- * configuration, or removed. */
+/* Returns whether clients that connect to PATH reach the socket FD: its path may have been changed
+ * in the configuration, or removed. */
 static bool is_at(int fd, const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNSPEC};

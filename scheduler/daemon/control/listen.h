@@ -16,8 +16,8 @@ int listen_open(const char *name, const char *path, mode_t mode, struct vgpu_err
 /* Gets the credentials of the peer. Returns 0 or -errno; the caller must then refuse the peer,
  * never treat it as root. */
 int listen_peer(int fd, struct ucred *out);
-/* Whether no other process listens at PATH: the socket NAME was kept for this one, or no process
- * accepts connections there. */
+/* Returns whether no other process listens at PATH: the socket NAME was kept for this one, or no
+ * process accepts connections there. */
 bool listen_is_free(const char *name, const char *path);
 /* Closes FD, if it is not -1, and unlinks the socket, unless it is kept for the next vgpud with its
  * waiting clients. */

@@ -40,7 +40,8 @@ static const char *const ids[LOG_MESSAGES] = {
 	[LOG_VM_BOOKING_UNKNOWN] = "e3ff85cc943b4802903b415c7f8ac9ff",
 };
 
-/* Whether stderr is the journal: systemd names its stream in JOURNAL_STREAM (systemd.exec(5)). */
+/* Returns whether stderr is the journal: systemd names its stream in JOURNAL_STREAM
+ * (systemd.exec(5)). */
 static bool to_journal(void)
 {
 	static int known = -1;

@@ -40,7 +40,7 @@ const char *engine_trouble(const struct engine *engine);
 /* Returns the engine's last message for the log, a constant text, and the number of messages so
  * far; NULL: none. Any thread. */
 const char *engine_says(const struct engine *engine, uint32_t *n);
-/* Whether the engine thread runs as SCHED_FIFO. */
+/* Returns whether the engine thread runs as SCHED_FIFO. */
 bool engine_is_realtime(const struct engine *engine);
 
 /* The control thread's side of the queues, for one thread. engine_send returns false when

@@ -190,7 +190,7 @@ static void judge_decision(struct engine *e, vgpu_nsec took)
 	engine_sink(e, &(struct vgpu_event){.type = VGPU_EV_CONDEMN, .code = VGPU_FAULT_SLOW});
 }
 
-/* Whether an event may change the published policy or values. */
+/* Returns whether an event may change the published policy or values. */
 static bool sets_policy(const struct vgpu_event *event)
 {
 	return event->type == VGPU_EV_POLICY || event->type == VGPU_EV_SET_POLICY ||

@@ -95,7 +95,7 @@ static int keep(struct engine *e)
 	return r;
 }
 
-/* Whether the GPU can be left as it is: a VF runs, or no VF has work. */
+/* Returns whether the GPU can be left as it is: a VF runs, or no VF has work. */
 static bool at_rest(struct engine *e)
 {
 	struct vgpu_core_view view;

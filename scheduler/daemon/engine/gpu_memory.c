@@ -282,7 +282,8 @@ void gpu_memory_close(struct gpu_memory *h)
 	h->reply(h->data, request);
 }
 
-/* Whether a sample is right: clear, or equal to its original. Returns 1, 0, or a negative errno. */
+/* Returns 1 if a sample is right (clear, or equal to its original), 0 if not, or a negative errno.
+ */
 static int verify_at(struct gpu_memory *h, uint64_t offset)
 {
 	static const uint8_t zeros[SAMPLE];

@@ -28,7 +28,7 @@ struct question {
 	vgpu_nsec switch_ns;
 };
 
-/* Whether the policy admits a share, in per mille, for each of these VFs. */
+/* Returns whether the policy admits a share, in per mille, for each of these VFs. */
 static bool admits(struct question *q, int64_t share)
 {
 	const struct vgpu_policy_ops *policy = q->values.policy;

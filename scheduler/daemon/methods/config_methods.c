@@ -79,7 +79,7 @@ static json *keys_of(const struct config *config)
 	return all;
 }
 
-/* Whether the section is for a VF that belongs to a VM. */
+/* Returns whether the section is for a VF that belongs to a VM. */
 static bool is_leased(const struct control *control, const char *section)
 {
 	char name[48];

@@ -52,7 +52,7 @@ static int try(struct call *call, struct vgpu_error *err)
 	return r;
 }
 
-/* Whether the client asks about the present policy. */
+/* Returns whether the client asks about the present policy. */
 static bool is_in_force(const struct call *call)
 {
 	return (!call->policy || call->policy == call->snapshot.core.policy) &&

@@ -100,8 +100,8 @@ static bool saves_policy(const struct saving *s)
 	return i < s->n;
 }
 
-/* Whether only the GPU's former policy has this parameter. A policy that was not saved does not
- * make another one a former one. */
+/* Returns whether only the GPU's former policy has this parameter. A policy that was not saved does
+ * not make another one a former one. */
 static bool is_stale(const struct entry *e, const struct saving *s)
 {
 	const struct vgpu_policy_ops *old = s->gpu->ops;

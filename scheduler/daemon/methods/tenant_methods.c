@@ -30,7 +30,7 @@
 /* Longer than a reservation waits for a VF that is being cleared (vms/reserve.c). */
 #define HOLD_FOR_START (10 * VGPU_SEC)
 
-/* Whether the caller may see and change a lease. */
+/* Returns whether the caller may see and change a lease. */
 static bool is_his(const struct caller *caller, const struct lease *l)
 {
 	return caller->is_root || (l->by != CLAIM_BY_VM && l->owner == caller->owner);
@@ -73,7 +73,7 @@ static struct lease *find_same(struct control *control, const struct reservation
 	return NULL;
 }
 
-/* Whether another start of the same container or process is in progress. */
+/* Returns whether another start of the same container or process is in progress. */
 static bool is_begun(const struct control *control, const struct reservation *job)
 {
 	const struct reservation *r;
@@ -191,7 +191,7 @@ static int open_worker(const struct call *call, struct reservation *job, struct 
 	return r;
 }
 
-/* Whether any GPU has VFs for programs and containers. */
+/* Returns whether any GPU has VFs for programs and containers. */
 static bool there_is_one(const struct control *control)
 {
 	uint32_t g;
@@ -238,7 +238,7 @@ static void claim_of(const struct lease *l, struct claim_vf *out)
 		asked_param(out, name, json_object_get_string(value), true, &err);
 }
 
-/* Whether a container has no name: its id is used. */
+/* Returns whether a container has no name: its id is used. */
 static bool is_called_by_id(const char *name, const char *id)
 {
 	return strlen(name) <= 12 && strncmp(name, id, 12) == 0;
@@ -363,7 +363,7 @@ int tenant_stop_begin(struct control *control, struct call *call, struct vgpu_er
 	return 0;
 }
 
-/* Whether the call's lease is still the one that the VF has. */
+/* Returns whether the call's lease is still the one that the VF has. */
 static bool is_still(const struct call *call)
 {
 	const struct lease *l = &call->gpu->leases[call->vf];

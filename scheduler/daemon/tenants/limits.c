@@ -253,7 +253,7 @@ static int check_share(const struct control *control, const struct tenant_config
 		      sum->share_ppm / 1000 % 10, t->share_percent);
 }
 
-/* Whether LIST has the word NAME. */
+/* Returns whether LIST has the word NAME. */
 static bool lists(const char *list, const char *name)
 {
 	size_t n = strlen(name);

@@ -109,7 +109,7 @@ static int64_t share_of(const struct control *control, const struct claim_vf *cl
 	return ppm / 1000;
 }
 
-/* Whether the claim allows its VF I to be one of PART's GPU. An incoming VM's devices have
+/* Returns whether the claim allows its VF I to be one of PART's GPU. An incoming VM's devices have
  * addresses of another host. */
 static bool may_be_on(const struct match *m, uint32_t i, const struct part *part)
 {

@@ -11,7 +11,7 @@ static void end(struct gpu *gpu, uint32_t vf)
 	leases_save(gpu->control);
 }
 
-/* Whether the VF has become clean since the engine received the request. */
+/* Returns whether the VF has become clean since the engine received the request. */
 static bool is_clean(const struct gpu *gpu, uint32_t vf)
 {
 	return gpu->clearing.clean_since[vf] > gpu->clearing.since[vf];

@@ -90,8 +90,8 @@ uint64_t memory_after_compaction(const struct gpu *gpu, struct engine_snapshot *
 	return vgpu_memory_plan_compaction(&m, scratch, &rule, is_movable, s, &from, &to);
 }
 
-/* Whether a VF has its VM's claimed memory, rounded up to the granule. It has more if its partition
- * existed before the claim, and with profiles. */
+/* Returns whether a VF has its VM's claimed memory, rounded up to the granule. It has more if its
+ * partition existed before the claim, and with profiles. */
 static bool is_exact(const struct gpu_config *config)
 {
 	bool exact = config->on_demand && config->placement != VGPU_PLACE_PROFILE;

@@ -241,8 +241,8 @@ static bool compare(struct gpu *gpu, uint32_t vf, void *data)
 	return !device && (!claimed || claimed->alias[0]);
 }
 
-/* Whether a lease of the VM has ended since the list was made: the list then says nothing about the
- * VM. */
+/* Returns whether a lease of the VM has ended since the list was made: the list then says nothing
+ * about the VM. */
 static bool has_ended_since(const struct control *control, const struct picture *p)
 {
 	const struct lease *l;
@@ -258,7 +258,7 @@ static bool has_ended_since(const struct control *control, const struct picture 
 	return false;
 }
 
-/* Whether the VM of a lease did not run, and its lease is older than libvirt's list. */
+/* Returns whether the VM of a lease did not run, and its lease is older than libvirt's list. */
 static bool has_gone(struct gpu *gpu, uint32_t vf, void *data)
 {
 	const struct lease *l = &gpu->leases[vf];
@@ -273,8 +273,8 @@ static bool has_gone(struct gpu *gpu, uint32_t vf, void *data)
 /* After three missed reports. */
 #define SILENCE (180 * VGPU_SEC)
 
-/* Whether a lease is of a libvirt that no longer reports, and no process has its VF. Only for a PCI
- * function can vgpud detect such a process. */
+/* Returns whether a lease is of a libvirt that no longer reports, and no process has its VF. Only
+ * for a PCI function can vgpud detect such a process. */
 static bool is_orphan(struct gpu *gpu, uint32_t vf, void *data)
 {
 	const struct lease *l = &gpu->leases[vf];
@@ -304,7 +304,8 @@ static void resume(struct control *control, const struct picture *p)
 		}
 }
 
-/* Whether vgpud admitted a VM that runs now: one that requires what it claims has a lease then. */
+/* Returns whether vgpud admitted a VM that runs now: one that requires what it claims has a lease
+ * then. */
 static bool is_admitted(struct control *control, const struct claim *claim)
 {
 	struct gpu *gpu;
@@ -313,7 +314,7 @@ static bool is_admitted(struct control *control, const struct claim *claim)
 	return claim->n_vfs == 0 || !claim->required || lease_find(control, claim, NULL, &gpu, &vf);
 }
 
-/* Whether the VM's next start would be refused because of its devices. */
+/* Returns whether the VM's next start would be refused because of its devices. */
 static bool has_wrong_device(const struct control *control, const struct claim *claim)
 {
 	struct vgpu_error why;
@@ -325,7 +326,8 @@ static bool has_wrong_device(const struct control *control, const struct claim *
 	return false;
 }
 
-/* Whether QEMU would save or migrate the VM without the state of its VF, and without an error. */
+/* Returns whether QEMU would save or migrate the VM without the state of its VF, and without an
+ * error. */
 static bool may_lose_state(const struct claim *claim)
 {
 	uint32_t i;

@@ -33,14 +33,14 @@ static const enum refusal_request requests[] = {
 	[RESERVE_RUNNING] = REFUSAL_ATTACH,
 };
 
-/* Whether the VM comes with the state of the claimed VF. */
+/* Returns whether the VM comes with the state of the claimed VF. */
 static bool comes(const struct reservation *job, const struct claim_vf *claimed)
 {
 	return job->mode == RESERVE_INCOMING && fit_device(&job->claim, claimed);
 }
 
-/* Whether libvirt can give the VM a VF of this GPU with its present XML. Returns 0, or -errno with
- * the reason in WHY. */
+/* Checks that libvirt can give the VM a VF of this GPU with its present XML. Returns 0, or -errno
+ * with the reason in WHY. */
 static int check_device(const struct gpu *gpu, const struct reservation *job,
 			const struct claim_vf *claimed, struct refusal *why)
 {
@@ -76,7 +76,7 @@ static int check_device(const struct gpu *gpu, const struct reservation *job,
 	return 0;
 }
 
-/* Whether the domain's devices match the claim, on any GPU. */
+/* Checks that the domain's devices match the claim, on any GPU. */
 static int check_devices(const struct call *call, const struct claim_vf *claimed)
 {
 	struct reservation *job = reservation_of(call);
@@ -87,7 +87,7 @@ static int check_devices(const struct call *call, const struct claim_vf *claimed
 	return r < 0 ? refusal_set(&job->refusal, REFUSAL_DEVICE, r, "%s", err.text) : 0;
 }
 
-/* Whether a GPU has VFs for this kind of tenant. */
+/* Returns whether a GPU has VFs for this kind of tenant. */
 static bool is_for(const struct gpu_config *g, const struct claim *claim)
 {
 	bool gated = config_is_gated(g);
@@ -108,8 +108,8 @@ static const char *for_whom(const struct gpu_config *g, const struct claim *clai
 				  : "has VFs that are PCI functions, which only VMs can use";
 }
 
-/* Whether a GPU fits a claimed VF, before its VFs are checked. If not, WHY gives the reason, unless
- * the claim names another GPU. */
+/* Returns whether a GPU fits a claimed VF, before its VFs are checked. If not, WHY gives the
+ * reason, unless the claim names another GPU. */
 static bool may_serve(const struct gpu *gpu, const struct reservation *job,
 		      const struct claim_vf *claimed, struct refusal *why)
 {
@@ -142,7 +142,7 @@ static bool may_serve(const struct gpu *gpu, const struct reservation *job,
 	return false;
 }
 
-/* Whether a VF is free; if not, WHY gives the reason. */
+/* Returns whether a VF is free; if not, WHY gives the reason. */
 static bool is_free(const struct call *call, uint32_t vf, struct refusal *why)
 {
 	const struct lease *l = &call->gpu->leases[vf];
@@ -162,8 +162,8 @@ static bool is_free(const struct call *call, uint32_t vf, struct refusal *why)
 	return false;
 }
 
-/* Whether a VF will be free once its memory is clear, or has its usual size: the snapshot shows a
- * state that pending changes would take from the VM. */
+/* Returns whether a VF will be free once its memory is clear, or has its usual size: the snapshot
+ * shows a state that pending changes would take from the VM. */
 static bool is_being_scrubbed(const struct call *call, uint32_t vf)
 {
 	return lease_is_open(&call->gpu->leases[vf], &reservation_of(call)->claim) &&
@@ -172,15 +172,15 @@ static bool is_being_scrubbed(const struct call *call, uint32_t vf)
 		(reservation_of(call)->mode != RESERVE_ASK && call->gpu->sizing.asked >> vf & 1));
 }
 
-/* Whether a VF of size A fits better than one of size B: large enough before too small, then the
- * smaller. */
+/* Returns whether a VF of size A fits better than one of size B: large enough before too small,
+ * then the smaller. */
 static bool better(uint64_t a, uint64_t b, uint64_t least)
 {
 	return (a >= least) != (b >= least) ? a >= least : a < b;
 }
 
-/* Whether a process unknown to vgpud uses a VF. GPUs with guests that speak to vgpud report this
- * themselves. */
+/* Returns whether a process unknown to vgpud uses a VF. GPUs with guests that speak to vgpud report
+ * this themselves. */
 static bool is_used_otherwise(const struct call *call, uint32_t vf, struct refusal *why)
 {
 	char address[PCI_ADDRESS_SIZE], user[64];
@@ -194,7 +194,7 @@ static bool is_used_otherwise(const struct call *call, uint32_t vf, struct refus
 	return true;
 }
 
-/* Whether VFIO cannot give the VF to a VM alone. */
+/* Returns whether VFIO cannot give the VF to a VM alone. */
 static bool shares_its_group(const struct call *call, uint32_t vf, struct refusal *why)
 {
 	char address[PCI_ADDRESS_SIZE];
@@ -209,7 +209,8 @@ static bool shares_its_group(const struct call *call, uint32_t vf, struct refusa
 	return true;
 }
 
-/* Whether a VF can take over the state that comes with the VM; if not, WHY gives the reason. */
+/* Returns whether a VF can take over the state that comes with the VM; if not, WHY gives the
+ * reason. */
 static bool takes_state(const struct call *call, uint32_t vf, const struct claim_vf *claimed,
 			struct refusal *why)
 {
@@ -221,8 +222,8 @@ static bool takes_state(const struct call *call, uint32_t vf, const struct claim
 	return false;
 }
 
-/* Whether the VF is held for the restart of another container, and expires before a start gives
- * up. */
+/* Returns whether the VF is held for the restart of another container, and expires before a start
+ * gives up. */
 static bool is_held(const struct call *call, uint32_t vf)
 {
 	const struct lease *l = &call->gpu->leases[vf];
@@ -544,8 +545,8 @@ static enum state hear_policy(struct call *call)
 						 : strerror(-call->request.result));
 }
 
-/* Whether the policy would admit the claim on the VF, together with the others' present values and
- * earlier picks: tried with the same core or governor, and the measured world switch. */
+/* Tests whether the policy would admit the claim on the VF, together with the others' present
+ * values and earlier picks: tried with the same core or governor, and the measured world switch. */
 static int dry_run(struct call *call, struct vgpu_error *err)
 {
 	struct reservation *job = reservation_of(call);

@@ -77,8 +77,8 @@ static ssize_t read_file(const char *path, char *out, size_t size)
 	return n;
 }
 
-/* Whether libvirt has started the process for the domain, and it still is a QEMU: the number that
- * libvirt has recorded may belong to another process by now. */
+/* Returns whether libvirt has started the process for the domain, and it still is a QEMU: the
+ * number that libvirt has recorded may belong to another process by now. */
 static bool is_of_domain(const struct lease *l, pid_t process)
 {
 	char path[32], program[256], uuid[40];

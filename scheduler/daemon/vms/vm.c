@@ -170,7 +170,7 @@ bool vm_uses(const struct gpu *gpu, uint32_t vf)
 	       (vm_vf_address(gpu, vf, address) && pci_user(address, user, sizeof(user)));
 }
 
-/* Whether a claimed VF has this device. */
+/* Returns whether a claimed VF has this device. */
 static bool is_taken(const struct claim *claim, const struct claim_hostdev *device)
 {
 	uint32_t i;
@@ -181,7 +181,7 @@ static bool is_taken(const struct claim *claim, const struct claim_hostdev *devi
 	return false;
 }
 
-/* Whether a claimed VF without a device may have this one, which is VF number VF of GPU. */
+/* Returns whether a claimed VF without a device may have this one, which is VF number VF of GPU. */
 static bool suits(const struct gpu *gpu, int32_t vf, const struct claim *claim,
 		  const struct claim_vf *claimed)
 {
@@ -441,8 +441,8 @@ int vm_hung_begin(struct control *control, struct call *call, struct vgpu_error 
 	return 0;
 }
 
-/* Whether the VM of an INCOMING lease has not come. If it has come but was not seen to resume,
- * gives it its turns. */
+/* Returns whether the VM of an INCOMING lease has not come. If it has come but was not seen to
+ * resume, gives it its turns. */
 static bool has_not_come(struct gpu *gpu, uint32_t vf, vgpu_nsec now)
 {
 	struct lease *l = &gpu->leases[vf];

@@ -29,7 +29,7 @@ void vm_set_former(struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *p
 
 /* Returns the size of a VF's partition, bytes; 0: unknown. */
 uint64_t vm_memory_of(const struct gpu *gpu, uint32_t vf, const struct engine_snapshot *snapshot);
-/* Whether a VF's partition lies in host memory. */
+/* Returns whether a VF's partition lies in host memory. */
 bool vm_is_swapped(uint32_t vf, const struct engine_snapshot *snapshot);
 /* Returns the smallest size that a claim accepts, from itself or its profile, bytes; 0: any
  * size. */
@@ -45,7 +45,8 @@ bool vm_vf_address(const struct gpu *gpu, uint32_t vf, char out[PCI_ADDRESS_SIZE
 void vm_vf_name(const struct gpu *gpu, uint32_t vf, char *out, size_t size);
 /* Returns the number of the VF with that name, or -1. */
 int32_t vm_vf_at(const struct gpu *gpu, const char *name);
-/* Whether a process uses the VF: its guest driver is up, or VFIO has it open. Searches /proc. */
+/* Returns whether a process uses the VF: its guest driver is up, or VFIO has it open. Searches
+ * /proc. */
 bool vm_uses(const struct gpu *gpu, uint32_t vf);
 /* Parses a domain as claim_parse does, and finds the devices without an alias of the claim's that
  * are VFs of these GPUs: each is assigned to the first claimed VF that it suits and that has none.

@@ -73,8 +73,8 @@ static uint32_t free_place(const struct vgpu_driver *d, uint32_t vf, uint32_t *o
 	return place;
 }
 
-/* Whether the VF's owner has a wall that somebody keeps. The keeper of a former owner's ends here:
- * it stays for as long as anybody lives behind that wall. */
+/* Returns whether the VF's owner has a wall that somebody keeps. The keeper of a former owner's
+ * ends here: it stays for as long as anybody lives behind that wall. */
 static bool has_wall(const struct vgpu_driver *d, uint32_t vf)
 {
 	const struct gate_seat *page = d->seats[vf].page;

@@ -54,8 +54,8 @@ void gpuiov_expect(struct vgpu_driver *d, vgpu_nsec planned)
 	d->planned = planned;
 }
 
-/* Whether it is time to look at everything. That takes several trips to the device, so it waits for
- * the answer to a command, and until it ends before the next planned one. */
+/* Returns whether it is time to look at everything. That takes several trips to the device, so it
+ * waits for the answer to a command, and until it ends before the next planned one. */
 static bool looks_at_all(struct vgpu_driver *d, vgpu_nsec now)
 {
 	if (now < d->look_at)

@@ -228,7 +228,7 @@ int gpuiov_bring_up(struct vgpu_driver *d, gpuiov_enable *enable, struct vgpu_er
 	return r ? vgpu_error_set(err, r, "cannot write registers: %s", strerror(-r)) : 0;
 }
 
-/* Whether no partition overlaps another or the PF's memory. */
+/* Returns whether no partition overlaps another or the PF's memory. */
 static bool is_sound(const struct vgpu_driver *d, const struct vgpu_partition *p, uint64_t total)
 {
 	struct vgpu_memory_extent storage[2 * VGPU_GPU_MAX_VFS + 3];
@@ -292,8 +292,8 @@ static int settle(struct vgpu_driver *d, bool *stuck)
 	return 0;
 }
 
-/* Whether an earlier vgpud ended between telling the guest that its VF is being reset and telling
- * it that the reset is over: the guest still waits. */
+/* Sets *CUT to whether an earlier vgpud ended between telling the guest that its VF is being reset
+ * and telling it that the reset is over: the guest still waits. */
 static int reset_was_cut(struct vgpu_driver *d, uint32_t vf, bool *cut)
 {
 	uint32_t word = 0;

@@ -56,7 +56,7 @@ struct nvidia_watcher {
 	bool failed;	       /* setting the scheduler failed, and is not repeated */
 };
 
-/* Whether a GPU with HAS already satisfies WANT: the GPU rounds slices. */
+/* Returns whether a GPU with HAS already satisfies WANT: the GPU rounds slices. */
 bool nvidia_is_as_wanted(const struct nvidia_scheduler *has, const struct nvidia_scheduler *want);
 /* Sets the GPU's scheduler, and reads it back. Returns an enum nvml_result; NVML_UNKNOWN also if it
  * reads back otherwise. */

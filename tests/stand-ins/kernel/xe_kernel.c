@@ -56,7 +56,7 @@ static bool is_ours(const char *path)
 	return strncmp(path, ADMIN, strlen(ADMIN)) == 0 || ends(path, "/reset");
 }
 
-/* Whether this call is one that is made to fail. */
+/* Returns 0, or the error with which this call is made to fail. */
 static int fault(const char *path, bool is_write)
 {
 	if (++xe_calls == xe_fail_at)

@@ -21,7 +21,7 @@ struct vf_process {
 int vf_process_start(struct vf_process *p, bool alone, struct vgpu_error *err);
 /* Waits until it says that it is ready. False: it is not, after 10 s. */
 bool vf_process_ready(const struct vf_process *p);
-/* Whether it has ended by itself within MS milliseconds. */
+/* Returns whether it has ended by itself within MS milliseconds. */
 bool vf_process_ended(const struct vf_process *p, int ms);
 /* Kills it if it is there, and closes what P has. */
 void vf_process_end(struct vf_process *p);

@@ -325,7 +325,7 @@ TEST(untrusted_descriptors, "messages: descriptors of untrusted peers stay unrea
 	close(fd);
 }
 
-/* Whether this process has had a child since the last call. */
+/* Returns whether this process has had a child since the last call. */
 static bool had_child(void)
 {
 	bool had = false;

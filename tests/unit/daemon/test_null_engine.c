@@ -209,7 +209,7 @@ TEST(governed_not_set_up, "a GPU whose counters cannot be read waits to be set u
 	engine_stop(engine);
 }
 
-/* Whether the engine begins with a GPU that is lost. */
+/* Returns whether the engine begins with a GPU that is lost. */
 static bool begins_lost(const char *device)
 {
 	int r = start(device, "fair");

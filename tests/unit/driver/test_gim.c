@@ -328,7 +328,7 @@ TEST(any_call_fails, "any kernel call may fail")
 /* From here on: vgpud's engine over this driver, in real time. */
 static struct engine *engine;
 
-/* Whether slices are in this proportion to the first VF's: all others ONE, the first N. */
+/* Returns whether slices are in this proportion to the first VF's: all others ONE, the first N. */
 static bool has_slices(uint32_t n)
 {
 	bool is;

@@ -462,7 +462,7 @@ static void send(int vf, uint32_t word)
 	softgpu_write(gpu, vf, VFIO_REGION_BAR5, mailbox(GPUIOV_MBOX_CONTROL), &valid, 4);
 }
 
-/* Whether the GPU has taken what VF has sent. */
+/* Returns whether the GPU has taken what VF has sent. */
 static bool taken(int vf)
 {
 	uint32_t control = 0;

@@ -50,7 +50,7 @@ static unsigned lines_with(const char *text)
 	return n;
 }
 
-/* Whether the first line with A comes before the first with B, and both are there. */
+/* Returns whether the first line with A comes before the first with B, and both are there. */
 static bool before(const char *a, const char *b)
 {
 	const char *first = strstr(xe_trace, a), *second = strstr(xe_trace, b);

@@ -90,8 +90,8 @@ static void place(uint64_t at, int fd, uint64_t offset)
 		abort();
 }
 
-/* Whether N > 0 granules of the arena from AT on are all mapped, or all not. The ring's thread must
- * not end its test, so a wrong call is a lost device, too. */
+/* Returns whether N > 0 granules of the arena from AT on are all mapped, or all not. The ring's
+ * thread must not end its test, so a wrong call is a lost device, too. */
 static bool all_are(uint64_t at, uint64_t n, bool is_mapped)
 {
 	bool right = n > 0 && at < ALL && n <= ALL - at && b.busy == 0;

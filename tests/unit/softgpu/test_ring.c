@@ -1069,7 +1069,8 @@ TEST(wrong_slots, "what is wrong stops its slot only")
 	bench_close(&b);
 }
 
-/* Whether the ring's thread has slept since it sent the DMA: then it has the next piece ready. */
+/* Returns whether the ring's thread has slept since it sent the DMA: then it has the next piece
+ * ready. */
 static bool sender_sleeps(void)
 {
 	char path[64], line[128];

@@ -828,7 +828,7 @@ static struct rlimit limit_to(int which, rlim_t n)
 	return limit(which, to);
 }
 
-/* Whether the PF's own file has no pages but those of saved contexts. */
+/* Returns whether the PF's own file has no pages but those of saved contexts. */
 static bool is_freed(void *unused)
 {
 	struct stat st;
@@ -1211,7 +1211,7 @@ static bool is_gone(void *pid)
 	return kill(*(pid_t *)pid, 0) < 0;
 }
 
-/* Whether it has used more than a worker without memory may. */
+/* Returns whether it has used more than a worker without memory may. */
 static bool goes_on(void *used)
 {
 	return atomic_load((_Atomic vgpu_nsec *)used) > 1500 * VGPU_MSEC;

@@ -119,7 +119,7 @@ void lab_counters_begin(struct lab_xe *x);
 /* Faults (faults.c). */
 void lab_faults_init(struct lab_xe *x);
 void lab_faults_exit(struct lab_xe *x);
-/* Whether this occasion is one that fails. */
+/* Returns whether this occasion is one that fails. */
 static inline bool lab_fails(atomic_t *times)
 {
 	return atomic_dec_if_positive(times) >= 0;

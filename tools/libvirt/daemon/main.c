@@ -162,7 +162,7 @@ static struct json_object *claim_of(virDomainPtr d)
 	return text;
 }
 
-/* Whether a domain's CPUs do not run: it waits for its state, or was paused. */
+/* Returns whether a domain's CPUs do not run: it waits for its state, or was paused. */
 static bool is_paused(virDomainPtr d)
 {
 	int state, reason;

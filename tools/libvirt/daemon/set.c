@@ -144,7 +144,7 @@ static const char *value_of(const struct claim *claim, const char *vf, const cha
 	return "not claimed";
 }
 
-/* Whether a change was given in parts per million: NAME is the parameter's. */
+/* Returns whether a change was given in parts per million: NAME is the parameter's. */
 static bool was_given(const char *name, int n, char **changes)
 {
 	size_t length = strlen(name);

@@ -155,7 +155,7 @@ static int ask_once(const char *path, const char *text, char **answer)
 	return 0;
 }
 
-/* Whether to try again after the error R: vgpud may be starting, or be busy. */
+/* Returns whether to try again after the error R: vgpud may be starting, or be busy. */
 static bool may_try_again(int r, long long restarted_by)
 {
 	switch (r) {
@@ -171,8 +171,8 @@ static bool may_try_again(int r, long long restarted_by)
 	}
 }
 
-/* Whether no process listens at PATH because vgpud was stopped or could not start, by its own note,
- * which is copied to SILENT: the hook then does not wait for a restart. */
+/* Returns whether no process listens at PATH because vgpud was stopped or could not start, by its
+ * own note, which is copied to SILENT: the hook then does not wait for a restart. */
 static bool is_down(const char *path, int r)
 {
 	char note[sizeof(silent.text)];
@@ -283,7 +283,7 @@ static int pass_on(const struct operation *o, struct json_object *answer, const 
 	return r;
 }
 
-/* Whether the VM may go on; if not, prints the reason on stderr. */
+/* Returns whether the VM may go on; if not, prints the reason on stderr. */
 static bool allows(const struct operation *o, char **argv, const char *xml)
 {
 	struct json_object *answer = NULL;

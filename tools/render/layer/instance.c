@@ -136,8 +136,8 @@ static bool has_extension(struct instance *in, VkPhysicalDevice physical, const 
 	return has;
 }
 
-/* Whether the configuration means this device: by its UUID, its PCI address, or how its name
- * begins. */
+/* Returns whether the configuration means this device: by its UUID, its PCI address, or how its
+ * name begins. */
 static bool is_meant(struct instance *in, VkPhysicalDevice physical, const char *want)
 {
 	VkPhysicalDevicePCIBusInfoPropertiesEXT pci = {

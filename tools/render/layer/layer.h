@@ -226,7 +226,7 @@ void queues_pump(struct device *device);
  * Returns with the queue's lock. */
 #define ALL UINT64_MAX
 VkResult queue_flush(struct queue *q, uint64_t seq);
-/* Whether the driver has that; waits for it for at most TIMEOUT, and perhaps less. */
+/* Returns whether the driver has that; waits for it for at most TIMEOUT, and perhaps less. */
 bool queue_await(const struct dependency *what, vgpu_nsec timeout);
 /* The same; then until none of it is in flight. */
 VkResult queue_drain(struct queue *q);

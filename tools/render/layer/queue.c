@@ -76,7 +76,7 @@ static bool is_ready(const struct queue *q, const struct op *op)
 	return true;
 }
 
-/* Whether OP waits for a value of which the layer knows no signaller: that comes unsaid. */
+/* Returns whether OP waits for a value of which the layer knows no signaller: that comes unsaid. */
 static bool waits_unsaid(const struct queue *q, const struct op *op)
 {
 	uint32_t i;

@@ -137,7 +137,7 @@ ENTRY(VkResult, ResetFences, VkDevice device, uint32_t n, const VkFence *fences)
 	return d->ResetFences(device, n, fences);
 }
 
-/* Whether all of the fences come with submissions of the first one's queue. */
+/* Returns whether all of the fences come with submissions of the first one's queue. */
 static bool of_one_queue(struct device *d, uint32_t n, const VkFence *fences)
 {
 	struct queue *first = submission_of(d, fences[0]).queue;

@@ -54,7 +54,7 @@ int wall_look(int listener, const struct seccomp_notif *call, pid_t process,
 
 /* filter.c: sets the filter. Returns its listener, or -errno. */
 int wall_filter(const struct vgpu_wall *wall);
-/* Whether the call still waits: its process is the one that has made it. */
+/* Returns whether the call still waits: its process is the one that has made it. */
 bool wall_waits(int listener, const struct seccomp_notif *call);
 
 #endif

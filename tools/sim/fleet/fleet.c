@@ -134,8 +134,8 @@ static uint64_t memory_of_host(const struct fleet *f, uint32_t provider)
 	return sum;
 }
 
-/* Whether the host of provider A is better than that of B for the weigher: by free memory, as
- * Nova's RAM weigher. The first one stays first. */
+/* Returns whether the host of provider A is better than that of B for the weigher: by free memory,
+ * as Nova's RAM weigher. The first one stays first. */
 static bool is_better(const struct fleet *f, uint32_t a, uint32_t b)
 {
 	uint64_t x = memory_of_host(f, a), y = memory_of_host(f, b);
@@ -385,7 +385,7 @@ static void run(struct fleet *f)
 	f->r->used_ppm = (uint64_t)(sum / (double)(f->o->servers - f->o->servers / 2));
 }
 
-/* Whether each provider's booking is what its running servers have asked for. */
+/* Returns whether each provider's booking is what its running servers have asked for. */
 static bool books_agree(const struct fleet *f, struct provider *owned)
 {
 	uint64_t amount[FLEET_CLASSES];
@@ -401,7 +401,7 @@ static bool books_agree(const struct fleet *f, struct provider *owned)
 	return true;
 }
 
-/* Whether the GPUs from FIRST on, among which a host chooses, have what is booked of their
+/* Returns whether the GPUs from FIRST on, among which a host chooses, have what is booked of their
  * providers. Profiles round sizes up. */
 static bool gpus_agree(const struct fleet *f, uint32_t first)
 {

@@ -148,7 +148,7 @@ void fleet_gpu_give(struct fleet_gpu *gpu, const struct fleet_kind *kind, uint32
 	gpu->used &= ~(1u << vf);
 }
 
-/* Whether the first N VFs can have SHARE each. */
+/* Returns whether the first N VFs can have SHARE each. */
 static bool admits(struct fleet_gpu *gpu, uint32_t n, uint64_t share)
 {
 	uint32_t vf, had;

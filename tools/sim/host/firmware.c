@@ -41,7 +41,7 @@ static void wake(struct firmware *f)
 	}
 }
 
-/* Whether the VF stops late in this span, where it does so only in every other one. */
+/* Returns whether the VF stops late in this span, where it does so only in every other one. */
 static bool stops_late_now(const struct firmware *f, const struct scenario_vf *t)
 {
 	return t->late_span.max == 0 || f->now / t->late_span.max % 2 == 0;

@@ -79,7 +79,7 @@ static bool is_out(const struct vhost_memory *m, uint32_t vf)
 	return m->table[vf].offset >= m->local * GRANULE;
 }
 
-/* Whether all of VF's memory was last written as MARK. */
+/* Returns whether all of VF's memory was last written as MARK. */
 static bool holds(const struct vhost_memory *m, uint32_t vf, uint64_t mark)
 {
 	uint64_t i, first = m->table[vf].offset / GRANULE;

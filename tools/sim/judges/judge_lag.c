@@ -73,7 +73,7 @@ static void look_at_work(struct monitor *m)
 	}
 }
 
-/* Whether no VF that takes part has work, or is on the engine. */
+/* Returns whether no VF that takes part has work, or is on the engine. */
 static bool all_is_done(const struct monitor *m)
 {
 	bool anybody = false;

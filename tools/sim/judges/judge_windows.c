@@ -47,7 +47,7 @@ static double stated_shares(struct monitor *m)
 	return sum;
 }
 
-/* Whether charges pay for windows. */
+/* Returns whether charges pay for windows. */
 static bool is_charged(const struct monitor *m)
 {
 	uint64_t promises = m->core.policy->promises;

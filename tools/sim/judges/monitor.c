@@ -64,7 +64,8 @@ void monitor_restarted(struct monitor *m)
 	m->restarted = true;
 }
 
-/* Whether nothing happened that a judge considers: only a command of a world switch ended. */
+/* Returns whether nothing happened that a judge considers: only a command of a world switch ended.
+ */
 static bool is_nothing(const struct monitor *m, const struct vgpu_event *event)
 {
 	uint32_t i;

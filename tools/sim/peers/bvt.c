@@ -17,7 +17,7 @@ static int64_t virtual_time(const struct peer_vf *vf, int64_t ns)
 	return ns * 100 / vf->weight;
 }
 
-/* Whether a VF may warp at NOW, after it has run for UNCHARGED that is not charged yet. */
+/* Returns whether a VF may warp at NOW, after it has run for UNCHARGED that is not charged yet. */
 static bool warps(const struct peer_vf *vf, vgpu_nsec now, int64_t uncharged)
 {
 	return vf->warp > 0 && now >= vf->unwarped_until &&

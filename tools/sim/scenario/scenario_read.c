@@ -34,8 +34,8 @@ static bool has(const struct vgpu_policy_ops *policy, enum of of, const char *na
 	return p->name;
 }
 
-/* Whether any policy, model or loaded plug-in has the parameter. A scenario may run under many
- * policies, not all of which have it; a parameter that none has is a typo. */
+/* Returns whether any policy, model or loaded plug-in has the parameter. A scenario may run under
+ * many policies, not all of which have it; a parameter that none has is a typo. */
 static bool is_known(enum of of, const char *name)
 {
 	unsigned i;

@@ -101,7 +101,7 @@ static uint32_t init(struct softgpu *gpu, int index)
 	return GPUIOV_STATUS_DONE;
 }
 
-/* Whether the GPU accepts a command in its present state. */
+/* Returns whether the GPU accepts a command in its present state. */
 static bool is_legal(const struct softgpu *gpu, uint32_t code, int index)
 {
 	const struct vf *vf = &gpu->vfs[index];

@@ -320,8 +320,8 @@ static bool in_region(struct softgpu *gpu, uint32_t region, uint64_t offset, uin
 	return offset <= r.size && size <= r.size - offset;
 }
 
-/* Whether an access can be passed on to the VF's process: the VF is enabled, and the carrier is its
- * client. */
+/* Returns whether an access can be passed on to the VF's process: the VF is enabled, and the
+ * carrier is its client. */
 static bool has_vf(struct softgpu *gpu, int fn)
 {
 	bool has;
@@ -332,7 +332,8 @@ static bool has_vf(struct softgpu *gpu, int fn)
 	return has;
 }
 
-/* Whether the VF's client may access its memory there; counts an access that it may not make. */
+/* Returns whether the VF's client may access its memory there; counts an access that it may not
+ * make. */
 static bool may_access(struct softgpu *gpu, int fn, uint64_t offset, uint32_t size)
 {
 	const struct vf *vf = &gpu->vfs[fn];

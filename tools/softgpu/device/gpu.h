@@ -202,11 +202,11 @@ void memory_violated(struct softgpu *gpu, int vf, uint32_t n);
 /* Reads or writes SIZE bytes of a VF's file; what cannot be read gives ones. */
 void memory_transfer(const struct memory_file *file, uint64_t at, void *data, uint64_t size,
 		     bool write);
-/* Whether a file that VF had has not been emptied yet: until then the VF is not served. */
+/* Returns whether a file that VF had has not been emptied yet: until then the VF is not served. */
 bool memory_holds(const struct softgpu *gpu, int vf);
 void *memory_filler(void *gpu);
-/* Whether the VF's memory lies in GPU memory. If not, it is in host memory, and the VF cannot be
- * loaded. */
+/* Returns whether the VF's memory lies in GPU memory. If not, it is in host memory, and the VF
+ * cannot be loaded. */
 bool memory_is_here(const struct softgpu *gpu, const struct vf *vf);
 /* The VF is about to run: what was copied of its memory is not complete any more. */
 void memory_runs(struct softgpu *gpu, struct vf *vf);

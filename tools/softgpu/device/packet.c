@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "packet.h"
 
-/* Whether BYTES at OFFSET lie in the ring's range of the arena. *FIRST, *END: the granules that
- * they are in. */
+/* Returns whether BYTES at OFFSET lie in the ring's range of the arena. *FIRST, *END: the granules
+ * that they are in. */
 static bool in_arena(const struct packet_limits *l, uint64_t offset, uint64_t bytes,
 		     uint64_t *first, uint64_t *end)
 {
@@ -165,7 +165,7 @@ static enum softgpu_error check_await(const struct packet_limits *l, const uint6
 	return a[0] < SOFTGPU_MAX_SLOTS ? SOFTGPU_OK : SOFTGPU_BAD_ARGUMENT;
 }
 
-/* Whether BYTES at OFFSET are whole granules, counted from BEGIN. */
+/* Returns whether BYTES at OFFSET are whole granules, counted from BEGIN. */
 static bool are_granules(const struct packet_limits *l, uint64_t offset, uint64_t begin,
 			 uint64_t bytes)
 {

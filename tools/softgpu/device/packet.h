@@ -30,11 +30,11 @@ enum softgpu_error packet_check(const struct packet_limits *limits, const struct
 enum softgpu_error packet_range(const struct packet_limits *limits, uint64_t offset, uint64_t count,
 				uint64_t size);
 
-/* Whether N packets at BASE can be a ring: it lies in the window and is aligned, and N is a power
- * of two. */
+/* Returns whether N packets at BASE can be a ring: it lies in the window and is aligned, and N is a
+ * power of two. */
 bool packet_ring_is_valid(const struct packet_limits *limits, uint64_t base, uint64_t n);
 
-/* Whether the 8 bytes of a fence lie at AT in the window, aligned. */
+/* Returns whether the 8 bytes of a fence lie at AT in the window, aligned. */
 bool packet_fence_is_valid(const struct packet_limits *limits, uint64_t at);
 
 #endif

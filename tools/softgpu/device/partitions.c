@@ -168,7 +168,7 @@ bool memory_is_here(const struct softgpu *gpu, const struct vf *vf)
 	return vf->fb_offset < gpu->config.vram;
 }
 
-/* Whether a range lies in GPU memory or in the aperture. */
+/* Returns whether a range lies in GPU memory or in the aperture. */
 static bool is_memory(const struct softgpu *gpu, uint64_t offset, uint64_t size)
 {
 	uint64_t begin = offset < gpu->config.vram ? 0 : gpu->config.vram;
@@ -196,8 +196,8 @@ static void give_up(struct softgpu *gpu, struct vf *vf)
 	pthread_cond_signal(&gpu->filler_cond);
 }
 
-/* Whether a saved VF's partition may be moved to OFFSET: its worker gives device memory back, or
- * runs with it again, only if all of it has been copied. */
+/* Returns whether a saved VF's partition may be moved to OFFSET: its worker gives device memory
+ * back, or runs with it again, only if all of it has been copied. */
 static bool may_move(const struct softgpu *gpu, const struct vf *vf, uint64_t offset)
 {
 	bool here = memory_is_here(gpu, vf), comes = offset < gpu->config.vram;
@@ -613,8 +613,8 @@ static bool let_leave(struct softgpu *gpu)
 	return carry.host == 0;
 }
 
-/* Whether the device memory of a VF can be copied back from IN_VF on: the worker has given back
- * what it had, and there is no gap. */
+/* Returns whether the device memory of a VF can be copied back from IN_VF on: the worker has given
+ * back what it had, and there is no gap. */
 static bool may_come(const struct vf *vf, uint64_t in_vf)
 {
 	return !vf->leaves && in_vf <= vf->copied_in;

@@ -175,7 +175,7 @@ static int await_end(struct tenant *t)
 	return -ETIMEDOUT;
 }
 
-/* Whether the counter changes from VALUE within TIMEOUT. */
+/* Returns whether the counter changes from VALUE within TIMEOUT. */
 static bool moves(const struct tenant *t, uint64_t value, vgpu_nsec timeout)
 {
 	const struct timespec look = {.tv_nsec = LOOK};

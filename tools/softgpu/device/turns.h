@@ -45,10 +45,10 @@ void turns_program(struct turns *t, const struct turns_plan *plan);
 /* Begins the next turn, of a VF in the bitmap WANTS unless turns are kept. Returns whose turn it
  * is; TURNS_NOBODY if nobody wants one. */
 int turns_begin(struct turns *t, uint32_t wants, vgpu_nsec now);
-/* Whether the current turn must end at NOW: its quantum is over, or its VF does not want the rest.
- * A turn goes on as long as no other VF wants one: turns_begin() then renews it. */
+/* Returns whether the current turn must end at NOW: its quantum is over, or its VF does not want
+ * the rest. A turn goes on as long as no other VF wants one: turns_begin() then renews it. */
 bool turns_is_over(const struct turns *t, uint32_t wants, vgpu_nsec now);
-/* Whether another VF wants a turn, or must have it because turns are kept. */
+/* Returns whether another VF wants a turn, or must have it because turns are kept. */
 bool turns_others(const struct turns *t, uint32_t wants);
 /* From NOW on the counter of VF runs, and no other; TURNS_NOBODY: none. */
 void turns_count(struct turns *t, int vf, vgpu_nsec now);

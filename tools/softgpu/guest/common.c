@@ -74,7 +74,7 @@ static uint32_t own_bit(const struct guest *g)
 	return 1u << g->share.own;
 }
 
-/* Whether NUMBER is used for nothing, and no descriptor of an earlier time has it. */
+/* Returns whether NUMBER is used for nothing, and no descriptor of an earlier time has it. */
 static bool is_unused(struct guest *g, uint32_t number)
 {
 	const struct shared_common *c = &g->share.commons[number];
@@ -187,7 +187,7 @@ void guest_common_drop(struct guest *g, uint32_t number)
 		atomic_fetch_and(&g->share.commons[number].holders, ~own_bit(g));
 }
 
-/* Whether NUMBER has pieces, but no holder any more. */
+/* Returns whether NUMBER has pieces, but no holder any more. */
 static bool is_left(struct guest *g, uint32_t number)
 {
 	const struct shared_common *c = &g->share.commons[number];

@@ -199,7 +199,7 @@ static int receive(struct guest *g, uint32_t *word, vgpu_nsec deadline)
 	}
 }
 
-/* Whether the PF still has to read our last message. */
+/* Returns whether the PF still has to read our last message. */
 static bool is_unread(uint32_t control)
 {
 	return (control & (GPUIOV_MBOX_TRN_VALID | GPUIOV_MBOX_TRN_ACK)) == GPUIOV_MBOX_TRN_VALID;

@@ -42,20 +42,20 @@ void *guest_memory(struct guest *g, uint64_t *offset, uint64_t *size);
 /* The memory behind the window, which only packets reach; *SIZE is 0 if there is none, or if
  * processes share it: see guest_pieces(). */
 void guest_device_memory(struct guest *g, uint64_t *offset, uint64_t *size);
-/* Whether the VF's memory has nothing of earlier programs of this machine: the VF was reset when it
- * was opened, or it is shared. */
+/* Returns whether the VF's memory has nothing of earlier programs of this machine: the VF was reset
+ * when it was opened, or it is shared. */
 bool guest_is_fresh(struct guest *g);
-/* Whether the VF can load the guest's own GPU kernels; or could, with structures of packets that
- * are not known any more. */
+/* Returns whether the VF can load the guest's own GPU kernels; or could, with structures of packets
+ * that are not known any more. */
 bool guest_has_modules(struct guest *g);
 bool guest_has_old_modules(struct guest *g);
-/* Whether it links images, and compiles one alone. */
+/* Returns whether it links images, and compiles one alone. */
 bool guest_has_images(struct guest *g);
-/* Whether a ring has more than SOFTGPU_HAD_MAX_MODULES modules. */
+/* Returns whether a ring has more than SOFTGPU_HAD_MAX_MODULES modules. */
 bool guest_has_many_modules(struct guest *g);
-/* Whether it takes the packets ARENA, MAP and UNMAP; ARENA may say that there is none. */
+/* Returns whether it takes the packets ARENA, MAP and UNMAP; ARENA may say that there is none. */
 bool guest_has_arena(struct guest *g);
-/* Whether it takes the packet AWAIT, and processes of the VF can have events together. */
+/* Returns whether it takes the packet AWAIT, and processes of the VF can have events together. */
 bool guest_has_events(struct guest *g);
 
 /* What processes that share a VF know of each other. Below, a slot is the number of one. */
@@ -86,7 +86,8 @@ struct guest_fence {
 	uint32_t slot;
 	uint64_t asked, value;
 };
-/* Whether it has been reached, or never will be, because that process or its packets have ended. */
+/* Returns whether it has been reached, or never will be, because that process or its packets have
+ * ended. */
 bool guest_fence_reached(struct guest *g, const struct guest_fence *fence);
 /* Waits for that. 0; or as guest_wait(). */
 int guest_fence_wait(struct guest *g, const struct guest_fence *fence, vgpu_nsec timeout);
@@ -101,7 +102,7 @@ struct guest_event {
 int guest_event_make(struct guest *g, struct guest_event *out);
 /* Ends the event, if it is there. */
 void guest_event_end(struct guest *g, const struct guest_event *event);
-/* Whether there is such an event; and whether it would be one of this process. */
+/* Returns whether there is such an event; and whether it would be one of this process. */
 bool guest_event_is(struct guest *g, const struct guest_event *event);
 bool guest_event_is_own(struct guest *g, const struct guest_event *event);
 /* From now on the event stands for the fence VALUE of this process. */
@@ -131,7 +132,8 @@ void guest_common_drop(struct guest *g, uint32_t number);
 /* Between guest_begin_care() and guest_end_care(): frees what nobody holds, and no descriptor
  * shows. Whether there was any. */
 bool guest_common_collect(struct guest *g);
-/* Whether the WORD of a piece says that it is of common memory, and there is such memory. */
+/* Returns whether the WORD of a piece says that it is of common memory, and there is such memory.
+ */
 bool guest_is_common(struct guest *g, uint32_t word);
 
 /* Lets DMA packets access SIZE bytes of the memory file FD at IOVA. 0 or -errno. */
@@ -159,7 +161,7 @@ int guest_wait_mark(struct guest *g, uint64_t mark, vgpu_nsec timeout);
 /* 0 if the VF is working; -ECONNRESET: it is being reset or was reset, or reads as ones; -EIO: it
  * has stopped with an error; -ENODEV: the device is gone. Never waits. */
 int guest_check(struct guest *g);
-/* Whether the fence has been reached. */
+/* Returns whether the fence has been reached. */
 bool guest_reached(struct guest *g, uint64_t fence);
 /* The error that the VF has stopped with; SOFTGPU_OK: none. */
 enum softgpu_error guest_error(struct guest *g);

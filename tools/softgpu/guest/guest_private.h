@@ -88,7 +88,7 @@ int guest_stop(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err);
 /* share.c: the parts of bringing up and down that a shared VF needs. Errors as of guest.h. */
 int share_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err);
 int share_bring_down(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err);
-/* Whether the VF is still the one that this process has joined. */
+/* Returns whether the VF is still the one that this process has joined. */
 bool share_is_valid(const struct guest *g);
 /* guest_memory(), of this process's slot. */
 void *share_memory(struct guest *g, uint64_t *offset, uint64_t *size);

@@ -17,7 +17,7 @@
  * device/processes/link.c). */
 #define RESET_TAKEN_MS 1900
 
-/* Whether a gate is open; counts a dropped access if it is not. */
+/* Returns whether a gate is open; counts a dropped access if it is not. */
 static bool check_gate(struct vf *vf, enum vf_gate gate)
 {
 	if (atomic_load(&vf->page->gates) >> gate & 1)

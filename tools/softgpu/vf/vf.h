@@ -95,7 +95,8 @@ extern const struct vfio_server_ops registers_ops;
 
 /* engine.c: the first thread; never returns */
 void engine_loop(struct vf *vf);
-/* Whether there are packets to execute. Called with the lock held, while nothing is executed. */
+/* Returns whether there are packets to execute. Called with the lock held, while nothing is
+ * executed. */
 bool engine_has_work(const struct vf *vf);
 /* Wakes the first thread if the VF is parked and has work now. Called with the lock held. */
 void engine_kick(struct vf *vf);
@@ -107,8 +108,8 @@ void engine_put_image(struct vf *vf);
 enum tile { TILE_MORE = 0, TILE_DONE = 1, TILE_ERROR = 2 };
 /* Runs one tile of a packet that packet_check() has accepted. On TILE_ERROR, *ERROR says why. */
 enum tile kernel_tile(const struct vf *vf, struct job *job, uint64_t *error);
-/* Whether a job's progress is possible: not beyond the end of its packet, which packet_check() has
- * accepted. */
+/* Returns whether a job's progress is possible: not beyond the end of its packet, which
+ * packet_check() has accepted. */
 bool kernel_job_is_valid(const struct job *job);
 
 /* compute.c: execution by a worker */
@@ -125,9 +126,9 @@ int compute_watch(struct vf *vf);
 struct compute *compute_create(struct vf *vf, const struct compute_setup *setup);
 /* Disconnects from the worker, which then exits. C may be NULL. */
 void compute_destroy(struct compute *c);
-/* Whether the worker has started, or failed to. C may be NULL. */
+/* Returns whether the worker has started, or failed to. C may be NULL. */
 bool compute_has_started(const struct compute *c);
-/* Whether it does not wait for a compiler either. C may be NULL. */
+/* Returns whether it does not wait for a compiler either. C may be NULL. */
 bool compute_is_ready(const struct compute *c);
 /* What the worker's GPU is, without addresses; zeros until it has started. C may be NULL. */
 struct softgpu_about compute_about(const struct compute *c);

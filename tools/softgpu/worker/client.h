@@ -46,7 +46,7 @@ int worker_quit(struct worker_client *w);
 /* Kills the worker, waits up to MS milliseconds for its end, and frees W, which may be NULL.
  * Returns whether it has ended: a process in a call of a driver that hangs does not. */
 bool worker_kill(struct worker_client *w, int ms);
-/* Whether the worker's process has ended; it is still to be waited for. */
+/* Returns whether the worker's process has ended; it is still to be waited for. */
 bool worker_exited(const struct worker_client *w);
 /* Waits up to MS milliseconds for the end of a process. Returns whether it has ended; then PIDFD is
  * closed. */

@@ -25,7 +25,7 @@ void map_init(struct map *m, const struct device_ops *ops, struct device *device
 /* Adds the range of the arena that SOURCE has to *L. */
 void map_limit(const struct map *m, uint32_t source, struct packet_limits *l);
 
-/* Whether packets with OPCODE are executed here. */
+/* Returns whether packets with OPCODE are executed here. */
 bool map_executes(uint32_t opcode);
 
 enum { MAP_DONE = 0, MAP_MORE = 1 };

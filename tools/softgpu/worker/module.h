@@ -17,14 +17,14 @@ struct module_table;
 /* The compiling thread calls WAKE when it is done. NULL: out of memory. */
 struct module_table *module_table_create(const struct device_ops *ops, struct device *device,
 					 struct worker_shared *shared, void (*wake)(void));
-/* Whether a module is being compiled. Any thread. */
+/* Returns whether a module is being compiled. Any thread. */
 bool module_compiles(const struct module_table *t);
 /* Waits until a compilation in progress ends. T may be NULL. */
 void module_table_destroy(struct module_table *t);
 
 enum module_step { MODULE_DONE = 0, MODULE_PIECE, MODULE_COMPILES };
 
-/* Whether a packet with OPCODE is one of these. */
+/* Returns whether a packet with OPCODE is one of these. */
 bool module_executes(uint32_t opcode);
 /* Executes the next step of JOB, a packet of one of these kinds, of the ring with the number
  * SOURCE, below DEVICE_SOURCES; each ring has modules of its own. MODULE_DONE: the packet is done;

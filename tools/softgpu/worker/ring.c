@@ -338,8 +338,8 @@ static enum softgpu_error check_await(const struct ring *r, const struct source 
 	return awaited(r, s) == s ? SOFTGPU_BAD_ARGUMENT : SOFTGPU_OK;
 }
 
-/* Whether S waits for another slot. What it compares is the worker's own: a guest can write to a
- * slot. */
+/* Returns whether S waits for another slot. What it compares is the worker's own: a guest can write
+ * to a slot. */
 static bool awaits(const struct ring *r, const struct source *s)
 {
 	const struct softgpu_packet *p = &s->job.packet;
@@ -434,8 +434,8 @@ static void make_slots(struct ring *r, uint64_t at, uint64_t n)
 	r->fresh = false;
 }
 
-/* Whether one more piece may follow those in flight. Pieces with a gate and pieces without are
- * never in flight together: one without a gate would run before one that was skipped. */
+/* Returns whether one more piece may follow those in flight. Pieces with a gate and pieces without
+ * are never in flight together: one without a gate would run before one that was skipped. */
 static bool fits(struct ring *r, const struct piece *p)
 {
 	vgpu_nsec sum = p->cost;
@@ -633,13 +633,13 @@ static bool source_has_work(struct ring *r, const struct source *s)
 	return s->open && !awaits(r, s) && (s->job.active || (s->slot && wptr_of(r, s) != s->rptr));
 }
 
-/* Whether a packet, or the opening of a slot, has come since S was looked at. */
+/* Returns whether a packet, or the opening of a slot, has come since S was looked at. */
 static bool source_has_news(struct ring *r, const struct source *s)
 {
 	return asked_of(s) != s->asked || (s->open && !s->job.active && wptr_of(r, s) != s->rptr);
 }
 
-/* Whether one of the rings IS so. */
+/* Returns whether one of the rings IS so. */
 static bool any_source(struct ring *r, bool (*is)(struct ring *r, const struct source *s))
 {
 	const struct source *s;
@@ -791,7 +791,7 @@ static enum worker_end pump(struct ring *r)
 	}
 }
 
-/* Whether the run was stopped between blocks of a piece. */
+/* Returns whether the run was stopped between blocks of a piece. */
 static bool has_skipped(struct ring *r)
 {
 	uint32_t i;

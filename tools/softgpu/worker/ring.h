@@ -41,12 +41,12 @@ void ring_run(struct ring *r, const struct worker_message *m);
  * one, any one thread. The device's launch() and poll(), SEND and the clock, which it calls, may
  * call the functions of the control thread, but for ring_destroy(). */
 void ring_execute(struct ring *r);
-/* Whether a guest's module is being compiled, for which ring_destroy() waits. */
+/* Returns whether a guest's module is being compiled, for which ring_destroy() waits. */
 bool ring_compiles(const struct ring *r);
 /* Starts no more pieces, and shuts the gate. Returns how long to wait for the work in flight before
  * it is stopped hard, ns. */
 vgpu_nsec ring_stop(struct ring *r);
-/* Whether the run is over; if so, *M is its ENDED message. */
+/* Returns whether the run is over; if so, *M is its ENDED message. */
 bool ring_end(struct ring *r, struct worker_message *m);
 /* The device was stopped hard, or softly, as LEVEL says; what is said here of a hard stop holds for
  * a soft one, but that pieces in flight may go on. True: the run was in progress; it continues with
@@ -57,7 +57,7 @@ bool ring_freeze(struct ring *r, enum softgpu_preempt level, struct worker_messa
  * must run again. ring_is_still() tells when they have; if they do not, stop the device and call
  * ring_freeze() again. The next RUN continues the run. */
 void ring_drain(struct ring *r);
-/* Whether no piece of the VF's is on the device. */
+/* Returns whether no piece of the VF's is on the device. */
 bool ring_is_still(struct ring *r);
 /* softgpu has executed a DMA piece: RESULT is 0 or negative. */
 void ring_dma_done(struct ring *r, int result);

@@ -118,8 +118,8 @@ static void check_labels(struct round *r)
 			"vgpud's softgpu.md, libvirt's QEMU");
 }
 
-/* Whether QEMU reaches the sockets of the VFs of one GPU; the first that it does not reach is
- * reported. Returns whether the VFs of that GPU have sockets. */
+/* Returns whether QEMU reaches the sockets of the VFs of one GPU; the first that it does not reach
+ * is reported. Returns whether the VFs of that GPU have sockets. */
 static bool check_sockets(struct round *r, const char *gpu, struct json_object *vfs,
 			  const char *user)
 {
@@ -194,7 +194,7 @@ static void ask_vgpud(const struct options *o, struct round *r)
 		close(fd);
 }
 
-/* Whether vgpud does not serve, and it is known why. */
+/* Returns whether vgpud does not serve, and it is known why. */
 static bool is_silent(const struct round *r)
 {
 	return r->answers < 0 && strncmp(r->silent.text, "vgpud", 5) == 0;

@@ -31,7 +31,7 @@ void screen_catch(void);
 /* Takes the terminal over, if there is one; screen_end gives it back. */
 void screen_begin(void);
 void screen_end(void);
-/* Whether texts are drawn in place of each other. */
+/* Returns whether texts are drawn in place of each other. */
 bool screen_is_drawn(void);
 
 /* What is printed to stdout between these two is drawn by the second. Its first FIXED lines stay

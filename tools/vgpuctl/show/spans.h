@@ -32,7 +32,7 @@ struct spans {
 struct spans spans_collect(struct json_object *answer);
 /* Returns when a plan came into force, if RECORD says that of its GPU's first VF; else 0. */
 int64_t spans_plan(struct json_object *record);
-/* Whether the answer is of a GPU whose firmware schedules. */
+/* Returns whether the answer is of a GPU whose firmware schedules. */
 bool spans_governed(struct json_object *answer);
 /* Returns the VFs of an answer. */
 int spans_vfs(struct json_object *answer);

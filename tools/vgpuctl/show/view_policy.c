@@ -140,8 +140,8 @@ static void explain_rest(struct json_object *o)
 		puts("No VF has a budget: all take turns, and nothing is promised.");
 }
 
-/* Whether the shares add up to more than there is: each is what the VF has when it is up, beside
- * those that are up now. */
+/* Returns whether the shares add up to more than there is: each is what the VF has when it is up,
+ * beside those that are up now. */
 static bool counts_twice(struct json_object *list)
 {
 	double sum = 0;

@@ -156,7 +156,7 @@ int vfio_mark(struct vfio_device *d, uint32_t n);
 /* Gets the mark that FD holds, which may come from another process. 0; -EINVAL: FD is no such
  * descriptor, or one of another function; or -ENOTSUP. */
 int vfio_mark_of(struct vfio_device *d, int fd, uint32_t *n);
-/* Whether a descriptor holds mark N, or that is unknown. */
+/* Returns whether a descriptor holds mark N, or that is unknown. */
 bool vfio_is_marked(struct vfio_device *d, uint32_t n);
 
 static inline int vfio_reset(struct vfio_device *d)

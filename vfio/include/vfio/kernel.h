@@ -58,9 +58,9 @@ int kernel_each_line(const char *path, void (*each)(void *data, const char *line
 /* Reads the last component of a link's target. Returns 0 or -errno. */
 int kernel_read_link(char *out, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Whether PATH is a directory with anything in it. */
+/* Returns whether PATH is a directory with anything in it. */
 bool kernel_has_entries(const char *path);
-/* Whether the directory that FORMAT makes has an entry NAME. */
+/* Returns whether the directory that FORMAT makes has an entry NAME. */
 bool kernel_has(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -21,8 +21,8 @@ int nvidia_recognise(const char *address, struct pci_info *out, struct vgpu_erro
 int nvidia_read_type(const char *pf, uint32_t vf, uint32_t *type);
 /* Sets a VF's type; 0: removes it. Returns 0, or -errno; -EIO also if it reads back otherwise. */
 int nvidia_write_type(const char *pf, uint32_t vf, uint32_t type);
-/* Whether a VF without a type can have this one now. If not, OUT, of SIZE bytes, lists those that
- * it can have: "1428 (NVIDIA H200X-141C)". */
+/* Returns whether a VF without a type can have this one now. If not, OUT, of SIZE bytes, lists
+ * those that it can have: "1428 (NVIDIA H200X-141C)". */
 bool nvidia_can_have(const char *pf, uint32_t vf, uint32_t type, char *out, size_t size);
 
 /* Finds the UUID of the VM that has a VF open: by what libvirt has noted of the process

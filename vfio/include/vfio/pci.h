@@ -39,8 +39,8 @@ struct pci_info {
  * -EIO: invalid values; with the reason in ERR. */
 int pci_describe(const char *address, struct pci_info *out, struct vgpu_error *err);
 
-/* Whether VFIO can give a function to one VM alone. Returns 0; -EPERM with the reason in ERR: it
- * shares its IOMMU group with another function. */
+/* Checks that VFIO can give a function to one VM alone. Returns 0; -EPERM with the reason in ERR:
+ * it shares its IOMMU group with another function. */
 int pci_check_group(const struct pci_info *info, struct vgpu_error *err);
 
 /* Writes the model of a function, by udev's database of hardware (hwdb), to OUT, which is unchanged
@@ -92,7 +92,7 @@ int pci_release(const char *address, struct vgpu_error *err);
  * VFs of Intel's GPUs), or vfio-pci. */
 void pci_vfio_driver(const char *address, char *out, size_t size);
 
-/* Whether the VFIO driver of that name moves the state of its functions to another host. */
+/* Returns whether the VFIO driver of that name moves the state of its functions to another host. */
 bool pci_can_migrate(const char *driver);
 
 #define PCI_KIND_SIZE 24

@@ -48,10 +48,10 @@ int xe_write(const char *pf, uint32_t function, enum xe_setting setting, uint32_
 
 /* Writes the priority of all functions, which the firmware has as one setting. */
 int xe_write_priorities(const char *pf, enum xe_priority priority);
-/* Whether the kernel has that file. */
+/* Returns whether the kernel has that file. */
 bool xe_has_priorities(const char *pf);
 
-/* Whether the GPU has memory of its own that this kernel lets the host divide. */
+/* Returns whether the GPU has memory of its own that this kernel lets the host divide. */
 bool xe_has_memory(const char *pf);
 /* Read and write a VF's memory, bytes; 0: none. To change a VF's size, the kernel first frees the
  * VF's memory, and does not restore it if it then fails. */
@@ -65,7 +65,7 @@ int xe_stop(const char *pf, uint32_t function);
 #define XE_UNITS "/sys/bus/event_source/devices"
 #define XE_UNIT_SIZE 24
 void xe_unit(const char *pf, char out[XE_UNIT_SIZE]);
-/* Whether the kernel counts the time of single functions. */
+/* Returns whether the kernel counts the time of single functions. */
 bool xe_counts_functions(const char *pf);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "vms.h"
 
-/* Whether vgpud has warned that the state of vm1's VF may be lost. */
+/* Returns whether vgpud has warned that the state of vm1's VF may be lost. */
 static bool warns(const char *xml)
 {
 	char address[32];

@@ -51,7 +51,7 @@ void begin_free(void);
 int64_t weight(uint32_t vf);
 /* How many VFs are leased. */
 uint32_t n_leases(void);
-/* Whether vm.list says of the first VM's claim that WHAT is not in force; "": nothing. */
+/* Returns whether vm.list says of the first VM's claim that WHAT is not in force; "": nothing. */
 bool lacks(const char *what);
 /* HOST has not reported for longer than vgpud waits. */
 void be_silent(const char *host);

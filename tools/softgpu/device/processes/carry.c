@@ -65,7 +65,7 @@ static int await_answer(const struct carry *c, const struct worker_memory *m)
 	return -ETIMEDOUT;
 }
 
-/* Whether this host had too little to do something that failed with -errno ERROR. */
+/* Returns whether this host had too little to do something that failed with -errno ERROR. */
 static bool is_shortage(int error)
 {
 	static const int errors[] = {ENOMEM, ENOBUFS, ENOSPC, EFBIG, EDQUOT, EMFILE, ENFILE};

@@ -47,8 +47,8 @@ struct doors {
 	vgpu_nsec opens[SOFTGPU_MAX_VFS], hears[SOFTGPU_MAX_VFS];
 };
 
-/* Whether the connection may be passed on: a carrier that is the client itself has a listener with
- * a name that others can find. */
+/* Returns whether the connection may be passed on: a carrier that is the client itself has a
+ * listener with a name that others can find. */
 static bool is_welcome(const struct doors *d, int vf, int fd)
 {
 	struct ucred peer = {0};

@@ -82,7 +82,7 @@ static void remove_leaver(struct leaving *l, struct leaver *gone)
 		link_wake(l->gpu->vfs[vf].link);
 }
 
-/* Whether a worker that leaves has used more than it needs for that. */
+/* Returns whether a worker that leaves has used more than it needs for that. */
 static bool computes(const struct leaver *e)
 {
 	return e->worker && !e->killed && spent_cpu(e->worker) > e->most;

@@ -28,9 +28,9 @@ void leaving_add(struct leaving *l, int pidfd, int vf, vgpu_nsec until);
  * that computes meanwhile has been taken over: it is killed, and so is the process that it worked
  * for, if that is still VF's, which has no other one for some time. */
 void leaving_add_worker(struct leaving *l, int pidfd, pid_t pid, int vf, vgpu_nsec until);
-/* Whether a worker of this VF takes long. */
+/* Returns whether a worker of this VF takes long. */
 bool leaving_lingers(const struct leaving *l, int vf);
-/* Whether a process with this VF is in the list. */
+/* Returns whether a process with this VF is in the list. */
 bool leaving_holds(const struct leaving *l, int vf);
 /* When the last process on which no VF depends had ended, or was found to hang; VGPU_NEVER: there
  * is one that is about to end. */

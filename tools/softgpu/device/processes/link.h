@@ -53,7 +53,8 @@ void link_gates(struct softgpu *gpu);
 
 /* Lets the process execute. */
 void link_run(struct link *l);
-/* Whether the process executes and has work. If it has none it gets none before link_stop(). */
+/* Returns whether the process executes and has work. If it has none it gets none before
+ * link_stop(). */
 bool link_has_work(struct link *l);
 /* Stops the process; KILL: also work that cannot be preempted. True: nothing is executed any more;
  * false: engine_stopped() follows. */

@@ -72,7 +72,7 @@ void link_order(struct link *l, const struct vf_order *order, const int *fds, ui
 /* The process says that the VF has stopped. Whether that is so: the worker says the same, or is
  * killed. */
 bool link_has_stopped(struct link *l);
-/* Whether the process has answered link_check() or links_ask(). */
+/* Returns whether the process has answered link_check() or links_ask(). */
 bool link_has_answered(const struct link *l);
 /* Ends a stop if the process has stopped. */
 void link_read_run(struct link *l);

@@ -247,7 +247,7 @@ static int start(struct link *l, struct vgpu_error *err)
 	return 0;
 }
 
-/* Whether the VF must have a process now. */
+/* Returns whether the VF must have a process now. */
 static bool is_wanted(const struct link *l)
 {
 	const struct softgpu *gpu = l->gpu;
@@ -564,7 +564,7 @@ static void *link_thread(void *arg)
 	return NULL;
 }
 
-/* Whether the VF has a process that serves it, if the VF is enabled, or else none. */
+/* Returns whether the VF has a process that serves it, if the VF is enabled, or else none. */
 static bool has_followed(struct link *l)
 {
 	if ((uint32_t)l->vf < l->gpu->enabled)

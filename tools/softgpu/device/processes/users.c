@@ -33,7 +33,7 @@ uid_t users_next(struct softgpu *gpu, int vf, enum users_of of, gid_t *group)
 	return uid;
 }
 
-/* Whether the map, as user_namespaces(7) describes it, has all N numbers from FIRST on. */
+/* Returns whether the map, as user_namespaces(7) describes it, has all N numbers from FIRST on. */
 static bool has_all(const char *map, uint64_t first, uint64_t n)
 {
 	unsigned long long inside, outside, length;

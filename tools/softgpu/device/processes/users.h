@@ -21,8 +21,8 @@ enum users_of { USERS_PROCESS = 0, USERS_WORKER, USERS_KINDS };
  * lock. */
 uid_t users_next(struct softgpu *gpu, int vf, enum users_of of, gid_t *group);
 
-/* Whether this process can give others the N users from FIRST on, and groups of the same numbers: a
- * container may have fewer. Any thread. */
+/* Returns whether this process can give others the N users from FIRST on, and groups of the same
+ * numbers: a container may have fewer. Any thread. */
 bool users_are_mapped(uid_t first, uint32_t n);
 
 #endif

@@ -104,7 +104,7 @@ void workers_begin(struct softgpu *gpu, int index)
 	workers_tell(gpu);
 }
 
-/* Whether the worker of the VF still starts or ends. */
+/* Returns whether the worker of the VF still starts or ends. */
 static bool churns(const struct workers *w, int index)
 {
 	const struct churn *c = &w->churn[index];

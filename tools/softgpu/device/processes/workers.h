@@ -35,7 +35,7 @@ vgpu_nsec workers_stop_most(struct softgpu *gpu, vgpu_nsec stopped);
 void workers_kill(struct softgpu *gpu, int vf);
 /* Replaces the worker of a VF that was reset, unless it has never run anything and lives. */
 void workers_restart(struct softgpu *gpu, int vf);
-/* Whether the VF's worker has ended, without having refused to start. */
+/* Returns whether the VF's worker has ended, without having refused to start. */
 bool workers_died(const struct softgpu *gpu, int vf);
 /* Fills in the message and the descriptors that tell a VF's process about its worker; the
  * descriptors stay the worker's. False: the VF has no worker. */
@@ -45,13 +45,13 @@ bool workers_order(const struct softgpu *gpu, int vf, struct vf_order *order,
  * FDS; they stay the worker's. Returns the worker's number. FDS is not changed if there is no
  * worker. */
 uint32_t workers_memory(const struct softgpu *gpu, int vf, int fds[2]);
-/* Whether the VF's worker still is the one of that number. */
+/* Returns whether the VF's worker still is the one of that number. */
 bool workers_is(const struct softgpu *gpu, int vf, uint32_t number);
 /* The VF's worker, which is not reaped while the lock is held, and the fences that it has counted;
  * 0: there is none. */
 pid_t workers_process(const struct softgpu *gpu, int index, uint64_t *fences);
-/* Whether the VF's worker is starting: for 10 s at most, and never again once it has said that it
- * is not. */
+/* Returns whether the VF's worker is starting: for 10 s at most, and never again once it has said
+ * that it is not. */
 bool workers_is_starting(struct softgpu *gpu, int index);
 /* worker_lend() for the VF's worker, if there is one. */
 vgpu_nsec workers_lend(struct softgpu *gpu, int index, bool on);
