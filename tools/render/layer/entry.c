@@ -81,32 +81,36 @@ PFN_vkVoidFunction entry_find(const char *name, bool of_device)
 	return NULL;
 }
 
+/* What a program gets for a command that the driver has at NEXT. A queue's command that is not in
+ * the table, as one of a later Vulkan, would reach the queue past the gate: there is none. */
+static PFN_vkVoidFunction behind_gate(const char *name, bool of_device, PFN_vkVoidFunction next)
+{
+	PFN_vkVoidFunction own = next ? entry_find(name, of_device) : NULL;
+
+	if (own)
+		return own;
+	return page && strncmp(name, "vkQueue", strlen("vkQueue")) == 0 ? NULL : next;
+}
+
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc(VkDevice device, const char *name)
 {
 	struct device *d = device_of(device);
-	PFN_vkVoidFunction next = d ? d->gdpa(device, name) : NULL, own;
 
 	if (strcmp(name, "vkGetDeviceProcAddr") == 0)
 		return (PFN_vkVoidFunction)(void *)get_device_proc;
-	own = next ? entry_find(name, true) : NULL;
-	return own ? own : next;
+	return behind_gate(name, true, d ? d->gdpa(device, name) : NULL);
 }
 
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_instance_proc(VkInstance instance,
 								  const char *name)
 {
 	struct instance *in = instance ? instance_of(instance) : NULL;
-	PFN_vkVoidFunction own, next;
 
 	if (strcmp(name, "vkGetInstanceProcAddr") == 0)
 		return (PFN_vkVoidFunction)(void *)get_instance_proc;
 	if (strcmp(name, "vkGetDeviceProcAddr") == 0)
 		return (PFN_vkVoidFunction)(void *)get_device_proc;
-	own = entry_find(name, false);
-	if (!in)
-		return own;
-	next = in->gipa(instance, name);
-	return own && next ? own : next;
+	return in ? behind_gate(name, false, in->gipa(instance, name)) : entry_find(name, false);
 }
 
 __attribute__((visibility("default"))) VKAPI_ATTR VkResult VKAPI_CALL

@@ -11,14 +11,15 @@
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct instance *instances;
 
-/* Extensions with commands of queues, or parts of submissions, that the layer does not keep in
- * order. */
+/* Extensions with commands of queues or parts of submissions that the layer does not keep in order,
+ * with queues of which it would not know, or with a say in the GPU's clocks. */
 static const char *const hidden[] = {
-	"VK_KHR_video_queue",	      "VK_KHR_video_decode_queue",  "VK_KHR_video_encode_queue",
-	"VK_NV_low_latency",	      "VK_NV_low_latency2",	    "VK_EXT_frame_boundary",
-	"VK_INTEL_performance_query", "VK_QCOM_queue_perf_hint",    "VK_ARM_tensors",
-	"VK_ARM_data_graph",	      "VK_ARM_render_pass_striped", "VK_SEC_throttle_hint",
-	"VK_SEC_amigo_profiling",     "VK_ANDROID_native_buffer",   "VK_OHOS_native_buffer",
+	"VK_KHR_video_queue",	      "VK_KHR_video_decode_queue",    "VK_KHR_video_encode_queue",
+	"VK_NV_low_latency",	      "VK_NV_low_latency2",	      "VK_EXT_frame_boundary",
+	"VK_INTEL_performance_query", "VK_QCOM_queue_perf_hint",      "VK_ARM_tensors",
+	"VK_ARM_data_graph",	      "VK_ARM_render_pass_striped",   "VK_SEC_throttle_hint",
+	"VK_SEC_amigo_profiling",     "VK_ANDROID_native_buffer",     "VK_OHOS_native_buffer",
+	"VK_AMD_gpa_interface",	      "VK_NV_external_compute_queue",
 };
 
 bool is_shown(const char *extension)
