@@ -111,7 +111,8 @@ static inline vgpu_nsec admission_once(const struct admission *a, const struct s
 	return once + (others ? others - 1 : 0) * (a->late + a->carry);
 }
 
-/* The first test: the bandwidth of a server counts in full from its first period on. */
+/* Returns whether SERVERS pass the first test, in which the bandwidth of a server counts in full
+ * from its first period on. */
 static inline bool admission_by_rates(const struct admission *a, const struct server *servers,
 				      uint32_t n)
 {
@@ -136,7 +137,7 @@ static inline bool admission_by_rates(const struct admission *a, const struct se
 	return true;
 }
 
-/* Sorts by period; SERVERS is nearly sorted already. */
+/* Sorts SERVERS by period; they are nearly sorted already. */
 static inline void admission_sort(struct server *servers, uint32_t n)
 {
 	struct server s;
@@ -212,8 +213,8 @@ static inline uint64_t admission_demand(const struct admission *a, struct server
 	return demand + admission_resumed(servers, n) * a->switch_ns;
 }
 
-/* Returns the instant from which on the demand test always holds, because spare time outweighs what
- * occurs once; 0: it is too far, or there is none. */
+/* Returns the instant from which on the demand test always holds, because spare time outweighs the
+ * demand that occurs once; 0: there is none, or it is beyond ADMISSION_HORIZON. */
 static inline vgpu_nsec admission_horizon(const struct admission *a, struct server *servers,
 					  uint32_t n)
 {
@@ -248,9 +249,9 @@ static inline vgpu_nsec admission_next(const struct server *servers, uint32_t n,
 }
 
 /*
- * The second test: a budget counts when its deadline is reached. The least time that is spare
- * before the end of a server's own period is how long the server may run without interruption: see
- * docs/policies.md. Sorts SERVERS, and sets their pieces.
+ * Returns whether SERVERS pass the second test, in which a budget counts when its deadline is
+ * reached. The least time that is spare before the end of a server's own period is how long the
+ * server may run without interruption: see docs/policies.md. Sorts SERVERS, and sets their pieces.
  */
 static inline bool admission_by_demand(const struct admission *a, struct server *servers,
 				       uint32_t n)

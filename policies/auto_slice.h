@@ -47,7 +47,8 @@ static inline void auto_slice_set(struct auto_slice *a, int64_t slice_us, int64_
 	a->rotation = (vgpu_nsec)rotation_ms * VGPU_MSEC;
 }
 
-/* Return the shortest slice for the overhead goal, and the longest for the rotation goal. */
+/* auto_slice_least returns the shortest slice that meets the overhead goal, auto_slice_most the
+ * longest that meets the rotation goal of N VFs; ns. */
 static inline vgpu_nsec auto_slice_least(const struct auto_slice *a, const struct vgpu_facts *facts)
 {
 	vgpu_nsec q = facts->switch_ns * (100 - a->overhead_pct) / a->overhead_pct;

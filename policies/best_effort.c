@@ -101,7 +101,7 @@ static bool wake(void *state, uint32_t vf, vgpu_nsec now)
 	return false;
 }
 
-/* Counts ROUNDS more; returns whether a VF that seems to have no work is to be visited now. */
+/* Counts ROUNDS more. Returns whether a VF that seems to have no work is to be visited now. */
 static bool visit_is_due(struct best_effort *b, uint32_t rounds)
 {
 	b->rounds += rounds;
@@ -134,7 +134,7 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	out->slice = b->slice;
 }
 
-/* A VF without competitors goes on, round after round, until a VF without work is to be visited. */
+/* Extends a VF without competitors, round after round, until a VF without work is to be visited. */
 static vgpu_nsec extend(void *state, uint32_t vf, vgpu_nsec end)
 {
 	struct best_effort *b = state;
@@ -149,7 +149,7 @@ static vgpu_nsec extend(void *state, uint32_t vf, vgpu_nsec end)
 	return b->slice;
 }
 
-/* The visits become rarer while they find VFs that have no work. */
+/* Makes visits rarer while they find VFs that have no work. */
 static void account(void *state, const struct vgpu_usage *usage)
 {
 	struct best_effort *b = state;
@@ -163,7 +163,7 @@ static void account(void *state, const struct vgpu_usage *usage)
 		b->gap *= 2;
 }
 
-/* Nothing is charged, but the order of turns is kept: a VF that is next sooner exports more. */
+/* Exports the order of turns, because nothing is charged: a VF that is next sooner exports more. */
 static int64_t export_lag(void *state, uint32_t vf)
 {
 	struct best_effort *b = state;

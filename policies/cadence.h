@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a VF wakes at a regular interval, as one that renders frames does. Its wakes tell, not
- * how long it runs: frames run longest of all that people wait for. A VF that has woken six times
- * at one interval of 4 to 60 ms, give or take 2 %, keeps time. Each tick that it misses takes away
- * what one at which it woke has brought, so in overload no VF keeps time for long.
+ * Finds out whether a VF wakes at a regular interval, as one that renders frames does. It looks at
+ * wakes and not at how long the VF runs: frames run longest of all work that people wait for. A VF
+ * that has woken six times at one interval of 4 to 60 ms, within 2 %, keeps time. Each missed tick
+ * takes away what one at which it woke has added, so in overload no VF keeps time for long.
  */
 #ifndef POLICIES_CADENCE_H
 #define POLICIES_CADENCE_H
@@ -33,7 +33,7 @@ static inline bool cadence_is_near(const struct cadence *c, vgpu_nsec a, vgpu_ns
 	return (a > b ? a - b : b - a) <= c->interval / CADENCE_TOLERANCE;
 }
 
-/* The VF wakes. Most wakes need no division. */
+/* Notes that the VF wakes at NOW. Most wakes need no division. */
 static inline void cadence_wake(struct cadence *c, vgpu_nsec now)
 {
 	vgpu_nsec gap = now - c->woke;

@@ -84,7 +84,7 @@ static vgpu_nsec late(const int64_t *values)
 	return (vgpu_nsec)values[P_LATE] * VGPU_USEC;
 }
 
-/* The rules of admission under the given parameters. */
+/* Returns the rules of admission under the given parameters. */
 static struct admission rules(const struct deadline *d, const int64_t *values)
 {
 	const struct vgpu_facts *f = d->s.facts;
@@ -109,7 +109,7 @@ static bool check_params(void *state, const int64_t *values, vgpu_nsec now, cons
 	return promises_may_change(&d->promises, &d->s, &at_present, &then, why);
 }
 
-/* Must be called when budgets or rules have changed. */
+/* Computes what depends on budgets and rules. Must be called when they have changed. */
 static void changed(struct deadline *d)
 {
 	struct admission a = rules(d, d->params);
@@ -129,9 +129,9 @@ static void changed(struct deadline *d)
 }
 
 /*
- * What a server is charged for SERVICE. Time that is reclaimed makes a job longer: where jobs run
- * in pieces, x of it brings up to x / slack more interruptions, and as many switches back. So of
- * what is reclaimed only the part is given that leaves room for those.
+ * Returns what a server is charged for SERVICE, in ns. Reclaimed time makes a job longer: where
+ * jobs run in pieces, x more ns bring up to x / slack more interruptions, each with a switch back.
+ * So a server is given only the part of the reclaimed time that leaves room for those switches.
  */
 static vgpu_nsec reclaimed(const struct deadline *d, uint32_t index, vgpu_nsec service)
 {
@@ -148,7 +148,7 @@ static vgpu_nsec reclaimed(const struct deadline *d, uint32_t index, vgpu_nsec s
 	return service - given;
 }
 
-/* To be called before the rate of the charge changes: charges the current server, at the present
+/* Must be called before the rate of the charge changes: charges the current server, at the present
  * rate, for what it has run by NOW. */
 static void settle(struct deadline *d, vgpu_nsec now)
 {
@@ -182,8 +182,8 @@ static void attach(void *state, const struct vgpu_facts *facts, const int64_t *v
 	set_params(state, values, 0);
 }
 
-/* A server is active while it has work, and until its time of zero lag when it sleeps: then its
- * bandwidth is in use. Not inlined: advance() rarely needs it. */
+/* Marks a server as active: while it has work, and until its time of zero lag when it sleeps, its
+ * bandwidth is in use. Not inlined, because advance() rarely needs it. */
 static __attribute__((noinline)) void set_active(struct deadline *d, uint32_t index, bool active)
 {
 	struct vf *vf = &d->vfs[index];
@@ -204,7 +204,7 @@ static void advance(struct deadline *d, vgpu_nsec now)
 		set_active(d, d->leaving.entries[0].vf, false);
 }
 
-/* The turns since a VF left the background have paid for what it owed. */
+/* Reduces what a VF owes by the turns that it would have had since it left the background. */
 static void pay_off(const struct deadline *d, struct vf *vf)
 {
 	uint64_t rounds = d->rounds - vf->since;
@@ -213,14 +213,14 @@ static void pay_off(const struct deadline *d, struct vf *vf)
 	vf->owes = all ? 0 : vf->owes - (int64_t)(rounds * d->slice);
 }
 
-/* What a VF had BEYOND its turn while it was alone took nothing from others. Those that sleep pay
- * as if it had had turns. */
+/* Charges what a VF had BEYOND its turn while it was alone: this took nothing from others. VFs that
+ * sleep pay as if they had had turns. */
 static void had_alone(struct deadline *d, int64_t beyond)
 {
 	d->rounds += beyond > 0 ? (uint64_t)beyond / d->slice : 0;
 }
 
-/* A VF joins the background. If the one whose turn it is was alone, the turn begins now. */
+/* Adds a VF to the background. If the VF whose turn it is was alone, its turn begins now. */
 static void join(struct deadline *d, uint32_t index)
 {
 	struct vf *vf = &d->vfs[index];
@@ -264,7 +264,7 @@ static void place(struct deadline *d, uint32_t index)
 		leave(d, index);
 }
 
-/* BUDGET and PERIOD are admitted. */
+/* Sets a server's budget. BUDGET and PERIOD have been admitted. */
 static void set_server(struct deadline *d, uint32_t index, vgpu_nsec budget, vgpu_nsec period,
 		       vgpu_nsec now)
 {
@@ -332,7 +332,8 @@ static bool wake(void *state, uint32_t index, vgpu_nsec now)
 				d->served ? d->s.cbs[d->current].deadline : VGPU_NEVER);
 }
 
-/* The time of zero lag of a server that sleeps: when it has been served exactly its bandwidth. */
+/* Returns the time of zero lag of a server that sleeps: when it has been served exactly its
+ * bandwidth. */
 static vgpu_nsec zero_lag(const struct cbs *c)
 {
 	vgpu_nsec off = c->left > 0 ? (vgpu_nsec)c->left : (vgpu_nsec)-c->left;
@@ -372,7 +373,7 @@ static void remove_vf(void *state, uint32_t index, vgpu_nsec now)
 	set_server(d, index, 0, d->s.cbs[index].period, now);
 }
 
-/* Rounds in which all VFs of the background would pay with their turns pass at once. */
+/* Skips the rounds in which all VFs of the background would pay with their turns. */
 static void pass_rounds(struct deadline *d)
 {
 	int64_t slice = (int64_t)d->slice, rounds = INT64_MAX, owed;
@@ -392,7 +393,7 @@ static void pass_rounds(struct deadline *d)
 	d->rounds += (uint64_t)rounds;
 }
 
-/* Moves on to the next VF of the background. */
+/* Moves on to the next VF of the background, and returns it. */
 static struct vf *next_vf(struct deadline *d)
 {
 	uint32_t next = set_next(&d->waiting, d->background);
@@ -402,7 +403,7 @@ static struct vf *next_vf(struct deadline *d)
 	return &d->vfs[next];
 }
 
-/* The next turn is that of the next VF which does not owe a whole turn. A VF that is alone owes
+/* Begins the next turn: that of the next VF that does not owe a whole turn. A VF that is alone owes
  * nothing. */
 static void next_turn(struct deadline *d)
 {
@@ -437,9 +438,10 @@ static uint32_t next_in_background(struct deadline *d)
 }
 
 /*
- * What a VF had beyond its turn delays its next one, unless it is alone. A VF that runs out of work
- * gives up the rest of its turn. One that stops sooner than it usually does keeps the rest, but not
- * more than a turn, for the next one: another dispatch would cost everybody a switch.
+ * Charges a turn in the background. What a VF had beyond its turn delays its next one, unless it is
+ * alone. A VF that runs out of work gives up the rest of its turn. One that stops sooner than it
+ * usually does keeps the rest for its next turn, but not more than a turn: another dispatch would
+ * cost everybody a switch.
  */
 static void charge_background(struct deadline *d, const struct vgpu_usage *usage)
 {
@@ -583,8 +585,8 @@ static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *de
 	*denominator = 1000000;
 }
 
-/* Servers are promised their budgets; the background is promised nothing. A turn of it is a slice,
- * and up to another that its VF did not use of the one before. */
+/* Writes what a VF is promised: servers their budgets, VFs of the background nothing. A turn of the
+ * background is a slice, and up to another that its VF did not use of the one before. */
 static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 {
 	struct deadline *d = state;

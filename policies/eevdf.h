@@ -73,7 +73,8 @@ static inline size_t eevdf_memory(uint32_t max_vfs)
 	return 3 * heap_memory(max_vfs);
 }
 
-/* MEMORY: eevdf_memory() bytes, owned by the caller; returns the first byte after them. */
+/* Makes an engine without members. MEMORY: eevdf_memory() bytes, owned by the caller, which outlive
+ * E. Returns the first byte after them. */
 static inline void *eevdf_init(struct eevdf *e, const struct vgpu_facts *facts,
 			       struct eevdf_vf *vfs, void *memory)
 {
@@ -134,7 +135,8 @@ static inline uint64_t eevdf_eligible_at(const struct eevdf_vf *vf)
 	return eevdf_counted(vf) - vf->least - vf->favour;
 }
 
-/* Requires VF->eligible, as it is while the VF is queued. */
+/* Returns whether a VF is eligible at the present V. VF->eligible must be valid, as it is while the
+ * VF is queued. */
 static inline bool eevdf_is_eligible(const struct eevdf *e, const struct eevdf_vf *vf)
 {
 	return vtime_reached(&e->t, vf->eligible);
@@ -201,9 +203,9 @@ static inline void eevdf_advance(const struct eevdf *e, struct eevdf_vf *vf, uin
 	vf->deadline += ((uint64_t)missing + request - 1) / request * request;
 }
 
-/* The host has written off some of the run, so that V and v have gone back, or the VF has stopped
- * before the end at which its grant was prolonged: its requests go back, too. Else the VF's next
- * slice would be longer by that. */
+/* Moves a VF's requests back: the host has written off some of the run, so that V and v have gone
+ * back, or the VF has stopped before the end at which its grant was prolonged. Else its next slice
+ * would be longer by that. */
 static inline void eevdf_retreat(const struct eevdf *e, struct eevdf_vf *vf)
 {
 	uint64_t request = vtime_distance((int64_t)e->slice, vf->t.weight);
@@ -226,7 +228,7 @@ static inline void eevdf_update(struct eevdf *e, vgpu_nsec now)
 	e->run_since = now;
 }
 
-/* Of what was deferred, a VF that slept has paid all but what it still owes. */
+/* Drops what a VF that slept has paid of its deferred charge: all but what it still owes. */
 static inline void eevdf_clear_paid(const struct eevdf *e, struct eevdf_vf *vf)
 {
 	int64_t owes = vf->deferred ? -vtime_lag(&e->t, &vf->t) : 0;
@@ -235,7 +237,7 @@ static inline void eevdf_clear_paid(const struct eevdf *e, struct eevdf_vf *vf)
 		eevdf_defer(vf, owes > 0 ? owes : 0);
 }
 
-/* What the running grant was prolonged for is no longer so. */
+/* Notes that the running grant was prolonged for a state that no longer holds. */
 static inline void eevdf_was_early(struct eevdf *e, vgpu_nsec now)
 {
 	struct eevdf_vf *vf;
@@ -247,7 +249,8 @@ static inline void eevdf_was_early(struct eevdf *e, vgpu_nsec now)
 		vf->early = (int64_t)(e->prolonged - now);
 }
 
-/* A VF, of this engine or of another, begins to compete with the one that runs. */
+/* Must be called when a VF, of this engine or of another, begins to compete with the running one.
+ */
 static inline void eevdf_has_rival(struct eevdf *e, vgpu_nsec now)
 {
 	if (e->lone_end > now)
@@ -264,7 +267,8 @@ static inline void eevdf_favour(const struct eevdf *e, struct eevdf_vf *vf, bool
 	vf->favour = e->favour && favoured ? vtime_distance((int64_t)e->favour, vf->t.weight) : 0;
 }
 
-/* How much VFs are favoured has changed: a VF that never sleeps does not keep what it had. */
+/* Must be called when `favour` has changed: a VF that never sleeps does not keep its former favour.
+ */
 static inline void eevdf_favour_anew(struct eevdf *e, uint32_t index)
 {
 	bool queued = heap_has(&e->ready, index) || heap_has(&e->waiting, index);
@@ -278,7 +282,7 @@ static inline void eevdf_favour_anew(struct eevdf *e, uint32_t index)
 	eevdf_queue(e, index);
 }
 
-/* The VF has work and may run: it competes. */
+/* Makes a VF compete, which has work and may run. */
 static inline void eevdf_wake(struct eevdf *e, uint32_t index, vgpu_nsec now)
 {
 	struct eevdf_vf *vf = &e->vfs[index];
@@ -301,7 +305,7 @@ static inline void eevdf_wake(struct eevdf *e, uint32_t index, vgpu_nsec now)
 	eevdf_queue(e, index);
 }
 
-/* The VF has no work, or may not run. It keeps its debt. */
+/* Makes a VF stop competing, which has no work, or may not run. It keeps its debt. */
 static inline void eevdf_sleep(struct eevdf *e, uint32_t index, vgpu_nsec now)
 {
 	struct eevdf_vf *vf = &e->vfs[index];
@@ -317,8 +321,9 @@ static inline void eevdf_sleep(struct eevdf *e, uint32_t index, vgpu_nsec now)
 }
 
 /*
- * The dispatched VF has no work, and may have some again before its account. It forfeits what it is
- * owed, as a VF that sleeps does: the fluid server would have met that claim while the VF had work.
+ * Notes that the dispatched VF has no work; it may have some again before its account. It forfeits
+ * what it is owed, as a VF that sleeps does: the fluid server would have met that claim while the
+ * VF had work.
  */
 static inline void eevdf_drained(struct eevdf *e, uint32_t index, vgpu_nsec now)
 {
@@ -487,8 +492,8 @@ static inline vgpu_nsec eevdf_extend(struct eevdf *e, bool alone, vgpu_nsec end)
 	return more;
 }
 
-/* Learns what bounds must count: overruns, what a VF that was alone still used beside one that
- * woke, and what the host has written off. */
+/* Updates what bounds must count: overruns, what a VF that was alone still used after another had
+ * woken, and what the host has written off. */
 static inline void eevdf_learn(struct eevdf *e, struct eevdf_vf *vf, const struct vgpu_usage *usage)
 {
 	int64_t beyond = (int64_t)usage->charge - (int64_t)usage->granted, beside = 0;

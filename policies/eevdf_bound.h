@@ -41,7 +41,8 @@
 
 #include "eevdf.h"
 
-/* Writes max_lag and max_wait of VF INDEX. MORE: how much further ahead each VF may be, in ns. */
+/* Writes max_lag and max_wait of VF INDEX to OUT. MORE: how much further ahead each VF may be, in
+ * ns. */
 static inline void eevdf_bound(const struct eevdf *e, uint32_t index, vgpu_nsec more,
 			       struct vgpu_bound *out)
 {

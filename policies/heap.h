@@ -42,7 +42,8 @@ static inline void *heap_init(struct heap *h, void *memory, uint32_t max_vfs)
 	return (uint64_t *)(h->entries + max_vfs) + max_vfs;
 }
 
-/* Of equal keys, the smaller VF takes one from the distance. */
+/* Returns whether A is before B. Of equal keys, that of the smaller VF is first: it takes one from
+ * the distance. */
 static inline bool heap_before(const struct heap_entry *a, const struct heap_entry *b)
 {
 	return (int64_t)(a->key - b->key - (a->vf < b->vf)) < 0;
@@ -107,7 +108,7 @@ static inline void heap_insert(struct heap *h, uint32_t vf, uint64_t key)
 	heap_sift_up(h, h->n++, (struct heap_entry){key, vf});
 }
 
-/* Does nothing if VF is not in the heap. */
+/* Removes VF; does nothing if VF is not in the heap. */
 static inline void heap_remove(struct heap *h, uint32_t vf)
 {
 	uint32_t at = h->places[vf];

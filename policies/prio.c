@@ -94,7 +94,7 @@ static void leave(struct prio *p, uint32_t index, vgpu_nsec now)
 	p->n_awake[p->own[index].class]--;
 }
 
-/* A VF that runs changes its class after its account. */
+/* Changes a VF's class; that of a running VF after its account. */
 static void change_class(struct prio *p, uint32_t index, vgpu_nsec now)
 {
 	struct vf *vf = &p->own[index];
@@ -254,8 +254,9 @@ static void import_lag(void *state, uint32_t index, int64_t lag)
 	eevdf_import_lag(class_of(p, index), index, lag);
 }
 
-/* The VF's share of the time that is left to its class; if a VF changes its class when its turn has
- * ended, as from then on, because the core asks only when an operator has changed something. */
+/* Sets the VF's share of the time that is left to its class. If a VF changes its class when its
+ * turn has ended, the share is as from then on, because the core asks only when an operator has
+ * changed something. */
 static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *denominator)
 {
 	struct prio *p = state;
@@ -268,8 +269,9 @@ static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *de
 			*denominator += p->vfs[i].t.weight;
 }
 
-/* No share is promised across classes. A VF waits until it starves; then for the VF that runs; and
- * for those that have starved longer, each of which gets one slice and may overrun. */
+/* Writes the bounds. No share is promised across classes. A VF waits until it starves; then for the
+ * VF that runs; and for those that have starved longer, each of which gets one slice and may
+ * overrun. */
 static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 {
 	struct prio *p = state;

@@ -10,7 +10,7 @@
 #include "servers.h"
 #include "text.h"
 
-/* How a budget is asked for, and so how a refusal speaks of it. */
+/* The unit in which a budget is requested, and which a refusal uses. */
 enum promises_unit {
 	PROMISES_BUDGET, /* budget_us in period_us */
 	PROMISES_SHARE,	 /* min, in percent, of period_ms */
@@ -200,12 +200,12 @@ static inline vgpu_nsec promises_longest_switch(struct promises *p, const struct
 }
 
 /*
- * Must be called when servers were added, removed or changed, or the switch has outgrown what was
- * reckoned with. Which of the two tests they pass decides whether bandwidth accrues in sleep, and
- * how long a server runs before another may interrupt it. Where neither is passed any more, because
- * the switch is taken for longer than it was, it is reckoned as long as it may be: the highest
- * estimate of a switch that varies is longer than any of them. Returns the least slack of a server
- * (admission_cut()).
+ * Must be called when servers were added, removed or changed, or the switch has become longer than
+ * was assumed. Which of the two tests the servers pass decides whether bandwidth accrues in sleep,
+ * and how long a server runs before another may interrupt it. If they pass neither any more,
+ * because the estimate of the switch has grown, the longest switch that they pass with is assumed:
+ * the highest estimate of a switch that varies is longer than any real one. Returns the least slack
+ * of a server (admission_cut()).
  */
 static inline vgpu_nsec promises_changed(struct promises *p, struct servers *s,
 					 const struct admission *a)

@@ -86,14 +86,14 @@ static size_t memory(uint32_t max_vfs)
 	       2 * heap_memory(max_vfs);
 }
 
-/* The rules of admission under the given parameters. */
+/* Returns the rules of admission under the given parameters. */
 static struct admission rules(const struct qos *q, const int64_t *values)
 {
 	return promises_rules(&q->s, values[P_ADMISSION], values[P_CAP],
 			      (vgpu_nsec)values[P_LATE] * VGPU_USEC, 0);
 }
 
-/* Must be called when guarantees or rules have changed. */
+/* Computes what depends on guarantees and rules. Must be called when they have changed. */
 static void changed(struct qos *q)
 {
 	struct admission a = rules(q, q->params);
@@ -154,7 +154,7 @@ static bool is_limited(const struct vf *vf)
 	return vf->max_ppm < MILLION;
 }
 
-/* When the VF will have so many tokens. */
+/* Returns the instant at which the VF will have TOKENS. */
 static vgpu_nsec tokens_at(const struct vf *vf, int64_t tokens)
 {
 	int64_t missing = tokens - vf->tokens;
@@ -200,7 +200,7 @@ static void advance(struct qos *q, vgpu_nsec now)
 		place(q, q->throttled.entries[0].vf, now);
 }
 
-/* BUDGET and PERIOD are admitted. */
+/* Sets a guarantee. BUDGET and PERIOD have been admitted. */
 static void set_server(struct qos *q, uint32_t index, vgpu_nsec budget, vgpu_nsec period,
 		       vgpu_nsec now)
 {
@@ -313,7 +313,7 @@ static void remove_vf(void *state, uint32_t index, vgpu_nsec now)
 	q->vfs[index].admitted = false;
 }
 
-/* Shortens a slice to end at INSTANT, but not below what is worth a switch. */
+/* Returns SLICE, shortened to end at INSTANT, but not below what is worth a switch. */
 static vgpu_nsec end_by(const struct qos *q, vgpu_nsec slice, vgpu_nsec now, vgpu_nsec instant)
 {
 	vgpu_nsec start = now + q->s.facts->switch_ns, least = q->s.facts->min_slice_ns;
@@ -323,7 +323,7 @@ static vgpu_nsec end_by(const struct qos *q, vgpu_nsec slice, vgpu_nsec now, vgp
 	return instant > start + least ? instant - start : slice < least ? slice : least;
 }
 
-/* Shortens a slice to the VF's tokens, USED of which are spent but not subtracted yet. */
+/* Returns SLICE, shortened to the VF's tokens, USED of which are spent but not subtracted yet. */
 static vgpu_nsec within_limit(const struct qos *q, uint32_t index, vgpu_nsec used, vgpu_nsec slice)
 {
 	const struct vf *vf = &q->own[index];
@@ -340,8 +340,8 @@ static vgpu_nsec earlier(vgpu_nsec a, vgpu_nsec b)
 }
 
 /*
- * The first instant before UNTIL at which a VF whose bucket holds its guarantee back, at or below
- * entry AT of the heap, has it again, with an earlier deadline than DEADLINE; else UNTIL.
+ * Returns the first instant before UNTIL at which a VF whose bucket holds its guarantee back, at or
+ * below entry AT of the heap, has it again, with an earlier deadline than DEADLINE; else UNTIL.
  */
 static vgpu_nsec let_go(const struct qos *q, uint32_t at, vgpu_nsec deadline, vgpu_nsec until)
 {
@@ -413,7 +413,7 @@ static void drained(void *state, uint32_t index, vgpu_nsec now)
 	eevdf_drained(&q->e, index, now);
 }
 
-/* From END on the VF that runs by its guarantee runs by its part of the excess. */
+/* Makes the VF that runs by its guarantee run by its part of the excess from END on. */
 static void settle_guarantee(struct qos *q, uint32_t index, vgpu_nsec end)
 {
 	struct vgpu_usage part = {.vf = index, .reason = VGPU_END_SLICE, .end = end};
@@ -427,7 +427,7 @@ static void settle_guarantee(struct qos *q, uint32_t index, vgpu_nsec end)
 	eevdf_run(&q->e, end);
 }
 
-/* A VF whose guarantee is used up may go on by its part of the excess, if it would be first. */
+/* Extends a VF whose guarantee is used up by its part of the excess, if it would be first. */
 static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 {
 	struct qos *q = state;
@@ -493,8 +493,8 @@ static void account(void *state, const struct vgpu_usage *usage)
 }
 
 /*
- * One number for three debts: what the VF has had ahead of its guarantee, what it owes in excess,
- * and what its bucket is short of.
+ * Returns three debts as one number: what the VF has had ahead of its guarantee, what it owes in
+ * excess, and what its bucket lacks.
  */
 static int64_t export_lag(void *state, uint32_t index)
 {
@@ -526,7 +526,7 @@ static void import_lag(void *state, uint32_t index, int64_t lag)
 	vf->filled = VGPU_NEVER;
 }
 
-/* Its guarantee, and its part of what guarantees leave, in millionths. */
+/* Sets the share: the VF's guarantee, and its part of what guarantees leave, in millionths. */
 static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *denominator)
 {
 	struct qos *q = state;

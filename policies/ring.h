@@ -24,8 +24,8 @@
 
 #include "ring_state.h"
 
-/* How much of its debt a VF's next slot settles; rounded away from zero, so that all of it is
- * settled in the end. */
+/* Returns how much of its debt a VF's next slot settles; rounded away from zero, so that all of it
+ * is settled in the end. */
 static int64_t ring_instalment(const struct ring *r, const struct ring_vf *vf)
 {
 	int64_t up = vf->debt > 0 ? r->factor - 1 : 1 - r->factor;
@@ -41,9 +41,10 @@ static void ring_owe(const struct ring *r, struct ring_vf *vf, int64_t more)
 }
 
 /*
- * VF settles PAID by a shorter or longer turn. As far as PAID is for an overrun, the grid moves
- * back. As far as it is for a slow switch the time stays empty, because the slot had room for the
- * switch.
+ * Settles PAID of VF's debt by a shorter or longer turn. The part of PAID that is for an overrun
+ * moves the grid back. The time of the part that is for a slow switch stays empty, because the slot
+ * had room for the switch. Returns by how much the turn becomes longer (PAID below 0) or the grid
+ * moves back.
  */
 static int64_t ring_settle(const struct ring *r, struct ring_vf *vf, int64_t paid)
 {
@@ -56,8 +57,8 @@ static int64_t ring_settle(const struct ring *r, struct ring_vf *vf, int64_t pai
 	return paid < 0 ? paid : back;
 }
 
-/* What the open turn adds to its owner's debt if it ends now. A VF that gave up its turn is owed
- * nothing. */
+/* Returns what the open turn adds to its owner's debt if it ends now. A VF that gave up its turn is
+ * owed nothing. */
 static int64_t ring_result(const struct ring *r)
 {
 	int64_t before = r->vfs[r->owner].debt, after = before + r->had - r->due;
@@ -88,7 +89,7 @@ static uint32_t ring_next(const struct ring *r)
 	return set_next(s, r->owner == VGPU_NO_VF ? r->first : r->owner);
 }
 
-/* The part of SERVICE of VF that the others are owed. */
+/* Returns the part of SERVICE of VF that the others are owed. */
 static int64_t ring_others_part(const struct ring *r, const struct ring_vf *vf, int64_t service)
 {
 	int64_t others = r->awake_slots - vf->slots;
@@ -96,17 +97,17 @@ static int64_t ring_others_part(const struct ring *r, const struct ring_vf *vf, 
 	return r->awake_slots ? service * others / r->awake_slots : 0;
 }
 
-/* What a VF is owed by its place in the round. WAITED: the part of the others' turns that have
- * passed since its own, in 1024ths, less a half: it ends its turn as far ahead as it will be behind
- * when the next one begins. */
+/* Returns what a VF is owed by its place in the round, in ns. WAITED: the part of the others' turns
+ * that have passed since the VF's own, in 1024ths, less a half: a VF ends its turn as far ahead as
+ * it will be behind when its next one begins. */
 static int64_t ring_place_lag(const struct ring *r, const struct ring_vf *vf, int64_t waited)
 {
 	return ring_others_part(r, vf, ring_turn(r, vf)) * waited / 1024;
 }
 
 /*
- * The first turn begins: what each VF was owed under the policy before, beyond what it is owed by
- * its place in the round, is paid by its turns.
+ * Called when the first turn begins: what each VF was owed under the policy before, beyond what it
+ * is owed by its place in the round, is paid by its turns.
  */
 static void ring_take_over(struct ring *r)
 {
@@ -172,7 +173,7 @@ static void ring_open(struct ring *r, vgpu_nsec start)
 		r->slot_end += (vgpu_nsec)(r->due - 1) / r->facts->max_slice_ns * ring_switch(r);
 }
 
-/* The grid goes on while no VF has work: finds the slot that NOW lies in. */
+/* Finds the slot that NOW lies in: the grid goes on while no VF has work. */
 static void ring_catch_up(struct ring *r, vgpu_nsec now)
 {
 	vgpu_nsec round = (vgpu_nsec)r->member_slots * r->slice + r->members.n * ring_switch(r);
@@ -217,7 +218,7 @@ static bool ring_is_done(const struct ring *r, vgpu_nsec useful, vgpu_nsec now)
 	return now >= r->slot_end || (r->idle == RING_DONATE && now + useful > r->slot_end);
 }
 
-/* The VF that may use the slot, or VGPU_NO_VF. */
+/* Returns the VF that may use the slot, or VGPU_NO_VF. */
 static uint32_t ring_user(const struct ring *r)
 {
 	uint32_t other;
@@ -230,7 +231,7 @@ static uint32_t ring_user(const struct ring *r)
 	return other == r->owner ? VGPU_NO_VF : other;
 }
 
-/* FRESH: the slot was just opened; if it starts late, VF is not the cause. */
+/* Grants VF the slot. FRESH: the slot was just opened; if it starts late, VF is not the cause. */
 static void ring_grant(struct ring *r, struct vgpu_pick *out, uint32_t vf, bool fresh,
 		       vgpu_nsec now)
 {
@@ -262,7 +263,7 @@ static void ring_note_late(struct ring *r, uint32_t vf, vgpu_nsec now)
 	r->expected = 0;
 }
 
-/* The slot lasts until the parts of a turn that are still to come can be had. */
+/* Makes the slot last until the remaining parts of its turn can be served. */
 static void ring_go_on(struct ring *r, vgpu_nsec now)
 {
 	vgpu_nsec end;
@@ -274,8 +275,9 @@ static void ring_go_on(struct ring *r, vgpu_nsec now)
 		r->slot_end = end;
 }
 
-/* After a window, a reset or a pause the grid begins anew. With idle=hold, slots that would stay
- * empty lie in the time that was lost, so that the turns of the others catch up with the clock. */
+/* Opens the next slot. After a window, a reset or a pause the grid begins anew. With idle=hold,
+ * slots that would stay empty are placed into the time that was lost, so that the turns of the
+ * others catch up with the clock. */
 static void ring_open_next(struct ring *r, vgpu_nsec now)
 {
 	vgpu_nsec start = r->slot_end, most = r->members.n * r->facts->window_ns;
@@ -333,7 +335,7 @@ static void ring_run(void *state, uint32_t vf, vgpu_nsec now)
 	ring_note_late(state, vf, now);
 }
 
-/* Extends a VF without competitors; otherwise the next turn is another VF's. */
+/* Extends a VF without competitors. With competitors, the next turn is another VF's. */
 static vgpu_nsec ring_extend(void *state, uint32_t vf, vgpu_nsec end)
 {
 	struct ring *r = state;
@@ -430,7 +432,7 @@ static bool ring_wake(void *state, uint32_t index, vgpu_nsec now)
 	       now + ring_switch(r) + r->facts->min_slice_ns <= r->slot_end;
 }
 
-/* A VF without work is owed nothing; it keeps its debt. */
+/* Removes a VF without work: it is owed nothing, and keeps its debt. */
 static void ring_sleep(void *state, uint32_t index, vgpu_nsec now)
 {
 	struct ring *r = state;

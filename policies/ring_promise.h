@@ -6,8 +6,8 @@
 
 #include "ring.h"
 
-/* For ring_place_lag(). Before its first turn since it woke, a VF is owed what it has waited for.
- */
+/* Returns WAITED for ring_place_lag(). Before its first turn since it woke, a VF is owed what it
+ * has waited for. */
 static int64_t ring_waited(const struct ring *r, uint32_t index)
 {
 	const struct ring_vf *vf = &r->vfs[index];
@@ -36,7 +36,8 @@ static int64_t ring_export_lag(void *state, uint32_t index)
 	return lag + ring_place_lag(r, vf, ring_waited(r, index));
 }
 
-/* The VF that is owed most begins; the others follow in the order of their numbers. */
+/* Imports a VF's lag. The VF that is owed most begins; the others follow in the order of their
+ * numbers. */
 static void ring_import_lag(void *state, uint32_t index, int64_t lag)
 {
 	struct ring *r = state;
@@ -56,8 +57,8 @@ static void ring_share(void *state, uint32_t vf, uint64_t *numerator, uint64_t *
 	*denominator = (uint64_t)(r->member_slots + (set_has(&r->members, vf) ? 0 : slots));
 }
 
-/* The largest debt of VF so far, or as it would be if its open turn ended now: a turn that its
- * owner has given up is settled at the next pick only. */
+/* Returns the largest debt of VF so far, or as it would be if its open turn ended now: a turn that
+ * its owner has given up is settled at the next pick only. */
 static int64_t ring_at_least(const struct ring *r, uint32_t index, int64_t so_far)
 {
 	bool open = r->open && index == r->owner;
@@ -65,7 +66,8 @@ static int64_t ring_at_least(const struct ring *r, uint32_t index, int64_t so_fa
 	return open ? ring_max(so_far, r->vfs[index].debt + ring_result(r)) : so_far;
 }
 
-/* How long the slot of VF may take. With idle=donate another VF may use it and stop late. */
+/* Returns how long the slot of VF may take, in ns. With idle=donate another VF may use it and stop
+ * late. */
 static uint64_t ring_slot_bound(const struct ring *r, const struct ring_vf *vf, int64_t late)
 {
 	int64_t longest = ring_longest(r, vf);
@@ -106,8 +108,9 @@ static uint64_t ring_lag_bound(const struct ring *r, uint32_t index)
 	return (uint64_t)(lag + most / 2);
 }
 
-/* A VF waits for one slot of each other VF; for the rest of its own slot if it wakes too late to
- * use it; and for as many rounds as its debt costs. Any configured VF may join meanwhile. */
+/* Writes the bounds. A VF waits for one slot of each other VF; for the rest of its own slot if it
+ * wakes too late to use it; and for as many rounds as its debt costs. Any configured VF may join
+ * meanwhile. */
 static void ring_bound(void *state, uint32_t index, struct vgpu_bound *out)
 {
 	struct ring *r = state;

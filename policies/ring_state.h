@@ -113,7 +113,7 @@ static void ring_update(struct ring *r)
 		r->shortest_slice = r->slice;
 }
 
-/* Membership and slots, with all sums. */
+/* Makes VF a member, with its slots, and updates all sums. */
 static void ring_join(struct ring *r, uint32_t vf)
 {
 	if (set_has(&r->members, vf))
@@ -130,7 +130,7 @@ static void ring_leave(struct ring *r, uint32_t vf)
 	r->member_slots -= r->vfs[vf].slots;
 }
 
-/* VF has the slots that it was given last. */
+/* Applies the number of slots that VF was configured with last. */
 static void ring_take_slots(struct ring *r, uint32_t index)
 {
 	struct ring_vf *vf = &r->vfs[index];
@@ -143,7 +143,8 @@ static void ring_take_slots(struct ring *r, uint32_t index)
 	vf->slots = vf->next_slots;
 }
 
-/* All turns of a round are of one measure; with new parameters bounds begin anew. */
+/* Begins a round. Parameters that have changed apply from here on, so that all turns of a round are
+ * of one measure; bounds begin anew. */
 static void ring_begin_round(struct ring *r)
 {
 	uint32_t i;
@@ -161,13 +162,14 @@ static void ring_begin_round(struct ring *r)
 	ring_update(r);
 }
 
-/* Returns whether there is no round that has to be finished as it began. */
+/* Returns whether no round is under way that must be finished with the parameters with which it
+ * began. */
 static bool ring_is_between_rounds(const struct ring *r)
 {
 	return r->owner == VGPU_NO_VF || r->at_rest;
 }
 
-/* New parameters: where a round is under way, turns follow with the next one. */
+/* Takes new parameters over: at once, or with the next round if one is under way. */
 static void ring_change(struct ring *r)
 {
 	r->changed = true;

@@ -66,7 +66,8 @@ static inline size_t servers_memory(uint32_t max_vfs)
 	return max_vfs * sizeof(struct cbs) + 2 * heap_memory(max_vfs);
 }
 
-/* MEMORY has servers_memory() bytes and stays the host's, as FACTS do; returns what follows. */
+/* Makes an empty set of servers. MEMORY (servers_memory() bytes) and FACTS stay the host's and must
+ * outlive S. Returns the first byte after MEMORY that is not used. */
 static inline void *servers_init(struct servers *s, const struct vgpu_facts *facts, void *memory)
 {
 	s->facts = facts;
@@ -75,7 +76,8 @@ static inline void *servers_init(struct servers *s, const struct vgpu_facts *fac
 	return heap_init(&s->exhausted, memory, facts->max_vfs);
 }
 
-/* A rest that is not worth a switch: it goes into the next budget. */
+/* Returns the largest rest of a budget that is not worth a switch; such a rest is added to the next
+ * budget. */
 static inline int64_t servers_crumb(const struct servers *s)
 {
 	return (int64_t)(s->facts->min_slice_ns / 16);
@@ -92,23 +94,23 @@ static inline void servers_dequeue(struct servers *s, uint32_t index)
 	heap_remove(&s->exhausted, index);
 }
 
-/* What the next switch costs the server: nothing if admission has counted it, or if another server,
- * which has displaced it, pays. */
+/* Returns what the next switch costs the server: nothing if admission has counted it, or if another
+ * server, which has displaced it, pays. */
 static inline int64_t servers_own_switch(const struct servers *s, const struct cbs *c)
 {
 	return c->ran && !c->displaced ? 2 * (int64_t)s->facts->switch_high_ns : 0;
 }
 
-/* How much of a budget must be left for its server to go on. A server that another has displaced
- * goes on with any rest: the other has paid for the switch, and the rest may be what its job needs.
- */
+/* Returns how much of a budget must be left for its server to go on. A server that another has
+ * displaced goes on with any rest: the other has paid for the switch, and the rest may be what its
+ * job needs. */
 static inline int64_t servers_enough(const struct servers *s, const struct cbs *c)
 {
 	return c->displaced ? 0 : servers_crumb(s) + c->cost;
 }
 
-/* A budget that becomes due during a turn that was planned without it is due when that turn ends,
- * even if it ends early. */
+/* Queues a server by its deadline, or by when its budget comes. A budget that becomes due during a
+ * turn that was planned without it is due when that turn ends, even if it ends early. */
 static inline void servers_queue(struct servers *s, uint32_t index)
 {
 	struct cbs *c = &s->cbs[index];
@@ -134,8 +136,8 @@ static inline void servers_begin_period(struct cbs *c, vgpu_nsec released)
 	c->early = 0;
 }
 
-/* What is left after N more budgets, at most LIMIT. A server that owes more than it could ever pay
- * keeps owing; nothing overflows. */
+/* Returns what is left after N more budgets, at most LIMIT. A server that owes more than it could
+ * ever pay keeps owing; nothing overflows. */
 static inline int64_t servers_refill(const struct cbs *c, uint64_t n, int64_t limit)
 {
 	uint64_t needed = c->left < 0 ? (uint64_t)-c->left / c->budget + 1 : 0;
@@ -147,7 +149,7 @@ static inline int64_t servers_refill(const struct cbs *c, uint64_t n, int64_t li
 							  : limit;
 }
 
-/* At the end of its period a server that has work gets its next budget, less what it overran. */
+/* Gives a server that has work its next budget, at the end of its period, less what it overran. */
 static inline void servers_replenish(struct cbs *c, int64_t crumb, vgpu_nsec now)
 {
 	uint64_t n = (now - c->deadline) / c->period + 1;
@@ -158,7 +160,7 @@ static inline void servers_replenish(struct cbs *c, int64_t crumb, vgpu_nsec now
 	servers_begin_period(c, c->deadline + (n - 1) * c->period);
 }
 
-/* Nobody runs until UNTIL, when a budget is due. */
+/* Notes that no VF runs until UNTIL, when a budget is due. */
 static inline void servers_park(struct servers *s, vgpu_nsec until)
 {
 	s->parked = until;
@@ -169,7 +171,7 @@ static inline vgpu_nsec servers_next_budget(const struct servers *s)
 	return s->exhausted.n ? s->exhausted.entries[0].key : VGPU_NEVER;
 }
 
-/* Not inlined: rarely is a budget due. */
+/* Replenishes the budgets that are due by NOW. Not inlined, because a budget is rarely due. */
 static __attribute__((noinline)) void servers_replenish_due(struct servers *s, vgpu_nsec now)
 {
 	uint32_t index;
@@ -184,7 +186,7 @@ static __attribute__((noinline)) void servers_replenish_due(struct servers *s, v
 	}
 }
 
-/* Replenishes the budgets that are due by NOW. */
+/* Replenishes the budgets that are due by NOW, if any is. */
 static inline void servers_advance(struct servers *s, vgpu_nsec now)
 {
 	if (s->parked && now > s->parked && now - s->parked > s->late)
@@ -194,7 +196,7 @@ static inline void servers_advance(struct servers *s, vgpu_nsec now)
 		servers_replenish_due(s, now);
 }
 
-/* How much more of its budget the server has used than its bandwidth comes to by NOW. */
+/* Returns how much more of its budget the server has used than its bandwidth comes to by NOW. */
 static inline int64_t servers_ahead(const struct cbs *c, vgpu_nsec now)
 {
 	vgpu_nsec since = now > c->released ? now - c->released : 0;
@@ -221,8 +223,9 @@ static inline void servers_wake_anew(struct cbs *c, vgpu_nsec now)
 	servers_begin_period(c, now);
 }
 
-/* A server that is ready after this has a new deadline, a period from now: it may preempt for that.
- * If less is left than its own switch needs, it waits for the end of its period. */
+/* Wakes a server. If it is ready afterwards it has a new deadline, a period from now, and may
+ * preempt for that. If less is left than its own switch needs, it waits for the end of its period.
+ */
 static inline void servers_wake(struct servers *s, uint32_t index, vgpu_nsec now)
 {
 	struct cbs *c = &s->cbs[index];
@@ -262,7 +265,8 @@ static inline bool servers_preempts(const struct servers *s, uint32_t index, vgp
 	       (against == VGPU_NEVER || !s->turn.piece);
 }
 
-/* If it is running, its account() follows. */
+/* Takes a server that has no more work out of the queues. If it is running, its account() follows.
+ */
 static inline void servers_sleep(struct servers *s, uint32_t index)
 {
 	struct cbs *c = &s->cbs[index];
@@ -272,9 +276,9 @@ static inline void servers_sleep(struct servers *s, uint32_t index)
 }
 
 /*
- * The first instant before UNTIL at which one that waits for its budget, at or below entry AT of
- * the heap, will have an earlier deadline than DEADLINE; else UNTIL. It looks at those only whose
- * budgets are due by then.
+ * Returns the first instant before UNTIL at which a server that waits for its budget, at or below
+ * entry AT of the heap, will have an earlier deadline than DEADLINE; else UNTIL. Considers only
+ * servers whose budgets are due by then.
  */
 static inline vgpu_nsec servers_due(const struct servers *s, uint32_t at, vgpu_nsec deadline,
 				    vgpu_nsec until)
@@ -294,8 +298,8 @@ static inline vgpu_nsec servers_due(const struct servers *s, uint32_t at, vgpu_n
 	return until;
 }
 
-/* A VF was picked at NOW for LENGTH. Servers must know about turns in the background, too.
- * servers_turn_runs says when the VF begins to run. */
+/* Begins the turn of a VF that was picked at NOW for LENGTH. Servers must know about turns in the
+ * background, too. servers_turn_runs says when the VF begins to run. */
 static inline void servers_turn_begins(struct servers *s, vgpu_nsec length, vgpu_nsec now)
 {
 	const struct vgpu_facts *f = s->facts;
@@ -313,9 +317,9 @@ static inline void servers_turn_runs(struct servers *s, vgpu_nsec now)
 }
 
 /*
- * Gives the turn to INDEX, the first of those that are ready: its budget, but no longer than to
- * the instant at which one that waits for its budget will have an earlier deadline, nor, as the
- * caller knows of another, to MOST. It may stop LATE after that.
+ * Gives the turn to INDEX, the first of the ready servers: its budget, but at most to the instant
+ * at which a server that waits for its budget will have an earlier deadline, and at most to MOST,
+ * if the caller knows of another one. INDEX may stop LATE after that.
  */
 static inline void servers_take(struct servers *s, uint32_t index, vgpu_nsec late, vgpu_nsec most,
 				vgpu_nsec now, struct vgpu_pick *out)
@@ -342,9 +346,9 @@ static inline void servers_take(struct servers *s, uint32_t index, vgpu_nsec lat
 }
 
 /*
- * The first piece of INDEX's turn ends at END, and the server will have been charged CHARGE by
- * then. Returns for how much longer it may run by the same budget, not beyond MOST; 0: another
- * server must come.
+ * Returns for how much longer INDEX may run by the same budget, at most to MOST, when the first
+ * piece of its turn ends at END and it will have been charged CHARGE by then; 0: another server
+ * must run.
  */
 static inline vgpu_nsec servers_go_on(struct servers *s, uint32_t index, vgpu_nsec charge,
 				      vgpu_nsec end, vgpu_nsec most)
@@ -375,8 +379,8 @@ static inline vgpu_nsec servers_go_on(struct servers *s, uint32_t index, vgpu_ns
 }
 
 /*
- * For how much longer server INDEX may run, if it has the engine and will have been charged CHARGE
- * by END, when its turn ends; 0: somebody else is due then, or it will have no budget.
+ * Returns for how much longer server INDEX may run, if it has the engine and will have been charged
+ * CHARGE by END, when its turn ends; 0: another server is due then, or INDEX will have no budget.
  */
 static inline vgpu_nsec servers_extend(struct servers *s, uint32_t index, vgpu_nsec charge,
 				       vgpu_nsec end)
@@ -411,14 +415,15 @@ static inline void servers_turn_ends(struct servers *s)
 	s->turn = (struct servers_turn){.end = 0};
 }
 
-/* What a turn costs of a budget: its run time. Instalments for windows and resets are not counted:
- * that time came on top of all budgets, and would break those of the VF itself. */
+/* Returns what a turn costs of a budget: its run time. Instalments for windows and resets are not
+ * counted: they come on top of all budgets, and would break those of the VF itself. */
 static inline vgpu_nsec servers_service(const struct vgpu_usage *usage)
 {
 	return servers_least(usage->used, usage->charge - usage->switched);
 }
 
-/* The end of a turn by INDEX's budget: SERVICE is to be paid, and the switch, if it is its own. */
+/* Ends a turn by INDEX's budget, which pays for SERVICE, and for the switch if that is the server's
+ * own. */
 static inline void servers_charge(struct servers *s, const struct vgpu_usage *usage,
 				  vgpu_nsec service)
 {
@@ -450,9 +455,9 @@ static inline void servers_charge(struct servers *s, const struct vgpu_usage *us
 }
 
 /*
- * INDEX has run in the background from START to END, perhaps into a new period of its own. What it
- * ran since the start of that period is taken out of its budget; else it could use the whole budget
- * late, when the others no longer expect it. Returns how much was taken.
+ * Charges INDEX for having run in the background from START to END, perhaps into a new period of
+ * its own. What it ran since the start of that period is taken out of its budget; else it could use
+ * the whole budget late, when the others no longer expect it. Returns how much was taken, in ns.
  */
 static inline vgpu_nsec servers_had(struct servers *s, uint32_t index, vgpu_nsec start,
 				    vgpu_nsec end)
@@ -509,7 +514,7 @@ static inline void servers_set(struct servers *s, uint32_t index, vgpu_nsec budg
 		servers_queue(s, index);
 }
 
-/* How far INDEX is ahead of its bandwidth, as debt: see export_lag and import_lag. */
+/* Returns how far INDEX is ahead of its bandwidth, as debt: see export_lag and import_lag. */
 static inline int64_t servers_export_lag(const struct servers *s, uint32_t index, vgpu_nsec now)
 {
 	return -servers_ahead(&s->cbs[index], now);
@@ -528,8 +533,8 @@ static inline void servers_import_lag(struct servers *s, uint32_t index, int64_t
 		c->deepest = (vgpu_nsec)-c->left;
 }
 
-/* The policy takes over, after the lags were imported. A server's first period begins now: the time
- * for which the change waited pays off no debt. */
+/* Must be called when the policy takes over, after the lags were imported. A server's first period
+ * begins now: the time for which the change waited pays off no debt. */
 static inline void servers_online(struct servers *s, uint32_t index, vgpu_nsec now)
 {
 	struct cbs *c = &s->cbs[index];
@@ -542,11 +547,11 @@ static inline void servers_online(struct servers *s, uint32_t index, vgpu_nsec n
 }
 
 /*
- * What a server is promised. A job has its budget, less what the VF itself has been seen to use of
- * budgets by stopping late or early. It waits until its period is over, or the turn that it found,
- * of LONGEST at the most; for the worst overrun of that and of a turn of each server; for as many
- * periods more as it owes budgets; until the end of the last one is noticed; and runs within the
- * next.
+ * Writes what a server is promised. A job has its budget, less what the VF has been seen to use of
+ * budgets by stopping late or early. It waits until its period is over, or until the turn that it
+ * found, of LONGEST at most, is over; for the worst overrun of that turn and of a turn of each
+ * server; for as many periods more as it owes budgets; until the end of the last one is noticed;
+ * and runs within the next.
  */
 static inline void servers_bound(const struct servers *s, uint32_t index, vgpu_nsec longest,
 				 struct vgpu_bound *out)

@@ -55,7 +55,7 @@ static inline bool set_has(const struct set *s, uint32_t vf)
 	return s->words[0][vf / 64] >> vf % 64 & 1;
 }
 
-/* Does nothing if VF is a member. */
+/* Adds VF; does nothing if it is a member. */
 static inline void set_add(struct set *s, uint32_t vf)
 {
 	uint32_t i;
@@ -67,7 +67,7 @@ static inline void set_add(struct set *s, uint32_t vf)
 		s->words[i][vf / 64] |= UINT64_C(1) << vf % 64;
 }
 
-/* Does nothing if VF is not a member. */
+/* Removes VF; does nothing if it is not a member. */
 static inline void set_remove(struct set *s, uint32_t vf)
 {
 	uint32_t i;

@@ -253,7 +253,7 @@ static void run(void *state, uint32_t index, vgpu_nsec now)
 		w->vfs[index].late = (int64_t)(now - w->expected);
 }
 
-/* A VF that is alone in the circle goes on: its next turn follows immediately. */
+/* Extends a VF that is alone in the circle: its next turn follows immediately. */
 static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 {
 	struct wdrr *w = state;
@@ -266,9 +266,9 @@ static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 	return w->facts->max_slice_ns;
 }
 
-/* A VF that stops sooner than it usually does keeps the rest of its turn for the next one: another
- * dispatch would cost everybody a switch. Not more than a quantum, and not of a turn that was cut
- * short, or is served in several parts. */
+/* Returns whether VF keeps the rest of its turn for the next one, because it stops sooner than it
+ * usually does: another dispatch would cost everybody a switch. It keeps at most a quantum, and
+ * nothing of a turn that was cut short or is served in several parts. */
 static bool keeps_rest(struct wdrr *w, struct vf *vf, const struct vgpu_usage *usage)
 {
 	if (usage->reason != VGPU_END_SLICE || vf->deficit > quantum_of(w, vf) ||
@@ -313,9 +313,9 @@ static void account(void *state, const struct vgpu_usage *usage)
 }
 
 /*
- * What the VF is owed for its wait, beside its deficit: a part of its next quantum, which grows
- * from nothing to all while the others have theirs. A VF that has had a turn begins that wait half
- * a quantum ahead, and ends it half a quantum behind.
+ * Returns what the VF is owed for its wait, beside its deficit: a part of its next quantum, which
+ * grows from nothing to all while the others have theirs. A VF that has had a turn begins that wait
+ * half a quantum ahead, and ends it half a quantum behind.
  */
 static int64_t waited(const struct wdrr *w, const struct vf *vf)
 {
@@ -338,7 +338,7 @@ static int64_t export_lag(void *state, uint32_t index)
 	return vf->deficit - had + waited(w, vf);
 }
 
-/* A place in the circle is worth up to half a quantum either way. */
+/* Imports a lag. A place in the circle is worth up to half a quantum either way. */
 static void import_lag(void *state, uint32_t index, int64_t lag)
 {
 	struct wdrr *w = state;
@@ -360,7 +360,7 @@ static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *de
 	*denominator = w->weights;
 }
 
-/* In this round or the next, whichever is larger. */
+/* Returns the VF's quantum in this round or in the next, whichever is larger. */
 static int64_t largest_quantum(const struct wdrr *w, const struct vf *vf)
 {
 	return (w->next > w->quantum ? w->next : w->quantum) * vf->weight / 100;
@@ -408,8 +408,8 @@ static uint64_t lag_bound(const struct wdrr *w, uint32_t index)
 	return lag + most / 2;
 }
 
-/* Between two of a VF's quanta every other VF has one turn; the VF waits for as many quanta as make
- * up for its debt, and for the shortest slice. */
+/* Writes the bounds. Between two of a VF's quanta every other VF has one turn; the VF waits for as
+ * many quanta as make up for its debt, and for the shortest slice. */
 static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 {
 	struct wdrr *w = state;

@@ -19,8 +19,8 @@
 
 #define MAX_NODE 1023
 
-/* The name under which the store keeps it: a hash (FNV-1a), because stores do not accept the
- * characters of device names. */
+/* Returns the name under which the store keeps it: a hash (FNV-1a), because stores do not accept
+ * the characters of device names. */
 static const char *name_of(char out[32], const char *device)
 {
 	uint64_t h = UINT64_C(14695981039346656037);

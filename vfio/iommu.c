@@ -137,7 +137,8 @@ static int first_name(void *data, const char *name)
 	return 1;
 }
 
-/* Finds the device node of the function. False: the kernel has no such nodes, or no iommufd. */
+/* Finds the device node of the function. Returns false if the kernel has no such nodes, or no
+ * iommufd. */
 static bool has_node(const struct pci_info *info, char *path, size_t size)
 {
 	char directory[96], name[32];

@@ -67,7 +67,7 @@ static bool are_of_one_file(int a, int b)
 	       x.st_ino == y.st_ino;
 }
 
-/* The byte that FD's description has locked for reading; -1: none, or not one only. */
+/* Returns the byte that FD's description has locked for reading; -1: none, or not one only. */
 static int64_t locked_byte(int fd)
 {
 	uint64_t first, last;

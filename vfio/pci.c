@@ -181,7 +181,8 @@ static int node(void *data, const char *name)
 	return 1;
 }
 
-/* Searches /proc for a process that has the function open. False: the function has no group. */
+/* Searches /proc for a process that has the function open. Returns false if the function has no
+ * group. */
 static bool search(struct search *s)
 {
 	char group[16], path[96];
@@ -222,7 +223,8 @@ bool pci_user(const char *address, char *out, size_t size)
 	return true;
 }
 
-/* The pattern with the fewest wildcards is the closest match, as in libvirt. */
+/* Counts the wildcards of PATTERN. The pattern with the fewest is the closest match, as in libvirt.
+ */
 static uint32_t wildcards(const char *pattern)
 {
 	uint32_t n = 0;

@@ -405,8 +405,9 @@ static const struct vfio_device_ops user_ops = {
 	.close = user_close,
 };
 
-/* The number that the peer states for the capability NAME, in quotes; 0: it states none. Nothing
- * else is read of its JSON, so that the libraries of guests need no other library than libc. */
+/* Returns the number that the peer states for the capability NAME, in quotes; 0: it states none.
+ * Nothing else is read of its JSON, so that the libraries of guests need no other library than
+ * libc. */
 static uint64_t stated(const char *json, const char *name)
 {
 	const char *at = strstr(json, name);

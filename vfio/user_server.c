@@ -161,8 +161,8 @@ static vgpu_nsec cpu_time(void)
 	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
 }
 
-/* How long the thread is to rest now, nanoseconds: it has used what it may, and a part of what it
- * is still to get. */
+/* Returns how long the thread is to rest now, nanoseconds: it has used what it may, and a part of
+ * what it is still to get. */
 static vgpu_nsec rest_needed(struct budget *b)
 {
 	vgpu_nsec at = vgpu_now(), used = cpu_time();

@@ -12,7 +12,7 @@
 
 #include "vgpu/note.h"
 
-/* The process that called listen() last; 0: none of this PID namespace. */
+/* Returns the process that called listen() last; 0: none of this PID namespace. */
 static pid_t listener_of(int fd)
 {
 	struct ucred peer = {.pid = 0};
@@ -21,7 +21,7 @@ static pid_t listener_of(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ? 0 : peer.pid;
 }
 
-/* The state of a process as in proc(5); 0: there is none, or it cannot be seen. */
+/* Returns the state of a process as in proc(5); 0: there is none, or it cannot be seen. */
 static char state_of(pid_t pid)
 {
 	char path[40], text[400], *end;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vgpud-oci-hook: what CDI has OCI runtimes call for a container with a GPU of vgpud.
+ * vgpud-oci-hook: the hook that OCI runtimes call, by CDI, for a container with a GPU of vgpud.
  *
  *     vgpud-oci-hook createRuntime [--gpu NAME [--render] | --profile NAME | --later] < STATE
  *     vgpud-oci-hook poststop < STATE
  *
- * createRuntime asks vgpud for a lease for the container's first process, and mounts its directory
- * into the container; the container does not start if there is none. Runtimes may show no more of
- * the reason than that this program failed: it is in the journal, and vgpud keeps it for
- * "vgpuctl container explain". With --later, for a slot that is filled while the container runs, it
- * gives what was attached before a restart, and never keeps a container from starting. poststop
- * tells vgpud that the container has ended, which vgpud sees for itself: it never fails.
+ * createRuntime asks vgpud for a lease for the container's first process, and mounts the lease's
+ * directory into the container. Without a lease the container does not start. A runtime may show
+ * only that this program failed: the reason is in the journal, and vgpud keeps it for "vgpuctl
+ * container explain". With --later, for a slot that is filled while the container runs,
+ * createRuntime mounts what was attached before a restart, and never fails. poststop tells vgpud
+ * that the container has ended; it never fails, because vgpud also notices that by itself.
  *
- * It runs with the rights of the user who starts the container, and has a deadline: runtimes wait
- * for it.
+ * The program has the rights of the user who starts the container, and a deadline, because runtimes
+ * wait for it.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -38,9 +38,9 @@
 #include "vgpu/file.h"
 
 #define DOOR "/run/vgpud-tenant/tenant.sock"
-/* A container waits for vgpud no longer; CDI's time-out is longer. */
+/* The longest time that a container waits for vgpud; CDI's time-out is longer. */
 #define SECONDS 20
-/* To say that it took too long. */
+/* Time to report that it took too long. */
 #define SECONDS_MORE 4
 
 static const char help[] =
@@ -55,7 +55,7 @@ struct order {
 	bool later;
 	bool render; /* the GPU is gated: it computes outside of the container */
 	struct state state;
-	/* Memory of both processes: what the one that may not answer has got so far. */
+	/* Shared memory: what the child, which may block, has got so far. */
 	struct {
 		char lease[64];
 		struct vgpu_error err;
@@ -93,7 +93,7 @@ static struct json_object *claim(const struct order *o, const struct render *ren
 	return args;
 }
 
-/* The text NAME of an answer, "" if there is none. */
+/* Returns the text NAME of an answer, which is the answer's; "" if there is none. */
 static const char *text_of(struct json_object *o, const char *name)
 {
 	struct json_object *value;
@@ -104,7 +104,8 @@ static const char *text_of(struct json_object *o, const char *name)
 		       : "";
 }
 
-/* Where the container's file system is while its hooks run. */
+/* Finds where the container's file system is while its hooks run. Returns 0 or -errno with the
+ * reason. */
 static int find_root(struct state *s, struct vgpu_error *err)
 {
 	char path[STATE_PATH_SIZE + 16], *text;
@@ -122,7 +123,8 @@ static int find_root(struct state *s, struct vgpu_error *err)
 	return r;
 }
 
-/* Has vgpud keep what only this program knows, for "vgpuctl container explain". */
+/* Sends vgpud the reason of a failure, which only this program knows, for "vgpuctl container
+ * explain". */
 static void note(int fd, const struct order *o, const char *why)
 {
 	struct json_object *args = json_object_new_object(), *container = json_object_new_object();
@@ -137,7 +139,7 @@ static void note(int fd, const struct order *o, const char *why)
 		json_object_put(answer);
 }
 
-/* Ends a lease, or says that a container has ended. */
+/* Ends the lease, or notes the end of the container, NAME; WHAT says which of the two it is. */
 static void stop(int fd, const char *what, const char *name)
 {
 	struct json_object *args = json_object_new_object(), *answer = NULL;
@@ -210,7 +212,7 @@ static int take(struct order *o, struct vgpu_error *err)
 	return r;
 }
 
-/* Waits for the process that does it; false: it has taken too long, and is ended. */
+/* Waits for the child. Returns false if it took too long; it is ended then. */
 static bool await_end(pid_t child, int *status)
 {
 	VGPU_AUTO_CLOSE int process = (int)syscall(SYS_pidfd_open, child, 0);
@@ -222,12 +224,13 @@ static bool await_end(pid_t child, int *status)
 		n = poll(&p, 1, (int)((until - now) / VGPU_MSEC) + 1);
 	if (n <= 0)
 		kill(child, SIGKILL);
-	/* One that waits for a file system of the container's may end later. */
+	/* A child that waits for a file system of the container may end later. */
 	return waitpid(child, status, n > 0 ? 0 : WNOHANG) == child && n > 0;
 }
 
-/* An empty slot is no reason for a container not to start. Another process does it all, in the
- * container's namespace at last: a path there may lead to a file system that never answers. */
+/* Attaches a GPU. A slot that stays empty does not keep the container from starting. A child does
+ * the work, and finally enters the container's namespace, where a path may lead to a file system
+ * that never answers. */
 static int create_runtime(struct order *o, struct vgpu_error *err)
 {
 	VGPU_AUTO_CLOSE int fd = -1;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * vgpud-mount: mounts the directory of a lease into a running container, or unmounts it. systemd
- * starts one process for each order. Standard input is the socket on which the order comes; who
- * sent it is known from the kernel (SO_PEERCRED) alone.
+ * starts one process for each order. Standard input is the socket on which the order comes; the
+ * kernel alone says who sent it (SO_PEERCRED).
  *
  *     {"method": "attach" | "detach", "args": {"lease": NAME}}
  *
- * vgpud says whose lease it is and which process has it; the caller names neither. It may be the
- * lease's owner, or root of this host. vgpud itself must not enter other mount namespaces, and has
- * several threads: this program does only that, and ends.
+ * vgpud tells whose lease it is and which process has it; the caller names neither. The caller may
+ * be the lease's owner, or root of this host. vgpud does not enter other mount namespaces itself,
+ * and has several threads: this program does only that, and ends.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -27,10 +27,10 @@
 
 #define DOOR "/run/vgpud-tenant/tenant.sock"
 #define LONGEST_ORDER 4096
-/* How long a client may take to send its order. */
+/* How long a client may take to send its order, seconds. */
 #define SECONDS_TO_READ 2
-/* How long an order may take: a path in a container may lead to a file system that never answers.
- */
+/* How long an order may take, seconds: a path in a container may lead to a file system that never
+ * answers. */
 #define SECONDS 10
 
 static const char help[] =
@@ -45,7 +45,7 @@ static const char *door(void)
 	return path && *path ? path : DOOR;
 }
 
-/* Returns whether a process is in this one's namespace NAME. */
+/* Returns whether process PID is in the same namespace NAME as this process. */
 static bool shares(pid_t pid, const char *name)
 {
 	struct stat own, theirs;
@@ -59,8 +59,8 @@ static bool shares(pid_t pid, const char *name)
 	       own.st_ino == theirs.st_ino;
 }
 
-/* Returns whether the sender of the order may have a lease of OWNER mounted: the owner, or root of
- * this host. uid 0 of another user namespace has no rights. */
+/* Returns whether the sender of the order may mount a lease of OWNER: it is OWNER, or root of this
+ * host. uid 0 of another user namespace has no rights. */
 static bool may(uid_t owner)
 {
 	struct ucred peer = {0};
@@ -80,7 +80,8 @@ static const char *text_of(struct json_object *o, const char *name)
 	return text ? text : "";
 }
 
-/* Asks vgpud which process has LEASE, which must be a running container's. */
+/* Asks vgpud which process has LEASE, which must be a running container's. Returns 0 with its
+ * number in *PROCESS, or -errno with the reason. */
 static int ask(const char *lease, int *process, struct vgpu_error *err)
 {
 	VGPU_AUTO_CLOSE int fd = client_connect(door(), err);
@@ -109,8 +110,9 @@ static int ask(const char *lease, int *process, struct vgpu_error *err)
 	return r;
 }
 
-/* Opens a pidfd of the lease's process. It asks vgpud again afterwards: only if the answer is the
- * same, the pidfd is not that of a later process with the same number. */
+/* Returns a pidfd of the lease's process, which the caller closes, or -errno. Asks vgpud again
+ * after opening it: if the answer is the same, the pidfd is not that of a later process with the
+ * same number. */
 static int open_process(const char *lease, struct vgpu_error *err)
 {
 	VGPU_AUTO_CLOSE int fd = -1;
@@ -156,7 +158,7 @@ static int carry_out(struct json_object *order, struct vgpu_error *err)
 				: slot_clear(process, dir, err);
 }
 
-/* Reads the order, a line. NULL: it is none. */
+/* Reads the order, a line. Returns it, for the caller to put, or NULL if it is malformed. */
 static struct json_object *read_order(void)
 {
 	char text[LONGEST_ORDER];

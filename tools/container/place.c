@@ -18,7 +18,7 @@
 #include "vgpu/file.h"
 
 #define GROUPS "/sys/fs/cgroup"
-/* vgpud ends a process on a gated GPU that has more. */
+/* The most descriptors; vgpud ends a process on a gated GPU that has more. */
 #define MOST_DESCRIPTORS 16384
 
 static int write_text(const char *path, const char *text)
@@ -28,7 +28,8 @@ static int write_text(const char *path, const char *text)
 	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
-/* How many of the GPUs' nodes, and of what they need, this process can open. */
+/* Returns how many of the nodes of GPUs, and of other nodes that these need, this process can open.
+ */
 static int count_nodes(void)
 {
 	static const char *const patterns[] = {"/dev/dri/renderD*", "/dev/udmabuf", "/dev/nvidia*"};
@@ -46,7 +47,8 @@ static int count_nodes(void)
 	return n;
 }
 
-/* Moves this process into PATH of version 2, or a group below it. */
+/* Moves this process into the group PATH of version 2, or into its child BELOW. Returns 0 or
+ * -errno. */
 static int move_two(const char *path, const char *below)
 {
 	char dir[4096];
@@ -59,10 +61,10 @@ static int move_two(const char *path, const char *below)
 	return write_text(dir, "0");
 }
 
-/* Moves this process into the group of a line of /proc/PID/cgroup, from that of OWN. The GPU is
- * none of the devices that a container's group may have: those groups of version 1 are left out,
- * and one of version 2 is left again. Version 2 has no processes beside groups with controllers,
- * which the container may make: so there this process gets one of its own. */
+/* Moves this process into the group that LINE of /proc/PID/cgroup names, from that of OWN. The
+ * container's group may deny the GPU's devices: such groups of version 1 are skipped, and one of
+ * version 2 is left again. In version 2, a group with controllers for its children, which the
+ * container may create, cannot have processes: then this process gets a child group of its own. */
 static int move(const char *line, const char *own)
 {
 	const char *name = strchr(line, ':'), *path = name ? strchr(name + 1, ':') : NULL;

@@ -6,10 +6,10 @@
 #include <sys/types.h>
 
 /*
- * Gives this process the place of the process CONTAINER: its control groups, so that the
- * container's limits count for both, its score for the OOM killer, its niceness and its CPUs; and
- * bounds the descriptors. What cannot be done is in the journal, and left. Of a process with one
- * thread, before it drops its rights.
+ * Gives this process the place of the process CONTAINER on the host: its control groups, so that
+ * the container's limits count for both, its score for the OOM killer, its niceness and its CPUs;
+ * and limits the number of descriptors. What fails is logged and skipped. The process must have one
+ * thread, and still the rights to do this.
  */
 void place_beside(pid_t container);
 

@@ -35,7 +35,7 @@
 #define MOST_NODES 64
 /* Descriptors of the worker. */
 enum { ORDERS = 3, CONTAINER, LOCK };
-/* Until it listens. */
+/* The longest time until the server listens, ns. */
 #define START_WITHIN (8 * VGPU_SEC)
 
 static const char *named(const char *variable, const char *else_this)
@@ -70,7 +70,8 @@ static int is_root(void)
 	return r;
 }
 
-/* The groups, but root's, that may open a GPU's render node or have memory shared; at most ROOM. */
+/* Writes at most ROOM groups, but not root's, that may open a GPU's render node or have memory
+ * shared. Returns how many. */
 static size_t find_groups(gid_t *out, size_t room)
 {
 	char path[32] = "/dev/udmabuf";
@@ -91,7 +92,8 @@ static size_t find_groups(gid_t *out, size_t room)
 	return n;
 }
 
-/* Checks that this process can open a GPU, if there is one with a node of Linux's drivers. */
+/* Checks that this process can open a GPU, if there is one with a node of Linux's drivers. Returns
+ * 0 or -errno with the reason. */
 static int find_node(struct vgpu_error *err)
 {
 	char path[32];
@@ -112,7 +114,8 @@ static int find_node(struct vgpu_error *err)
 		   : 0;
 }
 
-/* The server has no more rights than the user has; root's is nobody, with the GPUs' groups. */
+/* Drops all rights but the user's. For root the server runs as nobody, with the groups of the GPUs.
+ * Returns 0 or -errno. */
 static int drop_rights(struct vgpu_error *err)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -130,8 +133,9 @@ static int drop_rights(struct vgpu_error *err)
 	return find_node(err);
 }
 
-/* Becomes, and is for what it starts, a domain of its own (landlock(7)): it can neither look into,
- * change nor signal a process outside, whoever's that is. Older kernels can do a part of it. */
+/* Puts this process and what it starts into a Landlock domain (landlock(7)): they can neither look
+ * into, change nor signal any process outside. Older kernels support only a part of that. Returns 0
+ * or -errno. */
 static int fence(struct vgpu_error *err)
 {
 	int version = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, 1u);
@@ -157,7 +161,7 @@ static int fence(struct vgpu_error *err)
 	return 0;
 }
 
-/* The server, of a worker with the number PARENT. It says on ORDERS why it cannot be. */
+/* Becomes the server of the worker PARENT; reports on ORDERS why it cannot. Does not return. */
 static void become_server(const char *door, int orders, pid_t parent, pid_t container)
 {
 	const char *server = named("VGPUD_VTEST", SERVER);
@@ -188,7 +192,8 @@ static void become_server(const char *door, int orders, pid_t parent, pid_t cont
 	_exit(1);
 }
 
-/* Waits until the server listens, in this directory, and lets the container's users ask there. */
+/* Waits until the server listens in this directory, and lets the container's users connect there.
+ * Returns 0 or -errno. */
 static int await_server(int server)
 {
 	vgpu_nsec until = vgpu_now() + START_WITHIN;
@@ -214,7 +219,8 @@ static int await_server(int server)
 	return 0;
 }
 
-/* Until the container or the server has ended, or the hook without leaving the worker to itself. */
+/* Waits until the container or the server has ended, or until the hook has ended without leaving
+ * the worker to itself. */
 static void stay(int server)
 {
 	struct pollfd ends[3] = {{.fd = CONTAINER, .events = POLLIN},
@@ -231,7 +237,7 @@ static void stay(int server)
 	}
 }
 
-/* Ends all descendants: those whose parent ends become children of this process. */
+/* Ends all descendants; those whose parents end become children of this process. */
 static void end_all(void)
 {
 	struct timespec breath = {0, 1000000};
@@ -284,7 +290,8 @@ static void remove_dir(const char *dir)
 		rmdir(path);
 }
 
-/* Has nothing of the hook's, for whose end the runtime may wait, but these three. */
+/* Closes all of the hook's descriptors but these three: the runtime may wait for the others to be
+ * closed. Returns 0 or -errno. */
 static int keep_only(int orders, int container, int lock)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), kept[] = {orders, container, lock}, i;
@@ -316,7 +323,7 @@ static void work(const char *dir, int orders, int container, int lock, pid_t pid
 	_exit(0);
 }
 
-/* Removes directories of this user's whose worker was killed: nobody has locked them. */
+/* Removes directories of this user whose worker was killed; no process has locked them. */
 static void sweep(void)
 {
 	DIR *tmp = opendir("/tmp");
@@ -341,8 +348,8 @@ static void sweep(void)
 		closedir(tmp);
 }
 
-/* A directory that is locked as long as it is used, by which sweep() and systemd-tmpfiles know it.
- * Returns the lock or -errno. */
+/* Makes a directory that is locked as long as it is used, so that sweep() and systemd-tmpfiles
+ * leave it. Returns the lock or -errno. */
 static int make_parent(char *parent)
 {
 	VGPU_AUTO_CLOSE int lock = -1;
@@ -356,7 +363,8 @@ static int make_parent(char *parent)
 	return st.st_nlink == 0 ? -EAGAIN : vgpu_take(&lock); /* another hook's sweep() */
 }
 
-/* A directory that others cannot pass, with the one that is mounted. Returns its lock or -errno. */
+/* Makes a directory that other users cannot enter, and in it the one that is mounted. Returns its
+ * lock or -errno. */
 static int make_dir(struct render *r)
 {
 	VGPU_AUTO_CLOSE int lock = -EAGAIN;

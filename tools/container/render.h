@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who computes for a container that has a VF of a gated GPU: virglrenderer's server, outside of the
+ * Computing for a container that has a VF of a gated GPU: virglrenderer's server, outside of the
  * container, whose render processes have vgpud's layer and are behind the wall. The container has
- * no device and no layer, but a socket of the server, at which Mesa's driver for Venus asks.
+ * no device and no layer, but a socket of the server, to which Mesa's driver for Venus connects.
  *
- * The server has a worker above it, which ends it with the container. vgpud gives the worker the
+ * The server's parent is a worker, which ends it with the container. vgpud gives the worker the
  * VF's gate, and knows the render processes as its descendants.
  *
  * The server has the container's place on the host (place.h), and is fenced off from all processes
@@ -25,12 +25,12 @@ struct render {
 	char dir[64]; /* what is mounted into the container, with the socket */
 };
 
-/* Begins a worker, which waits for its order, and ends with the process PID of the pidfd
- * CONTAINER. Removes what killed workers have left. Returns 0, or -errno with the reason;
- * render_leave() follows in any case. */
+/* Begins a worker, which waits for its order, and ends with the process PID of the pidfd CONTAINER.
+ * Removes what killed workers have left. Returns 0, or -errno with the reason; render_leave() must
+ * follow in both cases. */
 int render_begin(struct render *out, int container, pid_t pid, struct vgpu_error *err);
-/* Has the worker start the server for the GPU with that door, and waits until it listens. Returns
- * 0, or -errno with the reason. */
+/* Makes the worker start the server for the GPU at DOOR, and waits until the server listens.
+ * Returns 0, or -errno with the reason. */
 int render_serve(struct render *r, const char *door, struct vgpu_error *err);
 /* Leaves the worker to itself if it SERVES, else ends it. */
 void render_leave(struct render *r, bool serves);

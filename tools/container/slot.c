@@ -17,11 +17,12 @@
 
 #include "vgpu/descriptor.h"
 
-/* Not in the libc's headers beside linux/mount.h. */
+/* libc's header that declares it conflicts with linux/mount.h. */
 int umount2(const char *path, int flags);
 #define DETACH 2 /* MNT_DETACH */
 
-/* A copy of the mount of DIR: of no use to write, to execute, or to pass mounts on. */
+/* Returns a descriptor of a copy of the mount of DIR that is read-only, without execution or
+ * propagation; or -errno. */
 static int copy_mount(const char *dir)
 {
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
@@ -44,7 +45,7 @@ static bool has_ended(int process)
 	return poll(&p, 1, 0) != 0;
 }
 
-/* The number of a pidfd's process; -1: it has ended. */
+/* Returns the number of a pidfd's process; -1 if it has ended. */
 static int number_of(int process)
 {
 	char path[64], line[64];
@@ -61,9 +62,9 @@ static int number_of(int process)
 	return pid;
 }
 
-/* Returns whether the process of a pidfd is in this one's mount namespace, or in that of the host,
- * from which a unit's may differ. Users cannot look at the host's, and could mount nothing there.
- */
+/* Returns whether the process of a pidfd is in this process's mount namespace or in that of the
+ * host, which may differ for a service. Users cannot look at the host's, and could mount nothing
+ * there. */
 static bool is_here(int process)
 {
 	struct stat ours, hosts, theirs;
@@ -77,7 +78,7 @@ static bool is_here(int process)
 	return theirs.st_ino == ours.st_ino || theirs.st_ino == hosts.st_ino;
 }
 
-/* Moves this thread into the container's mount namespace. */
+/* Moves this thread into the container's mount namespace. Returns 0 or -errno with the reason. */
 static int enter(int process, struct vgpu_error *err)
 {
 	int r;
@@ -103,8 +104,8 @@ static bool has(int top, const char *path)
 	return fd >= 0;
 }
 
-/* The libraries that are mounted need glibc. In an image without it they fail with names of its
- * functions, which tell nobody why. */
+/* Refuses an image without glibc, which the mounted libraries need: they would fail with names of
+ * its functions, which does not tell the reason. */
 static int refuse_musl(int top, struct vgpu_error *err)
 {
 	if (!has(top, "/lib/ld-musl-x86_64.so.1") || has(top, "/lib64/ld-linux-x86-64.so.2"))
@@ -115,7 +116,8 @@ static int refuse_musl(int top, struct vgpu_error *err)
 		"2.28 or later; take an image of Debian, Ubuntu, Fedora or their like");
 }
 
-/* Opens the slot, which must be a mount: what CDI has put there. */
+/* Opens the slot, which must be a mount that CDI has made. Returns its descriptor, or -errno with
+ * the reason. */
 static int open_slot(const char *root, bool libraries, struct vgpu_error *err)
 {
 	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
@@ -144,7 +146,7 @@ static int open_slot(const char *root, bool libraries, struct vgpu_error *err)
 	return r < 0 ? r : vgpu_take(&slot);
 }
 
-/* Returns whether what is at a descriptor is the directory that FIRST describes. */
+/* Returns whether FD is the directory that FIRST describes. */
 static bool is_same(int fd, const struct stat *first)
 {
 	struct stat st;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define OURS "vgpud.dev/"
-/* More annotations of ours than there are names, and longer values than any has. */
+/* Limits: more annotations of vgpud than there are names, and longer values than any has. */
 #define MOST_ANNOTATIONS 64
 #define LONGEST_VALUE 256
 #define DEPTH 64
@@ -28,8 +28,8 @@ static struct json_object *parse(const char *text, size_t size)
 	return o;
 }
 
-/* Copies the text NAME of O, which has no byte that a path or a line could not have. False: it has
- * another type, or does not fit; "" if there is none. */
+/* Copies the text NAME of O to OUT, "" if there is none. Returns false if it is no text, does not
+ * fit, or has a byte that a path or a line cannot have. */
 static bool copy_text(struct json_object *o, const char *name, char *out, size_t size)
 {
 	struct json_object *value;
@@ -67,7 +67,8 @@ static bool copy_pid(struct json_object *o, int *out)
 	return true;
 }
 
-/* The annotations of ours. Others' may be of any type and number. */
+/* Copies vgpud's annotations; others may have any type and number. Returns false if one of them is
+ * invalid. */
 static bool copy_annotations(struct json_object *o, struct json_object *out)
 {
 	struct json_object *all;
@@ -90,8 +91,8 @@ static bool copy_annotations(struct json_object *o, struct json_object *out)
 	return true;
 }
 
-/* What container engines write for whoever looks at a container from outside: CRI-O, containerd for
- * Kubernetes, nerdctl. podman and docker write nothing. */
+/* Annotations in which container engines name a container: CRI-O, containerd for Kubernetes,
+ * nerdctl. podman and docker write none. */
 static const struct {
 	const char *annotation, *name;
 } engine_names[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What an OCI runtime says about a container to its hooks: runtime-spec, "State". Whoever can start
- * the hook can say anything. */
+/* What an OCI runtime tells hooks about a container (runtime-spec, "State"). It is untrusted: users
+ * can start the hook with any input. */
 #ifndef CONTAINER_STATE_H
 #define CONTAINER_STATE_H
 
@@ -8,7 +8,7 @@
 
 #include "vgpu/types.h"
 
-/* Larger ones are refused. */
+/* The largest state, bytes. */
 #define STATE_MAX (1u << 20)
 #define STATE_ID_SIZE 129
 #define STATE_PATH_SIZE 4096
@@ -24,11 +24,11 @@ struct state {
 	struct json_object *names;
 };
 
-/* Reads a state from TEXT of SIZE bytes. 0, and state_drop() follows; or -EINVAL with the reason.
- */
+/* Reads a state from TEXT of SIZE bytes. Returns 0, and state_drop() must follow; or -EINVAL with
+ * the reason. */
 int state_read(struct state *out, const char *text, size_t size, struct vgpu_error *err);
-/* Where the file system is, if the state does not say so: ROOT is filled from TEXT of SIZE bytes,
- * the bundle's config.json. 0, or -EINVAL with the reason. */
+/* Fills in `root`, if the state does not have it, from TEXT of SIZE bytes, the bundle's
+ * config.json. Returns 0, or -EINVAL with the reason. */
 int state_read_config(struct state *state, const char *text, size_t size, struct vgpu_error *err);
 void state_drop(struct state *state);
 

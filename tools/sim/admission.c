@@ -9,10 +9,10 @@
 
 #define MOST_SERVERS 8u
 #define SHORTEST_PERIOD (5 * VGPU_MSEC)
-/* Of so many sets one is compared with the largest scale that is kept. */
+/* One of this many sets is compared with the largest scale that is kept. */
 #define COMPARED 8u
 
-/* What a server asks for and does, as drawn: its budget is SHARE of its period times the scale of
+/* What a server asks for and does, as drawn. Its budget is SHARE of its period times the scale of
  * the set. With a fixed budget, the period becomes shorter as the scale grows. */
 struct server_drawn {
 	vgpu_nsec period, fixed;
@@ -31,7 +31,8 @@ struct drawn {
 	uint32_t n;
 };
 
-/* Periods are long enough for what is covered: a grace is 50 ms, a window 1 s. */
+/* Returns the unit of periods, ns: long enough for what is covered, a grace of 50 ms or a window of
+ * 1 s. */
 static vgpu_nsec scale(const struct admission_options *o)
 {
 	return !o->cover ? 1 : strcmp(o->cover, "windows") == 0 ? 100 : 10;
@@ -80,8 +81,8 @@ static void draw_period(struct rng *r, const struct admission_options *o, struct
 		v->period = random_between(r, 5000, 100000) * VGPU_USEC * scale(o);
 }
 
-/* A budget of up to three late stops or shortest slices, in a period in which N of them have room.
- */
+/* Draws a budget of up to three late stops or shortest slices, and a period in which N such budgets
+ * have room. */
 static void draw_brief(struct rng *r, const struct admission_options *o, uint32_t n,
 		       struct server_drawn *v)
 {
@@ -94,7 +95,7 @@ static void draw_brief(struct rng *r, const struct admission_options *o, uint32_
 }
 
 /* Draws what a VF does: it always works, or has jobs of up to its budget, at ticks or with pauses
- * between. Half of them leave room for what is charged after their work. */
+ * between. Half of those leave room for what is charged after the work. */
 static void draw_work(struct rng *r, struct server_drawn *v)
 {
 	v->work = VHOST_ALWAYS;
@@ -196,8 +197,8 @@ static void scale_set(const struct admission_options *o, struct drawn *d, double
 		scale_server(o, &d->servers[i], &d->s.vfs[i], by);
 }
 
-/* At an instant in the middle of the run a VF hangs when it is to stop next, or the last VF, which
- * has no work, takes an exclusive window. The others have their budgets all the same. */
+/* Plans an event in the middle of the run: a VF hangs at its next stop, or the last VF, which has
+ * no work, takes an exclusive window. The others must get their budgets nevertheless. */
 static void happens(struct running *r, const struct scenario *s, bool window)
 {
 	vgpu_nsec length = s->until - s->work_from;
@@ -221,7 +222,7 @@ static void happens(struct running *r, const struct scenario *s, bool window)
 						   .code = VGPU_WINDOW_FINI});
 }
 
-/* Runs a set; false if the policy refuses a part of it. COVER as in the options. */
+/* Runs a set. COVER as in the options. Returns false if the policy refuses a part of it. */
 static bool run_set(const struct scenario *s, const struct vgpu_policy_ops *policy,
 		    const char *cover, struct monitor_result *result, uint64_t *decisions)
 {
@@ -253,16 +254,16 @@ static bool run_set(const struct scenario *s, const struct vgpu_policy_ops *poli
 
 #define HARDER 9u
 
-/* How many of the harder uses a scaled set has. */
+/* How many harder uses are tried for a scaled set. */
 #define AT_BOUNDARY 3u
 
 /*
- * Makes the VFs use the same budgets as hard as possible: they always work, or, but for the first
- * three tries, have jobs of their whole budget in each period, at other instants each time. In one
- * try of three all stop as late as allowed, in one none is late, and in one they are late for some
- * periods and then in time for as many: who is always late has paid for that already. Where
- * switches vary, all of them take as long as any may, in one try of two: those that are drawn
- * hardly ever follow each other for a whole period.
+ * Makes the VFs use the same budgets as hard as possible: they always work, or, after the first
+ * three tries, have jobs of their whole budget in each period, at other instants in each try. In
+ * one try of three all stop as late as allowed; in one none is late; in one they are late for some
+ * periods and then in time for as many, because a VF that is always late has paid for that already.
+ * Where switches vary, in every second try all of them take the longest time: drawn ones hardly
+ * ever follow each other for a whole period.
  */
 static void make_harder(struct scenario *s, const struct drawn *d,
 			const struct admission_options *o, uint32_t k)
@@ -323,7 +324,8 @@ static int save(const struct scenario *s, const char *path)
 	return fclose(f) || r ? -EIO : 0;
 }
 
-/* Adds the result of an admitted set. 0, or -EIO if the first one that misses cannot be saved. */
+/* Adds the result of an admitted set. Returns 0, or -EIO if the first set that misses cannot be
+ * saved. */
 static int judge(struct admission_study *out, const struct admission_options *o,
 		 const struct scenario *s, const struct monitor_result *result)
 {
@@ -338,7 +340,7 @@ static int judge(struct admission_study *out, const struct admission_options *o,
 	return o->save ? save(s, o->save) : 0;
 }
 
-/* As the set was drawn. */
+/* Tests the set as it was drawn. Returns 0 or judge()'s error. */
 static int try_drawn(const struct admission_options *o, struct drawn *d,
 		     struct admission_study *out)
 {
@@ -377,7 +379,8 @@ static bool is_kept(const struct admission_options *o, struct drawn *d, double b
 	return could_be_kept(d, o);
 }
 
-/* Returns the largest scale between LOW, for which HOLDS is true, and HIGH for which it is. */
+/* Returns the largest scale between LOW and HIGH for which HOLDS is true; it must be true for LOW.
+ */
 static double boundary(const struct admission_options *o, struct drawn *d, double low, double high,
 		       double precision,
 		       bool (*holds)(const struct admission_options *o, struct drawn *d, double by))
@@ -395,9 +398,8 @@ static double boundary(const struct admission_options *o, struct drawn *d, doubl
 }
 
 /*
- * Returns the scale at which budgets are as much as the cap allows: all of the engine's time, or
- * less than that with a switch for each period. *LEAST: the scale at which the smallest budget is a
- * shortest slice.
+ * Returns the scale at which budgets, with a switch in each period, reach the cap or the whole
+ * engine. *LEAST: the scale at which the smallest budget is a shortest slice.
  */
 static double most_of(const struct admission_options *o, const struct drawn *d, double *least)
 {
@@ -422,9 +424,9 @@ static double most_of(const struct admission_options *o, const struct drawn *d, 
 }
 
 /*
- * The set as large as the policy admits it, where a fault in its reckoning shows: as it was drawn,
- * and under uses that are as hard as possible. In one set of `compare`, that scale
- * is compared with the largest one that is kept.
+ * Tests the set at the largest scale that the policy admits, where a fault of the admission test
+ * shows: as it was drawn, and under uses that are as hard as possible. With COMPARE, that scale is
+ * compared with the largest one that is kept. Returns 0 or judge()'s error.
  */
 static int try_boundary(const struct admission_options *o, struct drawn *d, bool compare,
 			struct admission_study *out)

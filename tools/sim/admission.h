@@ -39,11 +39,12 @@ struct admission_study {
 	vgpu_nsec worst_miss;
 };
 
-/* Draws a kind of sets for `prove`: all but the policy is drawn, and nothing compared. */
+/* Draws options for `prove` into OUT: all but POLICY are drawn, and nothing is compared. */
 void admission_kind(struct rng *r, const struct vgpu_policy_ops *policy,
 		    struct admission_options *out);
 
-/* Runs the study. 0, or -EIO if the set that misses could not be written. */
+/* Runs the study and writes the result to OUT. PROGRESS may be NULL. Returns 0, or -EIO if the set
+ * that misses could not be written. */
 int admission_study(const struct admission_options *o, prove_progress *progress,
 		    struct admission_study *out);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work in a process of its own. A recording holds the memory of a core, with pointers: one that was
- * forged ends the process that replays it, and nothing else.
+ * Runs work in a child process. A recording holds the memory of a core, with pointers: a forged one
+ * may crash the process that replays it, but nothing else.
  */
 #ifndef SIM_APART_H
 #define SIM_APART_H

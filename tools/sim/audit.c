@@ -8,9 +8,9 @@
 #include "audit.h"
 #include "waits.h"
 
-/* Half of the timers have to come within this part of the turn that they end. */
+/* The largest median lateness of timers, as a part of the turns that they end. */
 #define LATE_PART 0.25
-/* Fewer say nothing about the median. */
+/* The fewest timers whose median is judged. */
 #define LATE_LEAST 16u
 
 struct turn {
@@ -90,7 +90,8 @@ __attribute__((format(printf, 2, 3))) static void broken(struct audit *a, const 
 	va_end(args);
 }
 
-/* What the policy has been told. What is pending is the next account's, which may forgive it. */
+/* Returns the service of a VF, ns, of which the policy knows. A pending charge belongs to the next
+ * account, which may forgive it. */
 static double service(const struct audited *w)
 {
 	return (double)w->v.ledger.charged_ns;
@@ -101,7 +102,8 @@ static double share(const struct audited *w)
 	return (double)w->v.share_numerator / fmax((double)w->v.share_denominator, 1);
 }
 
-/* A guarantee or a limit bends shares by how much others use; those are not compared. */
+/* Returns whether the VF's share is judged: not with a guarantee or a limit, because such shares
+ * depend on how much others use. */
 static bool is_proportional(const struct audit *a, const struct audited *w)
 {
 	return a->core.policy->promises & VGPU_PROMISE_PROPORTIONAL && w->v.share_denominator > 0 &&
@@ -109,7 +111,7 @@ static bool is_proportional(const struct audit *a, const struct audited *w)
 	       w->v.bound.budget == 0 && w->v.bound.limit_ppm == 0;
 }
 
-/* The bounds of a policy that has the same parameters and has seen nothing. */
+/* Sets the bounds: those of a policy that has the same parameters and has seen nothing. */
 static void state_bounds(struct audit *a)
 {
 	const struct vgpu_policy_ops *p = a->core.policy;
@@ -155,9 +157,9 @@ static void end_pairs_of(struct audit *a, uint32_t vf)
 		a->pairs[vf][i].on = a->pairs[i][vf].on = false;
 }
 
-/* How far a VF may be from its share: what the policy states, either way, or what it was owed at
- * the origin if that was more; and by how much turns since then were longer or shorter than
- * granted. */
+/* Returns how far a VF may be from its share, ns: what the policy states, either way, or what the
+ * VF was owed at the origin if that was more; and by how much turns since then were longer or
+ * shorter than granted. */
 static double allowed(const struct audited *w, double carried, double late)
 {
 	return w->nominal + fmax(w->nominal, carried) + late;
@@ -188,7 +190,7 @@ static void judge_pair(struct audit *a, struct pair *p, struct audited *x, struc
 		       (long)(y - a->vfs), had[1] / 1e6, share(x), share(y), ratio);
 }
 
-/* A turn has ended, and no VF is on the engine. */
+/* Judges all pairs. Called when a turn has ended and no VF is on the engine. */
 static void judge_pairs(struct audit *a)
 {
 	uint32_t i, k;
@@ -229,8 +231,8 @@ static void turn_was_off(struct audit *a, uint32_t vf, double by)
 	}
 }
 
-/* Windows, resets and changes of policy come on top of what is promised: such a wait is not judged.
- */
+/* Stops judging the present waits: windows, resets and changes of policy come on top of what is
+ * promised. */
 static void forget_waits(struct audit *a)
 {
 	uint32_t i;
@@ -239,7 +241,7 @@ static void forget_waits(struct audit *a)
 		a->vfs[i].waits = false;
 }
 
-/* Nothing from before is compared with what follows. */
+/* Forgets all comparisons: nothing from before is compared with what follows. */
 static void forget(struct audit *a)
 {
 	a->stated = false;
@@ -294,7 +296,7 @@ static void run(struct audit *a, const struct vgpu_record *r)
 	a->charged = a->vfs[r->vf].v.ledger.charged_ns;
 }
 
-/* What it had beyond its grants: overrun, switch time that is its own, and fines. */
+/* Returns what the VF had beyond its grants, ns: overrun, switch time of its own, and fines. */
 static vgpu_nsec beyond_grants(const struct audited *w)
 {
 	return w->v.ledger.overrun_ns + w->v.ledger.switch_ns + w->v.ledger.fined_ns;
@@ -307,7 +309,7 @@ static void note_ledger(struct audited *w)
 	w->seen = true;
 }
 
-/* The view is of after the stop: what the turn came to has been charged. */
+/* Handles the end of a turn. The core's view is that after the stop: the turn has been charged. */
 static void stopped(struct audit *a, const struct vgpu_record *r)
 {
 	struct audited *w = &a->vfs[r->vf];
@@ -406,7 +408,7 @@ static void observe(struct audit *a, const struct vgpu_core *core)
 	}
 }
 
-/* No VF may be forgiven more time than it used beyond its grants. */
+/* Judges that no VF was forgiven more time than it used beyond its grants. */
 static void judge_forgiven(struct audit *a)
 {
 	uint32_t i;
@@ -458,7 +460,7 @@ static bool is_same(const struct record_entry *x, const struct record_entry *y)
 	       x->value == y->value && x->hash == y->hash && x->result == y->result;
 }
 
-/* What was between the recordings is not known: nothing is compared across it. */
+/* Begins anew after a gap between recordings: nothing is compared across it. */
 static void begin_anew(struct audit *a)
 {
 	uint32_t i;
@@ -510,7 +512,7 @@ static int by_size(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-/* Of N values, which are put in order; 0 if there are none. */
+/* Sorts N values, and returns their median; 0 if there are none. */
 static double median(double *values, size_t n)
 {
 	qsort(values, n, sizeof(*values), by_size);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Holds what vgpud has done with a real GPU to its policy's bounds: replays recordings, and judges
- * each turn, each wait and each pair of VFs that always have work. A machine that stands still ends
- * turns late; the records show by how much, and that much is allowed beyond the bound. So it is
- * vgpud that is judged, not the machine.
+ * Compares what vgpud has done with a real GPU with its policy's bounds: replays recordings, and
+ * judges each turn, each wait and each pair of VFs that always have work. A machine that stands
+ * still ends turns late; the records show by how much, and that much is allowed beyond the bound.
+ * So vgpud is judged, not the machine.
  *
- * The bound is that of the policy as nothing has happened to it yet: a second instance of it, with
- * the same parameters, that has never seen a VF stop late.
+ * The bound is that of a second instance of the policy with the same parameters, which has never
+ * seen a VF stop late.
  */
 #ifndef SIM_AUDIT_H
 #define SIM_AUDIT_H
@@ -18,18 +18,18 @@
 
 struct audit;
 
-/* LATE: timers may come so many ns late in the median, as those of an emulated machine do, and in
- * any case by a quarter of the turn. FROM: waits and sleep that ended before this wall_ns of the
- * ledgers do not count. NULL: no memory. Free it with audit_free, which takes NULL, too. Not
- * thread-safe. */
+/* Creates an audit, which audit_free frees (it accepts NULL). LATE: the allowed median lateness of
+ * timers, ns, such as an emulated machine has; a quarter of the turn is always allowed. FROM: waits
+ * and sleep that ended before this wall_ns of the ledgers do not count. Returns NULL if out of
+ * memory. Not thread-safe. */
 struct audit *audit_new(vgpu_nsec late, vgpu_nsec from);
 void audit_free(struct audit *a);
 
 /*
- * Adds a recording, which goes on where the one before it ends if the two overlap; else nothing is
- * compared across the gap. FIND finds policies by name. 0, whether promises were kept or not;
- * -errno with the reason: it cannot be replayed, differs from what was recorded, is older than the
- * one before it, or of another GPU.
+ * Adds a recording. It continues the one before it if the two overlap; else nothing is compared
+ * across the gap. FIND finds policies by name. Returns 0, whether or not promises were kept; or
+ * -errno with the reason: the recording cannot be replayed, differs from what was recorded, is
+ * older than the one before it, or is of another GPU.
  */
 int audit_add(struct audit *a, const struct recording *r,
 	      const struct vgpu_policy_ops *(*find)(const char *name), struct vgpu_error *err);
@@ -63,12 +63,12 @@ struct audit_result {
 	char broken[240];
 };
 
-/* What it has come to so far. */
+/* Writes the result so far. */
 void audit_finish(const struct audit *a, struct audit_result *out);
 
 /* Reads N recordings from the files PATHS, in order of time, audits them, with LATE and FROM as
- * above, and writes the result to OUT, as JSON if JSON. 0: all promises were kept, 1: not, 2:
- * cannot be judged, with the reason on stderr. */
+ * above, and writes the result to OUT, as text or as JSON. Returns 0: all promises were kept; 1:
+ * not all; 2: cannot be judged, with the reason on stderr. */
 int audit_files(char *const *paths, int n, vgpu_nsec late, vgpu_nsec from, bool json, FILE *out);
 
 #endif

@@ -22,7 +22,7 @@ static struct {
 	int64_t lags[MAX_VFS]; /* before it was asked to extend */
 } checked;
 
-/* A new core, as after a restart, knows of nothing that was before. */
+/* Attaches the wrapped policy to a new core, as after a restart: nothing from before is known. */
 static void checked_attach(void *state, const struct vgpu_facts *facts, const int64_t *params)
 {
 	checked.open = VGPU_NO_VF;
@@ -86,10 +86,9 @@ static void checked_account(void *state, const struct vgpu_usage *usage)
 	checked.inner->account(state, usage);
 }
 
-/* END may be in the future: what the VF would have had by then is not stored, for another one that
- * wakes meanwhile would be compared with it. Beside limits, the policy may also settle what is
- * paid.
- */
+/* Extends the grant. END may be in the future: what the VF would have had by then is not stored,
+ * because a VF that wakes meanwhile would be compared with it. Beside limits, the policy may also
+ * settle what is paid. */
 static vgpu_nsec checked_extend(void *state, uint32_t vf, vgpu_nsec end)
 {
 	const struct vgpu_policy_ops *p = checked.inner;

@@ -4,7 +4,7 @@
 
 #include "climb.h"
 
-/* Below the grace time of 50 ms: a VF that stops later hangs. */
+/* The latest stop: below the grace of 50 ms, after which a VF hangs. */
 #define LATEST (45 * VGPU_MSEC)
 
 /* What is changed in a step, of a VF and of the whole. */
@@ -33,7 +33,7 @@ static void change_tenant(struct rng *r, const struct vgpu_policy_ops *policy,
 	random_tenant(r, vf);
 }
 
-/* Of any magnitude, but one in two is a long one: it is long times that bounds consist of. */
+/* Draws a time of any magnitude; every second one is long, because bounds consist of long times. */
 static vgpu_nsec time_below(struct rng *r, vgpu_nsec least, vgpu_nsec most)
 {
 	return random_one_in(r, 2) ? random_between(r, least, most)
@@ -76,8 +76,8 @@ static void change_rare(struct rng *r, const struct vgpu_policy_ops *policy, str
 	vf->rare_ppm = (uint32_t)random_between(r, 0, 8) * 100000;
 }
 
-/* Windows, which the VF pays for in instalments of later turns; beside budgets they prove nothing.
- */
+/* Changes windows, which the VF pays for in instalments of later turns. Not beside budgets, with
+ * which windows prove nothing. */
 static void change_windows(struct rng *r, const struct vgpu_policy_ops *policy,
 			   struct scenario_vf *vf)
 {
@@ -89,7 +89,7 @@ static void change_windows(struct rng *r, const struct vgpu_policy_ops *policy,
 	vf->window_ppm = (uint32_t)random_magnitude(r, 1000, 1000000);
 }
 
-/* A fifth less, to a quarter more, of one time. */
+/* Changes one time, by a fifth less to a quarter more. */
 static void change_a_little(struct rng *r, const struct vgpu_policy_ops *policy,
 			    struct scenario_vf *vf)
 {
@@ -139,14 +139,15 @@ static void change_switch(struct rng *r, const struct vgpu_policy_ops *policy, s
 		range_below(r, VGPU_USEC, 500 * VGPU_USEC, &s->vfs[i].save);
 }
 
-/* An odd seed: the relations of prove_scenario() would take eight more runs. */
+/* Changes the seed, to an odd one: with others prove_scenario() tests relations, which takes eight
+ * more runs. */
 static void change_seed(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario *s)
 {
 	(void)policy;
 	s->seed = random_draw(r) >> 1 | 1;
 }
 
-/* The daemon sets the shortest slice apart from the shortest run. */
+/* Changes the shortest slice and the shortest run, which the daemon sets separately. */
 static void change_slices(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario *s)
 {
 	(void)policy;
@@ -179,7 +180,7 @@ void climb_step(struct rng *r, const struct vgpu_policy_ops *policy, struct scen
 	}
 }
 
-/* VFs that are as unlike as can be: what one of them does counts most beside the others. */
+/* Makes VFs as different as possible: then what one VF does counts most beside the others. */
 
 static void waits(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario_vf *vf)
 {
@@ -198,7 +199,7 @@ static void draw_all(struct rng *r, const struct vgpu_param *table, struct setti
 		random_setting(r, &table[i], out);
 }
 
-/* Also within its own turns, if they are long. */
+/* Makes a VF come and go, also within its own turns if they are long. */
 static void comes_and_goes(struct rng *r, const struct vgpu_policy_ops *policy,
 			   struct scenario_vf *vf)
 {

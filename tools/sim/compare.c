@@ -39,7 +39,7 @@ static const char *const variants[] = {
 	"bvt frames.warp_us=20000 inference.warp_us=10000 desktop.warp_us=20000",
 };
 
-/* name=value, or role.name=value. */
+/* Parses name=value, or role.name=value. Returns 0, or -EINVAL with the reason. */
 static int parse_setting(struct compare_line *line, char *word, struct vgpu_error *err)
 {
 	char *value = strchr(word, '='), *name = strchr(word, '.');
@@ -131,8 +131,8 @@ static int in_order(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Latencies of the jobs of all VFs of ROLE. A job that still waits counts with its wait so far: a
- * policy must not look better by never serving it. */
+/* Adds the latencies of the jobs of all VFs of ROLE. A job that still waits counts with its wait so
+ * far: a policy must not look better by never serving it. */
 static void latencies(struct compare_line *line, const struct running *r, enum role role,
 		      int figure50, enum compare_figure figure99)
 {
@@ -195,8 +195,8 @@ static double weight_of(const struct scenario_vf *vf)
 }
 
 /*
- * How far the worst-off VF of those that got less than they asked for (training VFs, and VFs that
- * miss ticks) is behind the VF that got most, in service by weight. 0 is max-min fair.
+ * Adds the gap: how far the worst-off VF of those that got less than they asked for (training VFs,
+ * and VFs that miss ticks) is behind the VF that got most, in service by weight. 0 is max-min fair.
  */
 static void gap(struct compare_line *line, const struct running *r)
 {

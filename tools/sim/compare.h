@@ -39,22 +39,23 @@ struct compare_line {
 };
 
 /*
- * Reads a line from text such as "fair slice_us=1000 frames.latency_slice_us=1000"; 0 or -EINVAL
- * with the reason. The policy must have every parameter.
+ * Reads a line from text such as "fair slice_us=1000 frames.latency_slice_us=1000". The policy must
+ * have every parameter. Returns 0, or -EINVAL with the reason.
  */
 int compare_parse(struct compare_line *line, const char *text, struct vgpu_error *err);
 /* Writes the lines of all built-in policies; returns how many, at most MAX. */
 unsigned compare_builtin(struct compare_line *lines, unsigned max);
-/* The same for all policies and models, and some with parameters. */
+/* Writes the lines of all policies and models, and some with parameters; returns how many, at most
+ * MAX. */
 unsigned compare_all(struct compare_line *lines, unsigned max);
 /* Returns whether any VF of S has a role. */
 bool compare_has_roles(const struct scenario *s);
-/* Makes TO of FROM, under the policy of LINE, with its parameters and those that it has for the
+/* Copies FROM to TO, under the policy of LINE, with its parameters and those that it has for the
  * VFs' roles. The caller frees TO by scenario_free. */
 void compare_set_up(struct scenario *to, const struct scenario *from,
 		    const struct compare_line *line);
-/* Runs S, whose VFs are on one GPU, under LINE, and adds the results. 0 or -errno with the reason.
- */
+/* Runs S, whose VFs are on one GPU, under LINE, and adds the results to it. Returns 0, or -errno
+ * with the reason. */
 int compare_run(struct compare_line *line, const struct scenario *s, struct vgpu_error *err);
 
 /* Returns the mean over the runs; NAN if there was nothing to measure. */

@@ -12,7 +12,8 @@
 
 #include "generate.h"
 
-/* A mid-size model on one GPU: prefill per token of the prompt, decode per generated token. */
+/* The model (assumed, mid-size, on one GPU): prefill per token of the prompt, decode per generated
+ * token. */
 #define PREFILL_NS_PER_TOKEN 25000u
 #define PREFILL_NS 2000000u
 #define DECODE_NS 2000000u

@@ -258,7 +258,7 @@ static vgpu_nsec earlier(vgpu_nsec a, vgpu_nsec b)
 	return a < b ? a : b;
 }
 
-/* The next instant at which anything is due. */
+/* Returns the next instant at which anything is due. */
 static vgpu_nsec next(struct run *r)
 {
 	vgpu_nsec at = earlier(r->sampled + SAMPLE, r->programmed_at);

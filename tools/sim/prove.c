@@ -127,8 +127,8 @@ static void conclude(struct running *r, struct monitor_result *result, struct pr
 	monitor_result_add(&out->result, result);
 }
 
-/* What models the memory. In one scenario of four, changes of partitions are requested beside the
- * core; by force, too, where tenants misbehave. */
+/* Returns what models the memory. In one scenario of four, changes of partitions are requested
+ * beside the core; by force, too, where tenants misbehave. */
 static enum vhost_memory_kind memory_of(const struct scenario *s)
 {
 	if (s->seed % 4 != 2 || s->n_vfs > VGPU_GPU_MAX_VFS || s->n_ops ||
@@ -199,7 +199,7 @@ static void keep_failure(struct scenario *s, const struct vgpu_policy_ops *polic
 /* What a climb leads to: one of the bounds, or a strategy that pays. */
 enum objective { TO_LAG = 0, TO_WAIT, TO_PAIRS, TO_LIMIT, TO_STRATEGY, OBJECTIVES };
 
-/* How near to its OBJECTIVE the policy comes in S; 2: beyond it. Adds the run to OUT. */
+/* Returns how near to its OBJECTIVE the policy comes in S; 2: beyond it. Adds the run to OUT. */
 static double nearness(const struct scenario *s, const struct vgpu_policy_ops *policy,
 		       enum objective objective, struct proof *out)
 {

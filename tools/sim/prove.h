@@ -18,8 +18,8 @@ struct proof {
 	struct scenario smallest; /* if it failed; the caller frees it by scenario_free */
 };
 
-/* What may be judged of S: budgets only if no VF stops later than the policy was told (late_us), or
- * misbehaves, and under the full test of admission. */
+/* Returns what may be judged of S: budgets only if no VF stops later than the policy was told
+ * (late_us), or misbehaves, and under the full test of admission. */
 enum monitor_judges prove_judges(const struct scenario *s);
 
 /* Called now and then; DONE: from 0 to 1. */

@@ -277,7 +277,8 @@ static bool same_shares(const struct outcome *a, const struct outcome *b, const 
 	return true;
 }
 
-/* The turns of VF 0 after FROM: a second after the start, when the core has learned times. */
+/* Returns the turns of VF 0 after FROM: a second after the start, when the core has learned times.
+ */
 static size_t turns_of_0(const struct outcome *o, vgpu_nsec from, struct vhost_dispatch *out)
 {
 	size_t i, n = 0;

@@ -18,7 +18,7 @@ static uint64_t memory_of(const struct scenario_vf *vf)
 	return bytes;
 }
 
-/* The total engine time that a tenant asks for; all of it if the tenant never stops. */
+/* Returns the total engine time that a tenant asks for; all of it if the tenant never stops. */
 static double demand_of(const struct scenario *s, const struct scenario_vf *vf)
 {
 	double work = 0;

@@ -45,7 +45,7 @@ struct paid {
 	struct sample all, beside;
 };
 
-/* The longest world switch that one turn of VF I needs. */
+/* Returns the longest world switch that one turn of VF I needs. */
 static double switch_of(const struct scenario *s, uint32_t i)
 {
 	return (double)(s->load.max + s->run.max + s->vfs[i].save.max);
@@ -92,7 +92,7 @@ static void note(struct sample *s, double value)
 	s->squares += value * value;
 }
 
-/* The mean of N, less SURE standard errors. */
+/* Returns the mean of N, less SURE standard errors. */
 static double at_least(const struct sample *s, double n)
 {
 	double mean = s->sum / n, varies = s->squares / n - mean * mean;
@@ -125,7 +125,7 @@ static bool is_judged(const struct vgpu_policy_ops *policy)
 	       policy->promises & ~(uint64_t)VGPU_PROMISE_WORK_CONSERVING;
 }
 
-/* The VF that has a strategy, or n_vfs. */
+/* Returns the VF that has a strategy, or n_vfs. */
 static uint32_t strategist_of(const struct scenario *s)
 {
 	uint32_t i = 0;
@@ -156,8 +156,8 @@ static void run_pair(const struct scenario *s, const struct vgpu_policy_ops *pol
 	scenario_free(&pair);
 }
 
-/* The largest mean of N pairs that a VF gains or loses; SURELY: less the standard errors. *VF:
- * whose it is. */
+/* Returns the largest mean of N pairs that a VF gains or loses; SURELY: less the standard errors.
+ * *VF: whose it is. */
 static double most_paid(const struct paid *paid, uint32_t n_vfs, double n, bool surely,
 			uint32_t *vf)
 {

@@ -71,15 +71,15 @@ static inline double ratio(double part, double whole)
 	return whole > 0 ? part / whole : 0;
 }
 
-/* The VF's share, of whatever "share_of" says. */
+/* Returns the VF's share, of whatever "share_of" says. */
 static inline double share(struct json_object *vf)
 {
 	return ratio((double)get_int(vf, "share_numerator"),
 		     (double)get_int(vf, "share_denominator"));
 }
 
-/* What the policy promises the VF of the engine's time while all VFs have work; below 0: nothing,
- * or a share of something else. */
+/* Returns what the policy promises the VF of the engine's time while all VFs have work; below 0:
+ * nothing, or a share of something else. */
 static inline double promised(struct json_object *vf)
 {
 	const char *of = get_text(vf, "share_of");
@@ -87,14 +87,14 @@ static inline double promised(struct json_object *vf)
 	return strcmp(of, "engine") == 0 || strcmp(of, "period") == 0 ? share(vf) : -1;
 }
 
-/* The engine time that a VF had, charged and donated, nanoseconds. */
+/* Returns the engine time that a VF had, charged and donated, nanoseconds. */
 static inline double served(struct json_object *vf)
 {
 	return (double)(get_int(vf, "run_ns") + get_int(vf, "donated_ns"));
 }
 
-/* How long the VF had work or the engine, nanoseconds: the time of which it received a part. A VF
- * that came late or was idle has a short one, and its part is not smaller for it. */
+/* Returns how long the VF had work or the engine, nanoseconds: the time of which it received a
+ * part. A VF that came late or was idle has a short one, and its part is not smaller for it. */
 static inline double wanted(struct json_object *vf)
 {
 	return served(vf) + (double)get_int(vf, "wait_ns");

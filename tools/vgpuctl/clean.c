@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many bytes the control character has at the beginning of N bytes of TEXT; 0: there is none.
- */
+/* Returns how many bytes the control character has at the beginning of N bytes of TEXT; 0: there is
+ * none. */
 static size_t control_at(const char *text, size_t n)
 {
 	const unsigned char c = (unsigned char)text[0], next = n > 1 ? (unsigned char)text[1] : 0;

@@ -119,7 +119,7 @@ static int as_nova(struct report *r)
 	return EXIT_OK;
 }
 
-/* The host's name, as its vgpud knows it. */
+/* Returns the host's name, as its vgpud knows it. */
 static const char *host_of(const struct report *r)
 {
 	return get_text(gpu_at(r, 0), "host");

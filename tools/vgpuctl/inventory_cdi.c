@@ -52,7 +52,7 @@ static void add_mount(struct json_object *list, const char *from, const char *to
 	json_object_array_add(list, o);
 }
 
-/* What every container has: the slot, and this host's libraries, where it has them. */
+/* Returns what every container has: the slot, and this host's libraries, where it has them. */
 static struct json_object *mounts(void)
 {
 	struct json_object *list = json_object_new_array();
@@ -73,7 +73,8 @@ static struct json_object *mounts(void)
 	return list;
 }
 
-/* The environment is this one alone: runtimes would give the hook their own, or the image's. */
+/* Returns a hook of CDI. Its environment is PATH alone: runtimes would give the hook their own, or
+ * the image's. */
 static struct json_object *hook(const char *when, const char *option, const char *name,
 				const char *how)
 {

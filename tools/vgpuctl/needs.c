@@ -9,7 +9,7 @@
 #include "remote.h"
 #include "vfio/doctor.h"
 
-/* What the transport of a GPU's device needs. */
+/* Returns what the transport of a GPU's device needs. */
 static unsigned needs_of(const char *device)
 {
 	static const struct {
@@ -26,7 +26,7 @@ static unsigned needs_of(const char *device)
 	return DOCTOR_NEEDS_PCI;
 }
 
-/* The value of a line "KEY = VALUE"; NULL: it is another line. */
+/* Returns the value of a line "KEY = VALUE"; NULL: it is another line. */
 static const char *value_of(const char *line, const char *key)
 {
 	size_t n = strlen(key);

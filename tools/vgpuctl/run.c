@@ -25,7 +25,8 @@
 
 #define MANIFEST "VkLayer_vgpud_gate.json"
 
-/* The directory of the layer's manifest; NULL: the layer is not there, and stderr says so. */
+/* Returns the directory of the layer's manifest; NULL: the layer is not there, and stderr says so.
+ */
 static const char *layers(void)
 {
 	const char *at = getenv("VGPUD_LAYERS");
@@ -108,7 +109,7 @@ static int tell(struct json_object *answer)
 	return r < 0 ? r : prepend("VK_INSTANCE_LAYERS", GATE_LAYER);
 }
 
-/* The words of a container engine's "run", with the annotation that hands the lease to the
+/* Returns the words of a container engine's "run", with the annotation that hands the lease to the
  * container; else WORDS themselves. The caller frees neither. */
 static char **for_engine(char **words, const char *lease)
 {

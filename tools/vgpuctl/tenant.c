@@ -156,7 +156,7 @@ void view_tenant_explain(struct json_object *o)
 	       *name && *id ? id : "", *name && *id ? ")" : "", get_text(o, "why"));
 }
 
-/* What the words of a command stand for. False: they are not what it wants. */
+/* What the words of a command stand for. Returns false if they are not what it wants. */
 static bool read_words(const struct command *c, char **words, struct json_object *args)
 {
 	if (!c->words[0] || !words[0])

@@ -118,8 +118,8 @@ static void remove_node(xmlNode *n)
 	xmlFreeNode(n);
 }
 
-/* Sets NAME where the user wrote it, or else in the element that there is for it. False: it cannot
- * be written there. */
+/* Sets NAME where the user wrote it, or else in the element that there is for it. Returns false if
+ * it cannot be written there. */
 static bool set_in_place(xmlNode *sched, const struct place *p, const char *value)
 {
 	const xmlChar *attribute = (const xmlChar *)p->attribute;
@@ -173,7 +173,7 @@ static void set_param(xmlNode *sched, const char *name, const char *value)
 	xmlSetProp(p, (const xmlChar *)"value", (const xmlChar *)value);
 }
 
-/* Applies "[VF:]NAME=VALUE" to the tree. False: it cannot, with the reason on stderr. */
+/* Applies "[VF:]NAME=VALUE" to the tree. Returns false if it cannot, with the reason on stderr. */
 static bool change(xmlNode *root, const char *text)
 {
 	const char *colon = strchr(text, ':'), *equals = strchr(text, '=');

@@ -68,7 +68,7 @@ static bool say_why_not(virDomainPtr d, const struct side *s)
 		   uuid);
 }
 
-/* Reads and changes the claim, in memory. False: it cannot, with the reason on stderr. */
+/* Reads and changes the claim, in memory. Returns false if it cannot, with the reason on stderr. */
 static bool prepare(virDomainPtr d, struct side *s, int n, char **changes)
 {
 	struct vgpu_error err, unused;

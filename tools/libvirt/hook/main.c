@@ -63,7 +63,7 @@ static long long now_ms(void)
 	return (long long)(vgpu_now() / VGPU_MSEC);
 }
 
-/* Waits until FD can be read or written. False: the deadline has passed. */
+/* Waits until FD can be read or written. Returns false if the deadline has passed. */
 static bool wait_for(int fd, short what)
 {
 	struct pollfd p = {.fd = fd, .events = what};

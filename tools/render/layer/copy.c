@@ -25,7 +25,8 @@ static void *take(struct arena *a, size_t size)
 	return at;
 }
 
-/* A copy of N elements of SIZE bytes, with room for MORE; NULL if there is none of them. */
+/* Returns a copy of N elements of SIZE bytes, with room for MORE; NULL if N and MORE are 0, or
+ * while only counting. */
 static void *copy(struct arena *a, const void *from, size_t n, size_t more, size_t size)
 {
 	char *to;
@@ -53,7 +54,7 @@ static void link_in(struct arena *a, const void **chain, void *structure, size_t
 		*chain = to;
 }
 
-/* MORE: how many semaphores the copy signals besides. */
+/* Copies a structure of device groups. MORE: how many semaphores the copy signals besides. */
 static void copy_group(struct arena *a, const void **chain, const VkDeviceGroupSubmitInfo *from,
 		       uint32_t more)
 {
@@ -134,8 +135,8 @@ static uint32_t count_waits(const struct op *op)
 	return n;
 }
 
-/* The operation itself, and room for what it will be found to wait for. FROM describes the
- * submission as the program passed it. */
+/* Allocates the operation, with room for the dependencies that will be found. FROM describes the
+ * submission as the program passed it. Returns NULL while only counting. */
 static struct op *begin_op(struct arena *a, const struct op *from)
 {
 	uint32_t n = count_waits(from);

@@ -31,7 +31,8 @@ static void gate_opened(void)
 	pthread_rwlock_unlock(&lock);
 }
 
-/* A guest's or program's priority would count against its neighbours, past vgpud. */
+/* Returns whether a queue asks for a priority above the usual one, which would count against other
+ * VFs without vgpud's knowledge. */
 static bool is_too_high(const VkDeviceCreateInfo *info)
 {
 	const VkBaseInStructure *b;
@@ -63,7 +64,8 @@ static VkResult check(const VkDeviceCreateInfo *info)
 	return VK_SUCCESS;
 }
 
-/* Where the chain of features says whether timeline semaphores are used; NULL: nowhere. */
+/* Returns the member of the chain of features that says whether timeline semaphores are used, or
+ * NULL. */
 static VkBool32 *timeline_of(const VkDeviceCreateInfo *info)
 {
 	VkBaseOutStructure *b;
@@ -77,8 +79,8 @@ static VkBool32 *timeline_of(const VkDeviceCreateInfo *info)
 	return NULL;
 }
 
-/* The layer needs timeline semaphores for itself. A structure of the program's that does not ask
- * for them is changed for the length of the call, and changed back. */
+/* Creates the device with timeline semaphores, which the layer needs for itself. A structure of the
+ * program's that does not ask for them is changed for the length of the call, and changed back. */
 static VkResult create(PFN_vkCreateDevice next, VkPhysicalDevice physical,
 		       const VkDeviceCreateInfo *info, const VkAllocationCallbacks *allocator,
 		       VkDevice *out)
@@ -193,8 +195,8 @@ ENTRY(void, DestroyDevice, VkDevice device, const VkAllocationCallbacks *allocat
 	free(d);
 }
 
-/* What counts of an allocation: memory of the device that is not imported from elsewhere, where it
- * counts already. */
+/* Returns how many bytes of an allocation count for the VF: memory of the device that is not
+ * imported, because imported memory counts where it comes from. */
 static uint64_t counted(const struct device *d, const VkMemoryAllocateInfo *info)
 {
 	const VkBaseInStructure *b;

@@ -43,7 +43,7 @@ struct instance *instance_of(const void *handle)
 	return in;
 }
 
-/* The layer uses timeline semaphores and other things of Vulkan 1.2. */
+/* Creates the instance for Vulkan 1.2 at least: the layer uses timeline semaphores. */
 static VkResult create(PFN_vkCreateInstance next, const VkInstanceCreateInfo *info,
 		       const VkAllocationCallbacks *allocator, VkInstance *out)
 {
@@ -109,7 +109,7 @@ ENTRY(void, DestroyInstance, VkInstance instance, const VkAllocationCallbacks *a
 	free(in);
 }
 
-/* Writes 16 bytes as UUIDs are written. */
+/* Writes 16 bytes as the text of a UUID. */
 static void uuid_text(const uint8_t *uuid, char out[37])
 {
 	char *to = out;
@@ -137,8 +137,8 @@ static bool has_extension(struct instance *in, VkPhysicalDevice physical, const 
 	return has;
 }
 
-/* Returns whether the configuration means this device: by its UUID, its PCI address, or how its
- * name begins. */
+/* Returns whether WANT, the configuration's choice, names this device: its UUID, its PCI address,
+ * or the beginning of its name. */
 static bool is_meant(struct instance *in, VkPhysicalDevice physical, const char *want)
 {
 	VkPhysicalDevicePCIBusInfoPropertiesEXT pci = {
@@ -187,7 +187,7 @@ static VkResult choose(struct instance *in)
 	return r < 0 ? r : VK_SUCCESS;
 }
 
-/* The device to show, or NULL. */
+/* Returns the device that the layer shows, or NULL. */
 static VkPhysicalDevice shown(struct instance *in)
 {
 	pthread_rwlock_wrlock(&lock);

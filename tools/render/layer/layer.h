@@ -33,7 +33,7 @@
 #include "vgpu/gate.h"
 #include "vgpu/types.h"
 
-/* map.c: values by handles. A table has no lock of its own. */
+/* map.c: values by handles. A table is all zeros at first; the caller locks it. */
 struct map_value {
 	uint64_t a, b, c, d;
 };
@@ -41,13 +41,13 @@ struct map {
 	struct map_entry *entries;
 	size_t size, used, taken; /* taken: with those that were removed */
 };
-/* Returns the value of KEY (not 0), which is valid until the next map_put(); NULL: none. */
+/* Returns the value of KEY (not 0), which is valid until the next map_put(), or NULL. */
 struct map_value *map_get(struct map *map, uint64_t key);
-/* Sets it. Returns false if there is no memory. */
+/* Sets the value of KEY (not 0). Returns false if out of memory. */
 bool map_put(struct map *map, uint64_t key, struct map_value value);
-/* Removes it, and writes it to OUT. Returns false if there is none. */
+/* Removes KEY, and writes its value to OUT. Returns false if there is none. */
 bool map_take(struct map *map, uint64_t key, struct map_value *out);
-/* Frees the table; the sum of all `a` is returned. */
+/* Frees the table. Returns the sum of all `a` in it. */
 uint64_t map_free(struct map *map);
 
 /* copy.c: an operation of a queue, with all that it refers to, in one piece of memory. */
@@ -83,8 +83,9 @@ struct op {
 	uint32_t n_waits; /* semaphores, of all batches */
 };
 
-/* Copies a submission, and lets its last batch also signal DONE if it works. *WHY: what is wrong.
- * Returns NULL with *R. The copy is freed with free(). */
+/* Copies a submission, which then also signals DONE with its last batch if it has command buffers.
+ * Returns the copy, which the caller frees with free(); or NULL, with the error in *R and, if
+ * something in it cannot be copied, the reason in *WHY. */
 struct op *copy_submit(uint32_t n, const VkSubmitInfo *submits, VkFence fence, VkSemaphore done,
 		       VkResult *r, const char **why);
 struct op *copy_submit2(uint32_t n, const VkSubmitInfo2 *submits, VkFence fence, VkSemaphore done,
@@ -93,31 +94,35 @@ struct op *copy_submit2(uint32_t n, const VkSubmitInfo2 *submits, VkFence fence,
 void op_each(const struct op *op, uint32_t batch, bool signals,
 	     void (*each)(void *data, VkSemaphore semaphore, uint64_t value), void *data);
 
-/* page.c */
+/* page.c: the pages that are shared with vgpud */
 struct page {
 	const struct gate_seat *seat;
 	struct gate_account *account;
 	struct gate_worker *worker;
 	int bell;
 };
-/* This process's pages; NULL: it is no worker, and the layer does nothing. Set once, by
- * page_open(). */
+/* This process's pages, which page_open() sets once. NULL: the process is no worker, and the layer
+ * does nothing. */
 extern const struct page *page;
-/* Asks vgpud for the pages, once for each process. Returns false, and says why, if this process is
- * told to be a worker and cannot be one. Any thread, as all of these. */
+/* Asks vgpud for the pages, once for each process. Returns false, with the reason on stderr, if
+ * this process is told to be a worker and cannot be one. May be called from any thread, as all
+ * functions of page.c. */
 bool page_open(void);
 bool page_gate_is_open(void);
-/* Counts a submission in; false: the gate is shut, and it was not counted. */
+/* Counts a submission as in flight. Returns false, and counts nothing, if the gate is shut. */
 bool page_enter(void);
-/* Takes it back; or counts it as ended after TOOK, having WAITED for the gate or not. */
+/* page_leave takes a page_enter() back; page_ended counts a submission as ended after TOOK ns, for
+ * whose begin the gate had to open (WAITED) or not. */
 void page_leave(void);
 void page_ended(vgpu_nsec took, bool waited);
-/* One queue more, or less, has work. */
+/* Counts one queue more (WORK), or one fewer, that has work; tells vgpud when the first gets work
+ * and the last runs out of it. */
 void page_work(bool work);
-/* Counts memory in; false: it is more than the VF may have. */
+/* page_memory_take counts BYTES of the VF's memory as used, and returns false, and counts nothing,
+ * if the VF may not have that much. page_memory_give takes it back. */
 bool page_memory_take(uint64_t bytes);
 void page_memory_give(uint64_t bytes);
-/* Starts the thread that calls gate_opened() each time the gate has opened. Once. */
+/* Starts the thread that calls OPENED each time the gate has opened. Must be called once only. */
 void page_watch(void (*opened)(void));
 __attribute__((format(printf, 1, 2))) void say(const char *format, ...);
 
@@ -146,7 +151,7 @@ struct instance {
 	INSTANCE_NEXT(X)
 #undef X
 };
-/* The instance of a dispatchable handle. */
+/* Returns the instance to which a dispatchable handle belongs. */
 struct instance *instance_of(const void *handle);
 
 /* device.c */
@@ -216,21 +221,25 @@ struct queue {
 	vgpu_nsec typical;   /* how long its submissions take */
 	vgpu_nsec last_done; /* when the last one had ended */
 };
-/* The device's queue of that handle, made at its first use; NULL: no memory. */
+/* Returns the device's queue with that HANDLE, which it makes at first use; NULL if out of memory.
+ * Any thread, as all functions of queue.c. */
 struct queue *queue_of(struct device *device, VkQueue handle);
-/* Appends OP, which is the queue's from now on, and lets on what can go on. */
+/* Appends OP, which it takes over, and passes on to the driver what may go. Returns VK_SUCCESS;
+ * VK_ERROR_OUT_OF_HOST_MEMORY; or the driver's error for OP, if OP has been passed on at once. */
 VkResult queue_append(struct queue *q, struct op *op);
-/* Lets on all of the device's held operations that can go on. */
+/* Passes on to the driver all held operations of the device that may go. */
 void queues_pump(struct device *device);
-/* Waits until the driver has all that was appended, up to SEQ. VK_ERROR_DEVICE_LOST: it never will.
- * Returns with the queue's lock. */
+/* Waits until the driver has all operations up to SEQ (ALL: all that were appended). Returns
+ * VK_SUCCESS, or VK_ERROR_DEVICE_LOST if it never will; in both cases with the queue's lock held.
+ */
 #define ALL UINT64_MAX
 VkResult queue_flush(struct queue *q, uint64_t seq);
-/* Returns whether the driver has that; waits for it for at most TIMEOUT, and perhaps less. */
+/* Returns whether the driver has the operation WHAT; waits for at most TIMEOUT ns for that, perhaps
+ * for less. */
 bool queue_await(const struct dependency *what, vgpu_nsec timeout);
-/* The same; then until none of it is in flight. */
+/* As queue_flush(ALL), and then waits until no operation of the queue is in flight. */
 VkResult queue_drain(struct queue *q);
-/* Ends all queues: drops what is held, waits for what is in flight. */
+/* Ends all queues of the device: drops held operations, and waits for those in flight. */
 void queues_end(struct device *device);
 
 /* submit.c, sync.c, device.c, instance.c: the entry points. */

@@ -40,7 +40,7 @@ static void add(struct map *map, uint64_t key, struct map_value value)
 	map->taken++;
 }
 
-/* Makes a table in which at most a quarter is used. */
+/* Makes the table so large that at most a quarter of it is used. Returns false if out of memory. */
 static bool grow(struct map *map)
 {
 	struct map to = {.size = 16};

@@ -14,9 +14,9 @@
 
 #include "layer.h"
 
-/* How long the door may take to answer. */
+/* How long the door may take to answer, seconds. */
 #define PATIENCE_S 10
-/* The gate is also looked at that often, in case a wake-up is lost. */
+/* The gate is also read this often, ns, in case a wake-up is lost. */
 #define LOOK_NS 100000000L
 
 const struct page *page;
@@ -63,7 +63,7 @@ static int connect_door(const char *path)
 	return fd;
 }
 
-/* Receives the answer with its descriptors. Returns how many there are, or -1. */
+/* Receives the answer and its descriptors. Returns how many descriptors there are, or -1. */
 static int receive(int fd, struct gate_welcome *welcome, int fds[GATE_DESCRIPTORS])
 {
 	union {

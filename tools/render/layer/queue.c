@@ -76,7 +76,8 @@ static bool is_ready(const struct queue *q, const struct op *op)
 	return true;
 }
 
-/* Returns whether OP waits for a value of which the layer knows no signaller: that comes unsaid. */
+/* Returns whether OP waits for a value whose signaller the layer does not know: nothing tells the
+ * layer when it comes. */
 static bool waits_unsaid(const struct queue *q, const struct op *op)
 {
 	uint32_t i;
@@ -122,8 +123,9 @@ static struct op *pop(struct op **first, struct op ***end)
 	return op;
 }
 
-/* Lets on what can go on. Returns whether anything did; *R is the result of the operation OWN. What
- * fails later than its call has lost the device. */
+/* Passes on what may go. Returns whether it passed anything on; *R is the result of the operation
+ * OWN. The failure of an operation whose call has returned already counts as the loss of the
+ * device. */
 static bool pump(struct queue *q, const struct op *own, VkResult *r)
 {
 	bool any = false;
@@ -227,7 +229,8 @@ static void find_signal(void *data, VkSemaphore semaphore, uint64_t value)
 	v->d = value;
 }
 
-/* Notes on whom OP depends, and that others may depend on it. */
+/* Notes the operations on which OP depends, and that others may depend on OP. Returns false if out
+ * of memory. */
 static bool find(struct queue *q, struct op *op)
 {
 	struct finding f = {q, op, false};
@@ -293,7 +296,7 @@ static void retire(struct queue *q, uint64_t value)
 	pthread_cond_broadcast(&q->news);
 }
 
-/* Drops everything: the device is lost, or goes. */
+/* Drops all held operations: the device is lost, or is being destroyed. */
 static void drop(struct queue *q)
 {
 	while (q->flying) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is done on queues. */
+/* The entry points that take a queue. */
 #include "submit.h"
 
 static VkResult refuse(VkResult r, const char *why)
@@ -82,7 +82,8 @@ ENTRY(VkResult, DeviceWaitIdle, VkDevice device)
 	return r == VK_SUCCESS ? d->DeviceWaitIdle(device) : r;
 }
 
-/* Waits until the driver has the signallers of these semaphores, of which each is waited for. */
+/* Waits until the driver has the operations that signal these semaphores; consumes their signals.
+ */
 static VkResult flush_signallers(struct device *d, uint32_t n, const VkSemaphore *semaphores)
 {
 	VkResult r = VK_SUCCESS;

@@ -5,8 +5,8 @@
 
 #include "layer.h"
 
-/* sync.c: waits until the driver has the signaller of a binary semaphore; with TAKE, the signal is
- * the caller's. */
+/* sync.c: waits until the driver has the operation that signals a binary semaphore; with TAKE, the
+ * caller consumes the signal. Returns VK_SUCCESS or VK_ERROR_DEVICE_LOST. */
 VkResult semaphore_flush(struct device *d, VkSemaphore semaphore, bool take);
 
 /* submit.c */
@@ -68,10 +68,11 @@ ENTRY(void, GetPhysicalDeviceMemoryProperties2, VkPhysicalDevice,
 ENTRY(void, GetPhysicalDeviceExternalSemaphoreProperties, VkPhysicalDevice,
       const VkPhysicalDeviceExternalSemaphoreInfo *, VkExternalSemaphoreProperties *);
 
-/* instance.c: whether the layer shows a device's extension. */
+/* instance.c: returns whether the layer shows a device's extension. */
 bool is_shown(const char *extension);
 
-/* entry.c: the layer's function of that name; NULL: it has none. */
+/* entry.c: returns the layer's function of that name, or NULL. OF_DEVICE: only functions of
+ * devices. */
 PFN_vkVoidFunction entry_find(const char *name, bool of_device);
 
 #endif

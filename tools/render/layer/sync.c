@@ -5,11 +5,10 @@
 #include "submit.h"
 #include "vgpu/clock.h"
 
-/* One wait for the driver is that long, so that the loss of the device is seen: the driver does not
- * know of a fence whose submission failed late. */
+/* One wait in the driver is at most this long, so that the loss of the device is noticed: the
+ * driver does not know of a fence whose submission failed late. */
 #define SLICE (100 * VGPU_MSEC)
-/* How long one is while the driver has some of the fences and not all, or they are of several
- * queues. */
+/* The same, while the driver has only some of the fences, or they are of several queues. */
 #define MOMENT VGPU_MSEC
 
 static VkResult lost(const struct device *d, VkResult otherwise)
@@ -69,7 +68,8 @@ ENTRY(void, DestroySemaphore, VkDevice device, VkSemaphore semaphore,
 	d->DestroySemaphore(device, semaphore, allocator);
 }
 
-/* Waits until the driver has what SIGNALLER says. */
+/* Waits until the driver has the operation SIGNALLER. Returns VK_SUCCESS or VK_ERROR_DEVICE_LOST.
+ */
 static VkResult flush(struct dependency signaller)
 {
 	VkResult r;
@@ -97,9 +97,10 @@ static struct dependency signaller_in(struct device *d, struct map *map, uint64_
 }
 
 /*
- * A fence belongs to the driver from when it has the submission; the program may wait for it from
- * when it has made it. So the layer itself waits until the submission has gone on: the driver would
- * else be given a fence for which another thread waits there already, which it need not expect.
+ * Returns the operation that signals a fence. The driver may be asked about a fence only when it
+ * has that submission; the program may wait for the fence as soon as it has submitted. So the layer
+ * itself waits until the submission has been passed on: otherwise the driver would be given a fence
+ * for which another thread already waits there, which it need not expect.
  */
 static struct dependency submission_of(struct device *d, VkFence fence)
 {
@@ -137,7 +138,7 @@ ENTRY(VkResult, ResetFences, VkDevice device, uint32_t n, const VkFence *fences)
 	return d->ResetFences(device, n, fences);
 }
 
-/* Returns whether all of the fences come with submissions of the first one's queue. */
+/* Returns whether all fences are signalled by submissions of the first one's queue. */
 static bool of_one_queue(struct device *d, uint32_t n, const VkFence *fences)
 {
 	struct queue *first = submission_of(d, fences[0]).queue;
@@ -149,7 +150,7 @@ static bool of_one_queue(struct device *d, uint32_t n, const VkFence *fences)
 	return true;
 }
 
-/* One round of a wait of at most LENGTH. With ALL the driver is asked when it has all fences; else
+/* Waits once, for at most LENGTH ns. With ALL the driver is asked when it has all fences; else
  * about those that it has, and only for a moment if there are others. */
 static VkResult wait_once(struct device *d, uint32_t n, const VkFence *fences, VkBool32 all,
 			  uint64_t length, VkFence *known)

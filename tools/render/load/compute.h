@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small Vulkan program: numbers that a compute shader (chain.comp) carries on, in order, and that
- * the CPU carries on beside it. Messages go to standard error. One thread each.
+ * A small Vulkan program: a compute shader (chain.comp) computes a chain of numbers step by step,
+ * and the CPU computes some of them too, for comparison. Functions that return false have printed
+ * the reason on standard error. Each struct compute is for one thread.
  */
 #ifndef LOAD_COMPUTE_H
 #define LOAD_COMPUTE_H
@@ -33,19 +34,21 @@ struct compute {
 	uint32_t expected[COMPUTE_NUMBERS / 512]; /* every 512th number, by the CPU */
 };
 
-/* Opens the first device, with a compute queue and timeline semaphores; prints what failed. */
+/* Opens the first device, with a compute queue and timeline semaphores. compute_close() must follow
+ * in any case. */
 bool compute_open(struct compute *c);
 void compute_close(struct compute *c);
-/* The most steps of one invocation: llvmpipe ends loops after so many turns. */
+/* The most steps of one invocation: llvmpipe ends loops after this many. */
 #define COMPUTE_STEPS 65535u
-/* Records the shader with that many steps into a slot's command buffer, TIMES over at once: more
- * often than once it has no right result. */
+/* Records the shader with STEPS steps, TIMES times at once, into a slot's command buffer. With
+ * TIMES above 1 the result is undefined: runs overlap. */
 bool compute_record(struct compute *c, uint32_t slot, uint32_t steps, uint32_t times);
-/* Submits it, with the slot's fence; carries the CPU's numbers on if they are to be compared. */
+/* Submits a slot's command buffer, with the slot's fence; compute_wait waits for that.
+ * compute_expect computes STEPS more on the CPU, for numbers that are to be compared. */
 bool compute_submit(struct compute *c, uint32_t slot);
 bool compute_wait(struct compute *c, uint32_t slot);
 void compute_expect(struct compute *c, uint32_t steps);
-/* How many of the compared numbers are wrong, when nothing is under way. */
+/* Returns how many of the compared numbers are wrong. No submission may be in flight. */
 uint32_t compute_wrong(const struct compute *c);
 
 #endif

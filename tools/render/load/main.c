@@ -58,7 +58,7 @@ static void usage(FILE *to)
 	      to);
 }
 
-/* Allocates until there is no more. Returns MiB. */
+/* Allocates MIB of device memory, or as much as there is. Returns how many MiB it got. */
 static int64_t allocate(struct compute *c, int64_t mib)
 {
 	VkMemoryAllocateInfo piece = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
@@ -85,7 +85,8 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Submits one each o->every, and waits for it. A late one does not put off those after it. */
+/* Submits once in each period o->every, and waits for the result. A late submission does not delay
+ * the times of later ones. */
 static bool run_frames(struct compute *c, const struct options *o, struct report *report)
 {
 	vgpu_nsec every = (vgpu_nsec)o->every * VGPU_USEC, began = vgpu_now(), due = began;

@@ -34,7 +34,7 @@ static const struct {
 };
 #define PROPERTIES (sizeof(properties) / sizeof(properties[0]))
 
-/* What a guest's programs can compute with on the host, and by which beginning of its name. */
+/* Devices by which a guest's programs can compute on the host, by the beginnings of their names. */
 static const char *const with_venus[] = {"virtio-gpu-gl", "virtio-vga-gl", NULL};
 static const char *const past_the_gate[] = {"vhost-user-gpu", "vhost-user-vga",
 					    "virtio-gpu-rutabaga", "virtio-vga-rutabaga", NULL};
@@ -51,7 +51,8 @@ static bool begins_any(const char *text, const char *const *list)
 	return *list;
 }
 
-/* A device's properties as JSON, whichever way they are written; NULL: they are not understood. */
+/* Returns a device's properties, written as JSON or as NAME=VALUE, as a JSON object; NULL if they
+ * cannot be parsed. */
 static struct json_object *read_device(const char *text)
 {
 	struct json_object *o;
@@ -145,7 +146,7 @@ static int check_device(char **value, bool *venus, struct vgpu_error *err)
 	return r;
 }
 
-/* With other displays QEMU's own process computes what guests show. */
+/* Refuses displays with which QEMU's own process renders what guests show. */
 static int check_display(char **value, bool *venus, struct vgpu_error *err)
 {
 	(void)venus;
@@ -155,8 +156,8 @@ static int check_display(char **value, bool *venus, struct vgpu_error *err)
 	return vgpu_error_set(err, -EINVAL, "-display %s: want egl-headless", *value);
 }
 
-/* A name alone stands for on, nogl for off, and QEMU takes the last. A comma in a value is written
- * twice, which makes more words of it here than there are. */
+/* Refuses OpenGL for SPICE. A name alone means on, and a name after "no" means off; QEMU takes the
+ * last. A comma in a value is written twice, which here makes more words than there are. */
 static int check_spice(char **value, bool *venus, struct vgpu_error *err)
 {
 	const char *word, *end;
@@ -186,8 +187,8 @@ static void replace(char **text, const char *what, const char *with)
 	*text = changed;
 }
 
-/* The render server is a program of its own, which changes its process group. What else could be
- * won by these is refused by no_new_privs. */
+/* Allows what the render server needs: it is another program and changes its process group.
+ * no_new_privs denies what a guest could gain by that. */
 static int change_sandbox(char **value, bool *venus, struct vgpu_error *err)
 {
 	char *text = strdup(*value);
@@ -229,7 +230,8 @@ static const struct {
 	{"preconfig", refuse},	  {"set", refuse},
 };
 
-/* The name of the option ARGUMENT, which begins with one dash or two; NULL: it is none. */
+/* Returns the name of the option ARGUMENT, which begins with one or two dashes; NULL if it is no
+ * option. */
 static const char *name_of(const char *argument)
 {
 	return argument[0] == '-' ? argument + (argument[1] == '-' ? 2 : 1) : NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vgpud-qemu: QEMU for a VM that has a VF of a gated GPU. It takes QEMU's arguments, and becomes
- * QEMU. The VM's programs compute by Venus, in processes of the render server that QEMU starts:
- * these have vgpud's layer, and QEMU itself has not. vgpud knows them by QEMU, which is their
- * ancestor and has the VF.
+ * vgpud-qemu: runs QEMU for a VM that has a VF of a gated GPU. It takes QEMU's arguments, and
+ * executes QEMU. The VM's programs compute by Venus, in processes of the render server that QEMU
+ * starts: those have vgpud's layer, QEMU itself does not. vgpud finds them as descendants of QEMU,
+ * which has the VF.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,9 +18,9 @@
 #define QEMU "/usr/bin/qemu-system-x86_64"
 
 /*
- * Without vgpuctl run it is libvirt that has started this, and the VM's lease is found by the UUID:
- * vgpud makes a link to the door under it. The door itself knows the VM by its process; so whoever
- * says another UUID gains nothing.
+ * Finds the door if vgpuctl run has not set it: then libvirt has started this process, and vgpud
+ * has made a link to the door under the VM's UUID. The door itself identifies the VM by its
+ * process, so a caller that passes another UUID gains nothing. Returns 0 or -errno.
  */
 static int find_door(char *const *argv)
 {

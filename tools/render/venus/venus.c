@@ -14,8 +14,8 @@
 
 #define LIBRARY "libvgpud-venus-only.so"
 
-/* All that QEMU and the render server get of the environment: what the loader of Vulkan or of
- * programs would read could take the layer out. */
+/* The variables that QEMU and the render server keep. Others, which the loaders of Vulkan and of
+ * programs read, could remove the layer. */
 static const char *const kept[] = {"PATH",
 				   "LANG",
 				   "LC_ALL",

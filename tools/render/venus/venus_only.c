@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loaded into QEMU, or virglrenderer's server, before virglrenderer (LD_PRELOAD): of what that has,
- * guests get Venus alone. virgl, OpenGL that this process computes itself, would run past the gate,
- * and QEMU has no property that switches it off.
+ * Loaded into QEMU, or virglrenderer's server, before virglrenderer (LD_PRELOAD): leaves guests
+ * Venus alone. virgl, OpenGL that this process computes itself, would run past the gate, and QEMU
+ * has no property that switches it off.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,7 +25,8 @@ SHOWN int virgl_renderer_context_create_with_flags(uint32_t context, uint32_t fl
 						   uint32_t length, const char *name);
 SHOWN int virgl_renderer_context_create(uint32_t context, uint32_t length, const char *name);
 
-/* QEMU loads the library with a module of its own, so it is not the next one of this program. */
+/* Returns virglrenderer's own function NAME. QEMU loads virglrenderer with a module, so it is not
+ * found as the next library of this program (RTLD_NEXT). */
 static void *real(const char *name)
 {
 	void *library = dlopen("libvirglrenderer.so.1", RTLD_NOW);
@@ -52,7 +53,7 @@ void virgl_renderer_get_cap_set(uint32_t set, uint32_t *version, uint32_t *size)
 			"virgl_renderer_get_cap_set"))(set, version, size);
 }
 
-/* Whoever asks for something else than Venus gets no context. */
+/* Refuses contexts for anything but Venus. */
 int virgl_renderer_context_create_with_flags(uint32_t context, uint32_t flags, uint32_t length,
 					     const char *name)
 {
@@ -74,8 +75,9 @@ int virgl_renderer_context_create(uint32_t context, uint32_t length, const char 
 	return virgl_renderer_context_create_with_flags(context, CAPSET_VIRGL, length, name);
 }
 
-/* The render server does not need it. Its processes are the same user's: they can open this one's
- * memory no more, nor that of its forks. */
+/* Takes the library out of the environment, because the render server does not need it. Its
+ * processes run as the same user: from here on they cannot open this process's memory, nor that of
+ * its forks. */
 __attribute__((constructor)) static void once(void)
 {
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

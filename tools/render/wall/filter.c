@@ -14,10 +14,11 @@
 #elif defined(__aarch64__)
 #define ARCHITECTURE AUDIT_ARCH_AARCH64
 #endif
-/* The calls of x32, which Linux also takes from processes of x86_64. */
+/* The bit of x32's system calls, which Linux also accepts from processes of x86_64. */
 #define X32 0x40000000u
 
-/* Other ways to make such a call, or to have another process make it; and to get at the keeper. */
+/* Refused: other ways to make such a call, or to have another process make it, and ways to attack
+ * the keeper. */
 static const uint32_t refused[] = {
 	SYS_ptrace,	    SYS_process_vm_readv, SYS_process_vm_writev, SYS_pidfd_getfd,
 	SYS_io_uring_setup, SYS_io_uring_enter,	  SYS_io_uring_register,
@@ -26,7 +27,7 @@ static const uint32_t refused[] = {
 
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define RETURN(what) BPF_STMT(BPF_RET | BPF_K, what)
-/* The next statement if it is so, else the one after it. */
+/* Goes on with the next statement if the value is equal, else with the one after it. */
 #define IF_IS(value) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1)
 #define UNLESS(value) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0)
 

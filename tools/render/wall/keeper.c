@@ -34,7 +34,7 @@
 #define LOOK_MS 1
 #define IDLE_MS 200
 #define KNOCK_MS 100
-/* How long the door may take to answer. */
+/* How long the door may take to answer, ns. */
 #define PATIENCE (5 * VGPU_SEC)
 
 /* A process that has submitted something. */
@@ -56,7 +56,7 @@ struct keeper {
 	bool said[256]; /* of which call it has said that it is refused */
 };
 
-/* Receives what the door answers. Returns how many descriptors came with it, or -errno. */
+/* Receives the door's answer. Returns how many descriptors came with it, or -errno. */
 static int receive(const char *door, struct gate_wall *out, int fds[GATE_DESCRIPTORS])
 {
 	char path[4096 + sizeof(GATE_WALL_DOOR)];
@@ -109,8 +109,9 @@ int wall_knock(const char *door, struct wall_gate *out)
 	return 0;
 }
 
-/* A submission that was let in is still to be given to the driver after the gate was shut: until
- * vgpud has seen that nothing is under way. */
+/* Returns whether a submission may pass: while the gate is open, and after it was shut until vgpud
+ * has seen that nothing is in flight, because submissions that were let in before must still reach
+ * the driver. */
 static bool passes(const struct keeper *k)
 {
 	const struct gate_seat *seat = k->gate->seat;
@@ -119,7 +120,7 @@ static bool passes(const struct keeper *k)
 	return seat && (gate_is_open(gate) || atomic_load(&seat->shut) != gate);
 }
 
-/* RESULT and ERROR are what the caller gets; with FLAGS it makes the call itself instead. A caller
+/* Answers a call: the caller gets RESULT and ERROR or, with FLAGS, makes the call itself. A caller
  * that has ended needs no answer. */
 static void answer(const struct keeper *k, uint64_t id, int64_t result, int error, uint32_t flags)
 {
@@ -133,7 +134,7 @@ static void let_pass(const struct keeper *k, uint64_t id)
 	answer(k, id, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
 }
 
-/* Makes room for one more; false: there is no memory. */
+/* Makes room for one more element. Returns false if out of memory. */
 static bool grow(void **list, size_t used, size_t *room, size_t size)
 {
 	size_t more = *room ? 2 * *room : 16;
@@ -146,7 +147,7 @@ static bool grow(void **list, size_t used, size_t *room, size_t size)
 	return true;
 }
 
-/* The process of a thread, or 0. */
+/* Returns the number of a thread's process, or 0. */
 static pid_t process_of(uint32_t thread)
 {
 	char path[40], line[256];
@@ -163,8 +164,8 @@ static pid_t process_of(uint32_t thread)
 	return (pid_t)process;
 }
 
-/* vgpud has reset the VF, and has ended those of its processes that it knows. Others that have
- * submitted something, which the layer has never been in, or not after a fork, end here. */
+/* If vgpud has reset the VF: ends all processes that have submitted something. vgpud has ended
+ * those that it knows, but not those in which the layer has never been, or not since a fork. */
 static void end_submitters(struct keeper *k)
 {
 	struct wall_gate *g = k->gate;
@@ -187,7 +188,7 @@ static bool has_ended(const struct submitter *s)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* Forgets those that have ended. */
+/* Forgets submitters that have ended. */
 static void forget_ended(struct keeper *k)
 {
 	size_t i, n = 0;
@@ -201,7 +202,8 @@ static void forget_ended(struct keeper *k)
 	k->n_submitters = n;
 }
 
-/* Remembers a process, so that it can be ended. False: it cannot. */
+/* Remembers a process, so that end_submitters() can end it. Returns false if that is not possible.
+ */
 static bool remember(struct keeper *k, pid_t pid)
 {
 	size_t i;
@@ -276,7 +278,7 @@ static void take(struct keeper *k, const struct seccomp_notif *call)
 	}
 }
 
-/* Says to vgpud whether anything is held. */
+/* Tells vgpud whether a submission is held. */
 static void tell(const struct keeper *k)
 {
 	uint32_t held = k->n_held > 0;

@@ -16,7 +16,7 @@
 #include "vgpu/local_socket.h"
 #include "wall.h"
 
-/* Keeps nothing of the program but what says what it does. */
+/* Closes all descriptors of the program but standard error and BUT, which becomes descriptor 3. */
 static void leave_all(int but)
 {
 	int null, i;
@@ -28,7 +28,8 @@ static void leave_all(int but)
 	syscall(SYS_close_range, 4u, ~0u, 0);
 }
 
-/* The keeper's beginning: it says which driver's wall there is to be, and gets the listener. */
+/* Begins the keeper: tells LAUNCHER which driver's wall there is to be, receives the listener, and
+ * keeps the wall. Does not return. */
 static void become_keeper(int launcher, const char *door, pid_t owner, bool spares)
 {
 	struct vgpu_received got = {.n_fds = 0};
@@ -58,7 +59,8 @@ static void become_keeper(int launcher, const char *door, pid_t owner, bool spar
 	_exit(0);
 }
 
-/* Gives CAP_SYS_NICE up: without new privileges it does not come back. Returns 0 or -errno. */
+/* Gives up CAP_SYS_NICE, which cannot be gained again without new privileges. Returns 0 or -errno.
+ */
 static int give_up_nice(void)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -75,7 +77,7 @@ static int give_up_nice(void)
 	return syscall(SYS_capset, &head, has) < 0 ? -errno : 0;
 }
 
-/* Sets the filter, and gives it to the keeper. Returns 0 or -errno. */
+/* Sets the filter, and passes its listener to the keeper. Returns 0 or -errno. */
 static int set_up(int keeper, const struct vgpu_wall *wall)
 {
 	VGPU_AUTO_CLOSE int listener = -1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a call asks for may lie in the caller's memory, which its other threads can change after it
- * was looked at. So such a call is never let pass: the keeper copies its argument, looks at the
- * copy, makes the call with it at the caller's own descriptor, and writes the answer back.
+ * The argument of a call may lie in the caller's memory, which its other threads can change after
+ * it was checked. So such a call is never let pass: the keeper copies the argument, checks the
+ * copy, makes the call with it on the caller's own descriptor, and writes the result back.
  */
 #include <errno.h>
 #include <sys/ioctl.h>
@@ -15,12 +15,13 @@
 #include "vgpu/descriptor.h"
 #include "wall.h"
 
-/* Of all devices of DRM (Linux, Documentation/admin-guide/devices.txt). */
+/* The major number of all DRM devices (Linux, Documentation/admin-guide/devices.txt). */
 #ifndef DRM_MAJOR
 #define DRM_MAJOR 226u
 #endif
 
-/* A duplicate of the process's descriptor, which must be of a GPU; the caller's, or -errno. */
+/* Returns a duplicate of the process's descriptor FD, which must be of a GPU and which the caller
+ * closes; or -errno. */
 static int borrow(pid_t process, int fd)
 {
 	VGPU_AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, process, 0);

@@ -25,16 +25,16 @@
 #include "vgpu/wall.h"
 
 /*
- * Takes up the wall of the GPU with that door, if its driver has one, for this process and what it
- * will become and start. SPARES: this process itself does not compute, and its own calls pass:
- * QEMU. It has no capability CAP_SYS_NICE and gains no privileges any more afterwards, and
- * $VGPUD_WALL names the keeper. Of a process with one thread. Returns 0, also without such a
- * driver; or -errno with the reason.
+ * Puts this process, and what it will execute and start, behind the wall of the GPU at DOOR, if its
+ * driver has one. SPARES: the calls of this process itself pass, because it does not compute
+ * (QEMU). Afterwards it has no CAP_SYS_NICE, can gain no privileges, and $VGPUD_WALL names the
+ * keeper. The process must have one thread. Returns 0, also if the driver has no wall; or -errno
+ * with the reason.
  */
 int wall_take_up(const char *door, bool spares, struct vgpu_error *err);
 
-/* keeper.c: vgpud's answer: the driver whose calls wait ("": no wall) and, once vgpud knows this
- * process as a descendant of a VF's owner, the gate of that VF. */
+/* keeper.c: vgpud's answer: the driver whose calls wait ("": no wall) and the gate of the VF, once
+ * vgpud knows this process as a descendant of the VF's owner. */
 struct wall_gate {
 	char driver[16];
 	const struct gate_seat *seat; /* NULL: it does not yet */
@@ -42,19 +42,23 @@ struct wall_gate {
 	int bell;
 	uint32_t generation; /* of the VF */
 };
-/* Asks at the door for keepers. Mappings and descriptor stay until this process ends. Returns 0,
- * also if nobody is there, for then there is no wall; or -errno: there is no answer. */
+/* Asks at the door for keepers, and writes the answer to OUT; its mappings and descriptor stay
+ * until this process ends. Returns 0, also if no process listens there, because then there is no
+ * wall; or -errno if there is no answer. */
 int wall_knock(const char *door, struct wall_gate *out);
-/* Keeps the wall until nobody is behind it. OWNER: the process that has taken it up. */
+/* Answers the calls that LISTENER brings until no process is behind the wall. OWNER: the process
+ * that has taken it up. */
 void wall_keep(int listener, const char *door, struct wall_gate *gate, pid_t owner, bool spares);
-/* look.c: makes the call for the process, if it may be made. Returns 0 with *RESULT, or -errno:
- * what the caller gets. */
+/* look.c: makes a call in place of PROCESS, if ROW allows it. Returns 0 with the call's result in
+ * *RESULT, or -errno, which the caller gets. */
 int wall_look(int listener, const struct seccomp_notif *call, pid_t process,
 	      const struct vgpu_wall_row *row, int64_t *result);
 
-/* filter.c: sets the filter. Returns its listener, or -errno. */
+/* filter.c: sets the filter for this thread. Returns its listener, a descriptor of the caller's, or
+ * -errno. */
 int wall_filter(const struct vgpu_wall *wall);
-/* Returns whether the call still waits: its process is the one that has made it. */
+/* Returns whether CALL still waits. If so, the number in it is still that of the process that has
+ * made it. */
 bool wall_waits(int listener, const struct seccomp_notif *call);
 
 #endif

@@ -113,7 +113,7 @@ static void book(struct provider *p, const uint64_t *amount, int sign)
 		p->used[c] += sign > 0 ? amount[c] : -amount[c];
 }
 
-/* How many providers a host has, and its first one. */
+/* of_host returns how many providers a host has, first_of_host the first one. */
 static uint32_t of_host(const struct fleet *f)
 {
 	return f->o->gpus / f->gpus_each;
@@ -181,7 +181,7 @@ static uint32_t candidates(struct fleet *f, const uint64_t *amount, uint32_t *be
 	return n;
 }
 
-/* How many GPUs a host tries: those of the provider that is booked, or all that it has. */
+/* Returns how many GPUs a host tries: those of the provider that is booked, or all that it has. */
 static uint32_t tried(const struct fleet *f)
 {
 	return f->o->free_choice ? f->o->gpus : f->gpus_each;

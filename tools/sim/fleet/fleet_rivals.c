@@ -19,7 +19,8 @@ uint64_t fleet_fill_whole(uint32_t n, fleet_next *next, void *data)
 	return ppm(used, n);
 }
 
-/* The finest division of which one part is enough. */
+/* Returns the finest division (0: 1 part, 1: 2 parts, 2: 4 parts ...) of which one part is enough.
+ */
 static uint32_t level_of(const struct fleet_size *size, const struct fleet_options *o)
 {
 	uint32_t k = 0;

@@ -399,7 +399,7 @@ int vhost_change_policy(struct vhost *h, const struct vgpu_policy_ops *policy,
 	return 0;
 }
 
-/* The next instant at which anything happens. LEFT: tenant_left() */
+/* Returns the next instant at which anything happens. LEFT: tenant_left() */
 static vgpu_nsec earliest(const struct vhost *h, const vgpu_nsec *left)
 {
 	vgpu_nsec t = sooner(h->command_at, h->timer_at);

@@ -41,7 +41,7 @@ void device_reset_is_done(struct vhost *h, uint32_t vf);
 /* Draws faults in mid-slice for VF, which has just begun to run. */
 void device_faults(struct vhost *h, uint32_t vf);
 
-/* The VF's present job, or NULL. */
+/* Returns the VF's present job, or NULL. */
 static inline struct vhost_job *vhost_job(const struct vhost_vf *vf)
 {
 	return vf->jobs_head != vf->jobs_tail ? &vf->jobs[vf->jobs_head & (vf->jobs_size - 1)]
@@ -79,20 +79,22 @@ void tenant_released(struct vhost *h, uint32_t vf);
 /* Does what VF's tenant does next: it starts its driver, works, thinks, and works again. */
 void tenant_lives(struct vhost *h, uint32_t vf);
 
-/* The device's memory (vhost_memory.c); without it these do nothing. Begins, or begins again with
- * what the GPU has; a VF was configured; VF's tenant writes to all of its memory; ends. */
+/* The device's memory (vhost_memory.c); without it these do nothing. memory_begin begins, or begins
+ * again with what the GPU has; memory_added: a VF was configured; memory_writes: VF's tenant writes
+ * to all of its memory; memory_end frees it. */
 void memory_begin(struct vhost *h);
 void memory_added(struct vhost *h, uint32_t vf);
 void memory_writes(struct vhost *h, uint32_t vf);
 void memory_end(struct vhost *h);
-/* What follows is done for each event, and requires h->gpu_memory. When the memory does something
- * next; and does it. */
+/* memory_next returns when the memory does something next, memory_due does it. From here on, all is
+ * called for each event, and requires h->gpu_memory. */
 vgpu_nsec memory_next(const struct vhost *h);
 void memory_due(struct vhost *h);
-/* The core was stepped; and the actions of that step were carried out. */
+/* memory_core_stepped must be called when the core was stepped, memory_follow when the actions of
+ * that step were carried out. */
 void memory_core_stepped(struct vhost *h);
 void memory_follow(struct vhost *h);
-/* The core wants the memory of VF cleared; VF is sent a command. */
+/* memory_scrub: the core wants the memory of VF cleared. memory_command: VF is sent a command. */
 void memory_scrub(struct vhost *h, uint32_t vf);
 void memory_command(struct vhost *h, uint32_t vf, enum vgpu_command command);
 

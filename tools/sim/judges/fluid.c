@@ -6,7 +6,7 @@ static bool has_work(const struct fluid_vf *vf)
 	return vf->in && (vf->endless || vf->had < vf->known);
 }
 
-/* The sum of the weights of the VFs that have work, or of all that take part. */
+/* Returns the sum of the weights of the VFs that have work, or of all that take part. */
 static double weights(const struct fluid_vf *vfs, uint32_t n, bool with_work)
 {
 	double sum = 0;

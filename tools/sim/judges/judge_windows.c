@@ -67,7 +67,7 @@ static double in_windows(const struct monitor *m)
 	return sum;
 }
 
-/* The most that one window takes beyond its own length. */
+/* Returns the most that one window takes beyond its own length. */
 static double around(const struct vhost *h)
 {
 	return (double)(h->init.max + h->load.max + h->run.max + 4 * h->timer_late.max +

@@ -128,7 +128,7 @@ struct monitor {
 	struct watched vfs[];
 };
 
-/* What VF was charged between the last sample and instant T, which lies before this one. */
+/* Returns what VF was charged between the last sample and instant T, which lies before this one. */
 static inline double monitor_service_at(const struct monitor *m, uint32_t vf, vgpu_nsec t)
 {
 	const struct watched *w = &m->vfs[vf];
@@ -140,8 +140,8 @@ static inline double monitor_service_at(const struct monitor *m, uint32_t vf, vg
 	return w->last + (m->runner == vf ? (had < span ? had : span) : 0);
 }
 
-/* The sum of what all VFs are owed, by the policy's own account; lags add up to zero. Beside any
- * part of the others a VF is owed, or owes, at most that. */
+/* Returns the sum of what all VFs are owed, by the policy's own account; lags add up to zero.
+ * Beside any part of the others a VF is owed, or owes, at most that. */
 static inline double monitor_owed(const struct monitor *m)
 {
 	double sum = 0;
@@ -152,8 +152,8 @@ static inline double monitor_owed(const struct monitor *m)
 	return sum / 2;
 }
 
-/* What VFs under a limit owe to their buckets: no other VF is owed that, and they keep it when an
- * operator changes something, so that the others are ahead by it. */
+/* Returns what VFs under a limit owe to their buckets: no other VF is owed that, and they keep it
+ * when an operator changes something, so that the others are ahead by it. */
 static inline double monitor_buckets(const struct monitor *m)
 {
 	double sum = 0;

@@ -24,7 +24,7 @@ static bool warps(const struct peer_vf *vf, vgpu_nsec now, int64_t uncharged)
 	       (vf->warp_limit == 0 || vf->warped + uncharged < vf->warp_limit);
 }
 
-/* For how long the VF has run that is not charged yet. */
+/* Returns the VF's run time that is not charged yet, in ns. */
 static int64_t ran(const struct peer *p, uint32_t index, vgpu_nsec now)
 {
 	return p->running == index ? (int64_t)(now - p->since) : 0;
@@ -42,7 +42,7 @@ static int64_t effective(const struct peer *p, uint32_t index, vgpu_nsec now)
 	return actual(p, index, now) - (warps(vf, now, ran(p, index, now)) ? vf->warp : 0);
 }
 
-/* The VF with the smallest effective time, except SKIP; ties are broken by number. */
+/* Returns the VF with the smallest effective time, except SKIP; ties are broken by number. */
 static uint32_t first(const struct peer *p, uint32_t skip, vgpu_nsec now)
 {
 	uint32_t i, best = VGPU_NO_VF;
@@ -71,8 +71,8 @@ static bool wake(void *state, uint32_t index, vgpu_nsec now)
 	return p->running != VGPU_NO_VF && effective(p, index, now) < effective(p, p->running, now);
 }
 
-/* The turn ends when the VF is ahead of the second by C, or when its warp ends if that is sooner.
- */
+/* Returns how long the turn of a VF may be: until the VF is ahead of the second by C, or its warp
+ * ends if that is sooner. */
 static vgpu_nsec turn(const struct peer *p, uint32_t index, vgpu_nsec now)
 {
 	const struct peer_vf *vf = &p->vfs[index];

@@ -41,7 +41,7 @@ static int64_t criticality(const struct peer_vf *vf, bool woken)
 	return sum * sum;
 }
 
-/* What the VF has had by weight, relative to the mean of those that have work. */
+/* Returns what the VF has had by weight, relative to the mean of those that have work. */
 static int64_t greed(const struct peer *p, const struct peer_vf *vf)
 {
 	int64_t sum = 0, n = 0;

@@ -38,7 +38,7 @@ struct peer {
 
 extern const struct vgpu_param peer_params[], peer_vf_params[];
 
-/* What models have in common, for their tables of operations: as vgpu/policy.h describes those. */
+/* The operations that models have in common: see struct vgpu_policy_ops. */
 size_t peer_memory(uint32_t max_vfs);
 void peer_attach(void *state, const struct vgpu_facts *facts, const int64_t *params);
 void peer_set_params(void *state, const int64_t *params, vgpu_nsec now);

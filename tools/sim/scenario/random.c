@@ -64,7 +64,7 @@ static struct vhost_range magnitudes(struct rng *r, vgpu_nsec min, vgpu_nsec max
 	return ordered(a, random_magnitude(r, min, max));
 }
 
-/* The length of a part of the world switch, constant or not. */
+/* Returns the length of a part of the world switch, constant or not. */
 static struct vhost_range cost(struct rng *r, bool constant, vgpu_nsec max)
 {
 	struct vhost_range drawn = range(r, 0, max);

@@ -9,7 +9,7 @@ struct rng {
 	uint64_t state;
 };
 
-/* The next of the numbers that follow from R; all 64 bits are random. */
+/* Returns the next of the numbers that follow from R; all 64 bits are random. */
 uint64_t random_draw(struct rng *r);
 /* Uniform, MIN and MAX included. */
 uint64_t random_between(struct rng *r, uint64_t min, uint64_t max);

@@ -46,14 +46,14 @@ static uint64_t checksum(const struct saved *c)
 	return h;
 }
 
-/* Where the context of a VF is saved. */
+/* Returns where the context of a VF is saved. */
 static uint64_t save_slot(const struct softgpu *gpu, int vf)
 {
 	return GPUIOV_CONTEXT_OFFSET(gpu->context_reg) + (uint64_t)vf * SAVE_SLOT;
 }
 
-/* The VF's process has put the image into the page when it stopped, so nothing here waits for it.
- */
+/* Saves a VF's context, and returns the status of the command. The VF's process has put the image
+ * into the page when it stopped, so nothing here waits for it. */
 static uint32_t save(struct softgpu *gpu, int index)
 {
 	struct vf *vf = &gpu->vfs[index];
@@ -512,7 +512,7 @@ void command_busy(struct softgpu *gpu, int index, bool busy)
 	}
 }
 
-/* When do_due() must be called next; VGPU_NEVER: nothing is due. */
+/* Returns when do_due() must be called next; VGPU_NEVER: nothing is due. */
 static vgpu_nsec next_instant(const struct softgpu *gpu, vgpu_nsec now)
 {
 	vgpu_nsec t = gpu->busy_irq_at < gpu->gpu_reset_at ? gpu->busy_irq_at : gpu->gpu_reset_at,

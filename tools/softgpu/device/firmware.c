@@ -35,7 +35,7 @@ static bool wants_window(const struct firmware_vf *f, vgpu_nsec now)
 	return f->request && now >= f->window_at;
 }
 
-/* The VFs that want a turn. */
+/* Returns the VFs that want a turn. */
 static uint32_t wanting(const struct softgpu *gpu, vgpu_nsec now)
 {
 	uint32_t bits = 0, i;

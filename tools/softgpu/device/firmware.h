@@ -76,7 +76,7 @@ void firmware_reset_failed(struct softgpu *gpu, int vf);
 
 /* Does all that is due at NOW. */
 void firmware_run(struct softgpu *gpu, vgpu_nsec now);
-/* When firmware_run() must be called next: 0: at once; VGPU_NEVER: when it is woken. */
+/* Returns when firmware_run() must be called next: 0: at once; VGPU_NEVER: when it is woken. */
 vgpu_nsec firmware_deadline(const struct softgpu *gpu);
 
 #endif

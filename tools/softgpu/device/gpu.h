@@ -214,7 +214,7 @@ void memory_runs(struct softgpu *gpu, struct vf *vf);
 /* swap.c: called with the lock held, except swap_hash() */
 #define SWAP_PAGE 4096u
 uint64_t swap_hash(const void *page);
-/* The VF's memory has another size. False: out of memory. */
+/* Notes that the VF's memory has another size. */
 bool swap_resize(struct vf *vf, uint64_t size);
 /* N pages with these hashes, from AT in the VF's memory, have been copied to host memory. */
 void swap_copied_out(struct vf *vf, uint64_t at, const uint64_t *hashes, uint64_t n);

@@ -55,7 +55,7 @@ static bool overlap(uint64_t a, uint64_t b, uint64_t bytes)
 	return a < b + bytes && b < a + bytes;
 }
 
-/* The first error of three. */
+/* Returns the first error of three. */
 static enum softgpu_error first_of(enum softgpu_error a, enum softgpu_error b, enum softgpu_error c)
 {
 	if (a != SOFTGPU_OK)
@@ -95,7 +95,7 @@ static enum softgpu_error check_mandelbrot(const struct packet_limits *l, const 
 	return packet_range(l, a[0], w * h, 4);
 }
 
-/* Where a packet with the flag REPORT writes its error. */
+/* Checks where a packet with the flag REPORT writes its error. */
 static enum softgpu_error check_report(const struct packet_limits *l,
 				       const struct softgpu_packet *p)
 {

@@ -241,7 +241,7 @@ static void follow(struct softgpu *gpu, int index)
  * file exists as long as a client maps it, and no other VF gets it. The partition of a VF that has
  * a context does not change, except that a saved VF may be moved, with its file, so that the
  * owner's mappings stay valid. With workers, the file is the window, and the worker has the rest.
- * False: the entry is not accepted.
+ * Returns false if the entry is not accepted.
  */
 bool memory_set_partition(struct softgpu *gpu, int index, uint64_t offset, uint64_t size)
 {
@@ -309,8 +309,8 @@ uint32_t memory_overlaps(const struct softgpu *gpu)
 	return found;
 }
 
-/* The file that an address lies in, NULL for the PF's file; the offset there, and how many bytes
- * from OFFSET lie in the same file. */
+/* Returns the file that an address lies in, NULL for the PF's file; the offset there, and how many
+ * bytes from OFFSET lie in the same file. */
 static struct memory_file *resolve(const struct softgpu *gpu, uint64_t offset, uint64_t *at,
 				   uint64_t *length)
 {
@@ -573,7 +573,8 @@ static void forget_coming(struct softgpu *gpu, uint64_t offset, uint64_t size)
 }
 
 /* Frees the pages of the PF's file at the partition of a VF, which hides them: what was copied
- * there, for the PF to compare or on its way back, is nobody's any more. False: there are none. */
+ * there, for the PF to compare or on its way back, is nobody's any more. Returns false if there are
+ * none. */
 static bool drop(struct softgpu *gpu)
 {
 	uint64_t at, length;
@@ -593,8 +594,8 @@ static bool drop(struct softgpu *gpu)
 	return true;
 }
 
-/* Lets the worker of a VF that has left give its device memory back. False: no VF has left, or one
- * cannot be asked for now, and is so before the next piece is copied. */
+/* Lets the worker of a VF that has left give its device memory back. Returns false if no VF has
+ * left, or one cannot be asked for now, and is so before the next piece is copied. */
 static bool let_leave(struct softgpu *gpu)
 {
 	struct carry carry;

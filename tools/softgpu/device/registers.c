@@ -288,7 +288,7 @@ static bool is_multiple(enum gpuiov_register reg)
 	return reg == GPUIOV_MBOX_TRN || reg == GPUIOV_MBOX_RCV;
 }
 
-/* The offset of a register in configuration space; 0: it is not there. */
+/* Returns the offset of a register in configuration space; 0: it is not there. */
 static uint32_t config_place(const struct softgpu *gpu, enum gpuiov_register reg)
 {
 	const struct gpuiov_location *at = &gpu->layout->at[reg];
@@ -377,7 +377,8 @@ void registers_config_write(struct softgpu *gpu, uint32_t offset, const void *da
 		sriov_written(gpu);
 }
 
-/* The register of the layout at a BAR 5 offset, and which of its dwords; GPUIOV_REGISTERS: none. */
+/* Returns the register of the layout at a BAR 5 offset, and which of its dwords; GPUIOV_REGISTERS:
+ * none. */
 static enum gpuiov_register mmio_register(const struct softgpu *gpu, uint32_t offset,
 					  uint32_t *part)
 {

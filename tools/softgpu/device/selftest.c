@@ -495,8 +495,8 @@ static int test_churn(struct tenant *a, struct tenant *b, uint32_t method,
 	return r;
 }
 
-/* Which part of the GPU work had that was stopped softly, in millionths. Whether that is at most
- * what CONFIG allows. NULL or a sentence. */
+/* Writes to OUT which part of the GPU work had to be stopped softly, in millionths. Returns NULL if
+ * that is at most what CONFIG allows, else a sentence. */
 static const char *judge_share(const struct softgpu_config *config, const struct rounds *rounds,
 			       struct workers_tested *out)
 {

@@ -22,7 +22,7 @@
 static const char *const qemu_users[] = {"libvirt-qemu", "qemu"};
 static const char *const qemu_groups[] = {"kvm", "qemu"};
 
-/* The user with one of the names, or NULL. */
+/* Returns the user with one of the names, or NULL. */
 static const struct passwd *find_user(const char *const *names, size_t n)
 {
 	const struct passwd *user = NULL;

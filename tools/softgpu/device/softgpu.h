@@ -134,9 +134,9 @@ void softgpu_destroy(struct softgpu *gpu);
 
 /* Bytes of GPU memory. */
 uint64_t softgpu_vram(const struct softgpu *gpu);
-/* The VFs that have a client, a mask, as their processes say. */
+/* Returns the VFs that have a client, a mask, as their processes say. */
 uint32_t softgpu_used(struct softgpu *gpu);
-/* The name of the device that computes. */
+/* Returns the name of the device that computes. */
 const char *softgpu_computes_on(const struct softgpu *gpu);
 
 /* Accesses, by VFIO region index. A read of a missing register gives zeros, and a read behind a

@@ -88,7 +88,7 @@ static void count(struct spent *s, int kind, pid_t pid, uint64_t fences)
 	}
 }
 
-/* The VF's process or worker, and its fences; 0: there is none. */
+/* Returns the VF's process or worker, and its fences; 0: there is none. */
 static pid_t find(const struct softgpu *gpu, int vf, int kind, uint64_t *fences)
 {
 	const struct link *link = gpu->vfs[vf].link; /* NULL when the device ends */
@@ -120,7 +120,7 @@ void spent_ends(struct softgpu *gpu, int vf, int kind)
 	memset(of->nice, 0, sizeof(of->nice));
 }
 
-/* Reads the CPU time of a thread that has stepped back. False: it has not. */
+/* Reads the CPU time of a thread that has stepped back. Returns false if it has not. */
 static bool read_nice(pid_t pid, const char *tid, vgpu_nsec *cpu)
 {
 	unsigned long long user = 0, system = 0;
@@ -143,8 +143,8 @@ static bool read_nice(pid_t pid, const char *tid, vgpu_nsec *cpu)
 	return nice >= CONFINE_NICE;
 }
 
-/* What a thread that has stepped back has used since it was seen last; 0 of more of them than a
- * worker has. */
+/* Returns what a thread that has stepped back has used since it was seen last; 0 of more of them
+ * than a worker has. */
 static vgpu_nsec used_since(struct spent_of *of, pid_t tid, vgpu_nsec cpu)
 {
 	struct spent_thread *t = of->nice, *end = of->nice + SPENT_NICE;
@@ -159,7 +159,8 @@ static vgpu_nsec used_since(struct spent_of *of, pid_t tid, vgpu_nsec cpu)
 	return used;
 }
 
-/* What the worker has used for compiling since the last look, at most all of one CPU in PASSED. */
+/* Returns what the worker has used for compiling since the last look, at most all of one CPU in
+ * PASSED. */
 static vgpu_nsec compiled(struct spent_of *of, pid_t pid, vgpu_nsec passed)
 {
 	vgpu_nsec cpu, sum = 0;

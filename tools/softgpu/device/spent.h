@@ -56,8 +56,8 @@ struct spent {
 	struct spent_of of[SPENT_KINDS];
 };
 
-/* The CPU time of process PID so far, also of one that has ended and was not waited for; 0: there
- * is none. Any thread. */
+/* Returns the CPU time of process PID so far, also of one that has ended and was not waited for; 0:
+ * there is none. Any thread. */
 vgpu_nsec spent_cpu(pid_t pid);
 
 /* Begins to count, with nothing; before any VF has a process. */

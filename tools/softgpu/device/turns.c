@@ -43,7 +43,7 @@ void turns_program(struct turns *t, const struct turns_plan *plan)
 	}
 }
 
-/* The VFs that have a turn in this rotation. */
+/* Returns the VFs that have a turn in this rotation. */
 static uint32_t entitled(const struct turns *t, uint32_t wants)
 {
 	uint32_t all = (1u << t->n) - 1;

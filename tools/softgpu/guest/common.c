@@ -35,7 +35,7 @@ static uint32_t word_of(uint32_t number, uint32_t part)
 	return WORD_COMMON | number << PART_BITS | part;
 }
 
-/* The number in WORD; n_common: it is a word of no common memory. */
+/* Returns the number in WORD; n_common: it is a word of no common memory. */
 static uint32_t number_in(const struct guest *g, uint32_t word)
 {
 	uint32_t number = (word & ~WORD_COMMON) >> PART_BITS;
@@ -63,7 +63,7 @@ bool guest_is_common(struct guest *g, uint32_t word)
 	return number < g->share.n_common && atomic_load(&g->share.commons[number].pieces) > 0;
 }
 
-/* The slots that hold C; a slot that there is not holds nothing. */
+/* Returns the slots that hold C; a slot that there is not holds nothing. */
 static uint32_t holders(const struct shared_common *c)
 {
 	return atomic_load(&c->holders) & ((1u << SOFTGPU_MAX_SLOTS) - 1);

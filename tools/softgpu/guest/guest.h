@@ -35,8 +35,8 @@ int guest_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err);
  * does that; the others give their slot back. Errors as above. */
 int guest_bring_down(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err);
 
-/* The part of the window that the caller may use: its address, its size in bytes, and its offset in
- * the partition, as packets use it. */
+/* Returns the part of the window that the caller may use: its address, its size in bytes, and its
+ * offset in the partition, as packets use it. */
 void *guest_memory(struct guest *g, uint64_t *offset, uint64_t *size);
 
 /* The memory behind the window, which only packets reach; *SIZE is 0 if there is none, or if
@@ -62,22 +62,24 @@ bool guest_has_events(struct guest *g);
 
 /* The least window, in bytes, that two processes can share. */
 #define GUEST_WINDOW_OF_TWO (UINT64_C(9) << 20)
-/* How many processes may have the VF at a time; 0: only this one. And this process's slot. */
+/* guest_slots returns how many processes may have the VF at a time (0: only this one), guest_slot
+ * this process's slot. */
 uint32_t guest_slots(struct guest *g);
 uint32_t guest_slot(struct guest *g);
-/* Whose the device memory is: *N words, for *BYTES of it each, in the order of their addresses. 0:
- * free and clear; else 1 + the slot that has it, or with GUEST_PIECE_FREE, that had it last, if one
- * had it alone; or as guest_is_common() says. They are changed by atomic exchange. All of it begins
- * as 0. */
+/* Returns whose the device memory is: *N words, for *BYTES of it each, in the order of their
+ * addresses. A word is 0: free and clear; else 1 + the slot that has it, or, with GUEST_PIECE_FREE,
+ * the slot that had it last, if one slot had it alone; or as guest_is_common() says. The words are
+ * changed by atomic exchange, and begin as 0. */
 #define GUEST_PIECE_FREE 0x100u
 _Atomic uint32_t *guest_pieces(struct guest *g, uint32_t *n, uint64_t *bytes);
-/* Begins to look after slots whose processes have ended; false: another process does so, or starts
- * or ends just now. */
+/* Begins to look after slots whose processes have ended. Returns false if another process does so,
+ * or is starting or ending. */
 bool guest_begin_care(struct guest *g);
 void guest_end_care(struct guest *g);
-/* Between these: takes a slot whose process has ended without giving it back, and lets the host
- * forget what ran there. False: the process lives, or has left nothing, or it still runs after
- * TIMEOUT. Until guest_let_go(), no other process gets the slot; CLEAN: nothing is left of it. */
+/* Between guest_begin_care() and guest_end_care(): takes a slot whose process has ended without
+ * giving it back, and lets the host forget what ran there. Returns false if the process lives, has
+ * left nothing, or still runs after TIMEOUT. No other process gets the slot until guest_let_go();
+ * CLEAN: nothing is left of it. */
 bool guest_take_over(struct guest *g, uint32_t slot, vgpu_nsec timeout);
 void guest_let_go(struct guest *g, uint32_t slot, bool clean);
 
@@ -86,35 +88,36 @@ struct guest_fence {
 	uint32_t slot;
 	uint64_t asked, value;
 };
-/* Returns whether it has been reached, or never will be, because that process or its packets have
- * ended. */
+/* Returns whether the fence has been reached, or never will be, because its process or that
+ * process's packets have ended. */
 bool guest_fence_reached(struct guest *g, const struct guest_fence *fence);
-/* Waits for that. 0; or as guest_wait(). */
+/* Waits until guest_fence_reached(). Returns 0; or as guest_wait(). */
 int guest_fence_wait(struct guest *g, const struct guest_fence *fence, vgpu_nsec timeout);
 
-/* An event that processes of the VF have together: its place, and a number that no other event has.
- * Any process may make one up: then it is no event, or another one. */
+/* An event that processes of the VF share: its place, and a number that no other event has. A
+ * process may make the two up: then there is no such event, or it is another one. */
 struct guest_event {
 	uint64_t number, owner;
 };
-/* Makes an event of this process, which was not recorded. It ends with the process, however that
- * ends. 0; -ENOSPC: there are too many. */
+/* Makes an event of this process that was not recorded. It ends with the process, however that
+ * ends. Returns 0, or -ENOSPC: there are too many. */
 int guest_event_make(struct guest *g, struct guest_event *out);
-/* Ends the event, if it is there. */
+/* Ends the event, if it exists. */
 void guest_event_end(struct guest *g, const struct guest_event *event);
-/* Returns whether there is such an event; and whether it would be one of this process. */
+/* guest_event_is returns whether there is such an event, guest_event_is_own whether it would be one
+ * of this process. */
 bool guest_event_is(struct guest *g, const struct guest_event *event);
 bool guest_event_is_own(struct guest *g, const struct guest_event *event);
-/* From now on the event stands for the fence VALUE of this process. */
+/* Makes the event stand for the fence VALUE of this process. */
 void guest_event_record(struct guest *g, const struct guest_event *event, uint64_t value);
-/* The fence for which it stands, of whichever process; its slot is less than SOFTGPU_MAX_SLOTS.
- * False: it was not recorded, or has ended. */
+/* Writes the fence for which the event stands, of whichever process; its slot is less than
+ * SOFTGPU_MAX_SLOTS. Returns false if the event was not recorded, or has ended. */
 bool guest_event_last(struct guest *g, const struct guest_event *event, struct guest_fence *out);
 
 /* Device memory that processes of the VF hold in common: some of its pieces in an order, with a
  * number. It is there while a process holds it, or a descriptor that shows it is open anywhere. */
 
-/* How many of it there can be, which is more than each number; 0: none. */
+/* Returns how many of it there can be, which is more than each number; 0: none. */
 uint32_t guest_common_most(struct guest *g);
 /* Makes N > 0 PIECES, all of them this process's, common memory, which this process holds. Nothing
  * may run that was put for an earlier use of them. 0; -ENOSPC: there is too much of it; -EBUSY:
@@ -144,13 +147,14 @@ int guest_map_dma(struct guest *g, int fd, uint64_t iova, uint64_t size);
 void guest_put(struct guest *g, const struct softgpu_packet *packet);
 /* Puts a fence into the ring, and returns its value for guest_wait(). */
 uint64_t guest_put_fence(struct guest *g);
-/* The same for guest_wait_mark(): nobody is interrupted when it is reached. */
+/* Puts a mark into the ring, and returns its value for guest_wait_mark(). A mark that is reached
+ * interrupts no guest. */
 uint64_t guest_put_mark(struct guest *g);
 /* Writes the doorbell: all packets in the ring may run. 0 or -errno. */
 int guest_ring(struct guest *g);
 
-/* Shows all packets in the ring to a host that looks for packets by itself. False: just now it does
- * not, and guest_ring() has to tell it of them. */
+/* Shows all packets in the ring to a host that looks for packets by itself. Returns false if just
+ * now it does not, and guest_ring() has to tell it of them. */
 bool guest_show(struct guest *g);
 
 /* Waits until the fence has been reached. 0; -ETIMEDOUT; -ECONNRESET; -EIO: the VF has stopped with
@@ -163,10 +167,10 @@ int guest_wait_mark(struct guest *g, uint64_t mark, vgpu_nsec timeout);
 int guest_check(struct guest *g);
 /* Returns whether the fence has been reached. */
 bool guest_reached(struct guest *g, uint64_t fence);
-/* The error that the VF has stopped with; SOFTGPU_OK: none. */
+/* Returns the error that the VF has stopped with; SOFTGPU_OK: none. */
 enum softgpu_error guest_error(struct guest *g);
-/* The VF's last fault since it was brought up, which its reset leaves: SOFTGPU_BAD_ADDRESS, or
- * SOFTGPU_FAULTED; SOFTGPU_OK: none that the host tells. */
+/* Returns the VF's last fault since it was brought up, which its reset leaves: SOFTGPU_BAD_ADDRESS,
+ * or SOFTGPU_FAULTED; SOFTGPU_OK: none that the host tells. */
 enum softgpu_error guest_fault(struct guest *g);
 
 #endif

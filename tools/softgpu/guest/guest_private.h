@@ -92,7 +92,7 @@ int share_bring_down(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 bool share_is_valid(const struct guest *g);
 /* guest_memory(), of this process's slot. */
 void *share_memory(struct guest *g, uint64_t *offset, uint64_t *size);
-/* The error that this process's slot has stopped with. */
+/* Returns the error that this process's slot has stopped with. */
 enum softgpu_error share_error(const struct guest *g);
 /* A number that no slot of a living program has. */
 uint64_t share_number(struct guest *g);

@@ -33,7 +33,7 @@ struct workload {
 
 /* All kinds of work; the last entry is NULL. */
 extern const struct workload *const workloads[];
-/* The workload of that name; NULL if there is none. */
+/* Returns the workload of that name; NULL if there is none. */
 const struct workload *workload_find(const char *name);
 
 /* Puts a job's packets into the ring. */

@@ -37,8 +37,8 @@ static uint64_t lost(const struct compute *c, const char *why)
 	return SOFTGPU_FAULTED;
 }
 
-/* Sends a message, of which a worker that reads has few to read. False: it does not read, and the
- * run is over with *ERROR. */
+/* Sends a message, of which a worker that reads has few to read. Returns false if it does not read,
+ * and the run is over with *ERROR. */
 static bool send_message(struct compute *c, const struct worker_message *m, uint64_t *error)
 {
 	while (send(c->setup.socket, m, sizeof(*m), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
@@ -157,7 +157,8 @@ void compute_doorbell(struct compute *c, uint64_t wptr, uint32_t bell)
 	atomic_store_explicit(&c->shared->bell, bell, memory_order_release);
 }
 
-/* False: the run is over, with *ERROR. */
+/* Carries out the worker's DMA request M and answers it. Returns false if the run is over, with
+ * *ERROR. */
 static bool serve_dma(struct compute *c, const struct worker_message *m, uint64_t *error)
 {
 	const struct vf *vf = c->vf;
@@ -178,7 +179,7 @@ static bool serve_dma(struct compute *c, const struct worker_message *m, uint64_
 	return send_message(c, &answer, error);
 }
 
-/* The run is over: notes the VF's context. Returns the error. */
+/* Notes the VF's context when its run is over. Returns the run's error. */
 static uint64_t note_end(struct compute *c, const struct worker_ended *ended)
 {
 	c->vf->live.rptr = ended->rptr;
@@ -237,8 +238,8 @@ static bool must_stop(const struct vf *vf)
 	return VF_RUN_STATE(atomic_load(&vf->page->run)) >= VF_WATCHED;
 }
 
-/* When a stop that was asked for at STOPPED is late. Stopping may need a lock of the device's
- * driver, which it holds while another process starts or ends: then it may take longer. */
+/* Returns when a stop that was asked for at STOPPED is late. Stopping may need a lock of the
+ * device's driver, which it holds while another process starts or ends: then it may take longer. */
 static vgpu_nsec late_at(const struct compute *c, vgpu_nsec stopped)
 {
 	if (stopped == VGPU_NEVER)

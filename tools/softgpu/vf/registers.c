@@ -27,7 +27,8 @@ static bool check_gate(struct vf *vf, enum vf_gate gate)
 	return false;
 }
 
-/* The mailbox register at a BAR 5 offset, and which of its dwords; GPUIOV_REGISTERS: none. */
+/* Returns the mailbox register at a BAR 5 offset, and which of its dwords; GPUIOV_REGISTERS: none.
+ */
 static enum gpuiov_register mailbox_register(const struct vf *vf, uint32_t offset, uint32_t *part)
 {
 	static const enum gpuiov_register own[] = {GPUIOV_MBOX_TRN, GPUIOV_MBOX_RCV,

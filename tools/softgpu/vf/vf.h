@@ -85,7 +85,7 @@ void vf_note(struct vf *vf);
 void vf_notify(struct vf *vf);
 /* Copies between BUFFER and the client's memory. 0 or -EFAULT. */
 int vf_dma(const struct vf *vf, uint64_t iova, void *buffer, uint32_t size, bool to_client);
-/* The memory that the VF's packets may access. */
+/* Returns the memory that the VF's packets may access. */
 struct packet_limits vf_limits(const struct vf *vf);
 
 /* registers.c: a client's accesses; the server has checked offset and count against the region's
@@ -130,7 +130,8 @@ void compute_destroy(struct compute *c);
 bool compute_has_started(const struct compute *c);
 /* Returns whether it does not wait for a compiler either. C may be NULL. */
 bool compute_is_ready(const struct compute *c);
-/* What the worker's GPU is, without addresses; zeros until it has started. C may be NULL. */
+/* Returns what the worker's GPU is, without addresses; zeros until it has started. C may be NULL.
+ */
 struct softgpu_about compute_about(const struct compute *c);
 /* Passes the doorbells on to the worker: that of the VF's ring, and how many there were of slots.
  * With the lock. */

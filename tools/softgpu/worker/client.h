@@ -58,7 +58,7 @@ int worker_wait_ready(struct worker_client *w, int ms, struct vgpu_error *err);
 
 /* Lets the worker run. */
 void worker_begin_turn(struct worker_client *w);
-/* From now on the worker may not run. False: it runs. */
+/* From now on the worker may not run. Returns false if it runs. */
 bool worker_end_turn(struct worker_client *w);
 /* Lets the worker run, and sends RUN with M's ring, rptr and stops; fills in M's type and serial.
  */

@@ -29,8 +29,8 @@ struct forbear {
 	bool waits;
 };
 
-/* The rest, in ns, of a GPU kernel that took COST before and has run for RAN. VGPU_NEVER: it cannot
- * be predicted, because COST is not known (0), or was exceeded twice. */
+/* Returns the rest, in ns, of a GPU kernel that took COST before and has run for RAN. VGPU_NEVER:
+ * it cannot be predicted, because COST is not known (0), or was exceeded twice. */
 vgpu_nsec forbear_rest(vgpu_nsec cost, vgpu_nsec ran);
 /* Work must stop whose rest is REST ns. Returns how long to wait for its end before it is stopped
  * hard: MOST, or 0. */

@@ -27,8 +27,8 @@ void loan_close(struct loan *loan)
 	*loan = (struct loan){.pid = 0};
 }
 
-/* The CPU time of the thread; 0: unknown. It is exact when the thread's policy has just been set:
- * the kernel then counts what a thread that runs has had until now. */
+/* Returns the CPU time of the thread; 0: unknown. It is exact when the thread's policy has just
+ * been set: the kernel then counts what a thread that runs has had until now. */
 static vgpu_nsec cpu(const struct loan *loan)
 {
 	char text[64];

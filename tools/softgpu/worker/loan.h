@@ -23,9 +23,9 @@ void loan_open(struct loan *loan, pid_t pid);
 /* Frees what loan_open() has taken. A zeroed LOAN, which was never opened, may be closed. */
 void loan_close(struct loan *loan);
 void loan_lend(struct loan *loan);
-/* The CPU time that the thread has had since it was lent the priority, or, where the kernel does
- * not say, the time since then. While it runs, what it has had since the last tick may be missing.
- */
+/* Returns the CPU time that the thread has had since it was lent the priority, or, where the kernel
+ * does not say, the time since then. While it runs, what it has had since the last tick may be
+ * missing. */
 vgpu_nsec loan_used(const struct loan *loan);
 /* Gives the thread the policy POLICY of ordinary threads. Returns loan_used(), exactly; 0: it had
  * none. */

@@ -18,7 +18,7 @@ void map_init(struct map *m, const struct device_ops *ops, struct device *device
 	};
 }
 
-/* The first granule of SOURCE's range. */
+/* Returns the first granule of SOURCE's range. */
 static uint64_t first_of(const struct map *m, uint32_t source)
 {
 	return source * m->arena->granules;
@@ -70,7 +70,7 @@ static int unmap_range(const struct map *m, uint64_t at, uint64_t end)
 	return 0;
 }
 
-/* The next step of TOTAL granules. */
+/* Returns the next step of TOTAL granules. */
 static uint64_t step_of(const struct piece_job *job, uint64_t total)
 {
 	return total - job->at < STEP ? total - job->at : STEP;

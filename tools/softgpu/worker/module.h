@@ -14,7 +14,8 @@
 
 struct module_table;
 
-/* The compiling thread calls WAKE when it is done. NULL: out of memory. */
+/* Creates a table, and a thread that compiles and calls WAKE when it is done. Returns NULL if out
+ * of memory. OPS, DEVICE and SHARED must outlive it. */
 struct module_table *module_table_create(const struct device_ops *ops, struct device *device,
 					 struct worker_shared *shared, void (*wake)(void));
 /* Returns whether a module is being compiled. Any thread. */

@@ -24,11 +24,11 @@ struct piece_space {
 	uint64_t scratch;  /* at least 32 bytes of state */
 };
 
-/* The device's address of a byte of the partition, or of the arena. */
+/* Returns the device's address of a byte of the partition, or of the arena. */
 uint64_t piece_address(const struct piece_space *space, uint64_t offset);
 
 /* Makes the next piece of JOB: *OUT. JOB's packet has been checked, and is not about modules.
- * False: there are no more pieces. */
+ * Returns false if there are no more pieces. */
 bool piece_next(struct piece_job *job, const struct piece_space *space, struct piece *out);
 
 #endif

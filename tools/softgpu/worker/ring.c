@@ -106,8 +106,8 @@ static vgpu_nsec run_time(const struct ring *r)
 	return (at < frozen_at ? at : frozen_at) - atomic_load(&r->paused);
 }
 
-/* How long ago AT was, by that clock. Just when the device is continued, the clock may be behind.
- */
+/* Returns how long ago AT was, by that clock. Just when the device is continued, the clock may be
+ * behind. */
 static vgpu_nsec ran_since(const struct ring *r, vgpu_nsec at)
 {
 	vgpu_nsec now = run_time(r);
@@ -314,7 +314,8 @@ static uint32_t number_of(const struct ring *r, const struct source *s)
 	return (uint32_t)(s - r->sources);
 }
 
-/* What packets of S may access. What is mapped when they are fetched is so until they are done. */
+/* Returns what packets of S may access. What is mapped when they are fetched is so until they are
+ * done. */
 static struct packet_limits limits_of(const struct ring *r, const struct source *s)
 {
 	struct packet_limits l = r->limits;
@@ -524,7 +525,7 @@ static enum next next_piece(struct ring *r, struct source *s, struct piece *p)
 
 enum step { STEP_MORE = 0, STEP_WAIT, STEP_END };
 
-/* The current packet of S is wrong, and all before it are done. */
+/* Ends S with an error: its current packet is wrong, and all before it are done. */
 static enum step fail(struct ring *r, struct source *s)
 {
 	if (!s->slot) {
@@ -660,9 +661,9 @@ static void show_awake(struct ring *r, bool awake)
 			__atomic_store_n(&s->slot->awake, awake, __ATOMIC_RELAXED);
 }
 
-/* The expected time of the pieces from the head to the next one whose end must be reported at once,
- * or to the last in flight; 0: unknown. The end of other pieces may be noticed later: the device
- * continues. */
+/* Returns the expected time of the pieces from the head to the next one whose end must be reported
+ * at once, or to the last in flight; 0: unknown. The end of other pieces may be noticed later: the
+ * device continues. */
 static vgpu_nsec expected(struct ring *r)
 {
 	const struct piece *p = &entry_at(r, 0)->piece;
@@ -679,9 +680,9 @@ static vgpu_nsec expected(struct ring *r)
 	return sum;
 }
 
-/* How long to sleep before the head is polled again, if it has run for RAN: half of the time until
- * there is something to do, COST after it began. If that is not known, or exceeded twice, a part of
- * RAN. */
+/* Returns how long to sleep before the head is polled again, if it has run for RAN: half of the
+ * time until there is something to do, COST after it began. If that is not known, or exceeded
+ * twice, a part of RAN. */
 static vgpu_nsec sleep_time(const struct ring *r, vgpu_nsec cost, vgpu_nsec ran)
 {
 	vgpu_nsec sleep = 0;

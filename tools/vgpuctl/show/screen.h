@@ -20,8 +20,8 @@ extern bool view_colour;
 
 /* Columns of the terminal; SCREEN_ANY: stdout is none. */
 unsigned screen_width(void);
-/* The same for pictures made of characters, at most 4000: also where stdout is no terminal, from
- * $COLUMNS or 100. */
+/* Returns the same for pictures made of characters, at most 4000: also where stdout is no terminal,
+ * from $COLUMNS or 100. */
 unsigned screen_picture_width(void);
 
 enum screen_key { KEY_NONE = 0, KEY_END = -1, KEY_UP = -2, KEY_DOWN = -3, KEY_AGAIN = -4 };

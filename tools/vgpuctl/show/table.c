@@ -73,7 +73,7 @@ void cell_part(struct table *t, double part)
 		cell(t, "%.2f %%", 100 * part);
 }
 
-/* How many columns of the terminal column C needs. */
+/* Returns how many columns of the terminal column C needs. */
 static unsigned needs(const struct table *t, unsigned c)
 {
 	unsigned most = text_width(head(t->heads[c])), width;

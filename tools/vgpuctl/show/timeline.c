@@ -33,8 +33,8 @@ static void spread(struct column *row, unsigned width, const struct span *s, int
 	}
 }
 
-/* What the VF did for most of the column's time; or, where firmware gave it turns, how many eighths
- * of that it had. */
+/* Returns what the VF did for most of the column's time; or, where firmware gave it turns, how many
+ * eighths of that it had. */
 static char mark_of(const struct column *c, double length)
 {
 	static const char marks[SERVED] = {'#', '!', 'x', 'R'};
@@ -152,8 +152,9 @@ void view_timeline(struct json_object *o)
 	free(s.list);
 }
 
-/* The number of a VF's thread in a trace. Perfetto finds the name of a thread by this alone: it is
- * no other VF's, of whatever GPU, nor that of a process, whose main thread it would be, nor 0. */
+/* Returns the number of a VF's thread in a trace. Perfetto finds the name of a thread by this
+ * alone: it is no other VF's, of whatever GPU, nor that of a process, whose main thread it would
+ * be, nor 0. */
 static size_t thread_of(size_t pid, int64_t vf)
 {
 	return TRACE_THREADS * pid + (size_t)vf;

@@ -38,7 +38,7 @@ struct view {
 	double seconds; /* seconds since the previous view */
 };
 
-/* The orders of rows: those that have most come first. */
+/* The orders of rows: those with the largest value come first. */
 static double by_vf(const struct row *r)
 {
 	return -(double)get_int(r->vf, "vf");
@@ -251,7 +251,7 @@ static void print_row(const struct row *r, const unsigned *widths)
 	putchar('\n');
 }
 
-/* What a counter has grown by. It begins anew when vgpud restarts. */
+/* Returns what a counter has grown by. It begins anew when vgpud restarts. */
 static double grown(struct json_object *now, struct json_object *before, const char *key)
 {
 	double d = (double)(get_int(now, key) - get_int(before, key));

@@ -75,7 +75,7 @@ static void preemption(struct json_object *o)
 	line("preemption", text);
 }
 
-/* What the engine does in a phase, for a sentence that ends in the VF, if there is one. */
+/* Returns what the engine does in a phase, for a sentence that ends in the VF, if there is one. */
 static const char *phase_text(const char *phase)
 {
 	static const char *const texts[][2] = {

@@ -105,8 +105,8 @@ static bool is_promised(struct json_object *o, const char *what)
  * each. */
 #define LONGEST_TURN 500e6
 
-/* The most that budgets, and the world switches in and back that they cause, take of the engine's
- * time. With reclaim=grub, VFs with a budget may fill what admission leaves them. */
+/* Returns the most that budgets, and the world switches in and back that they cause, take of the
+ * engine's time. With reclaim=grub, VFs with a budget may fill what admission leaves them. */
 static double most_of_budgets(struct json_object *o)
 {
 	struct json_object *list = get(o, "vfs"), *params = get(o, "params"), *vf;

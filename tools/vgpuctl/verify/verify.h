@@ -82,7 +82,7 @@ int verify_look(struct verify *v);
  * interrupted. */
 int verify_watch(struct verify *v, int64_t until, int64_t interval);
 void verify_end(struct verify *v);
-/* The sample number I from the end, 0 being the last. */
+/* Returns the sample number I from the end, 0 being the last. */
 const struct verify_sample *verify_last(const struct verify *v, uint64_t i);
 
 /* verify_change.c */

@@ -83,7 +83,7 @@ static double part_between(const struct change *c, const struct verify_sample *a
 	return all > 0 ? own / all : -1;
 }
 
-/* The sample that was taken last at T or before; NULL: none. */
+/* Returns the sample that was taken last at T or before; NULL: none. */
 static const struct verify_sample *sample_at(const struct verify *v, int64_t t)
 {
 	uint64_t i;

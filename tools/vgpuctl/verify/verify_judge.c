@@ -147,7 +147,7 @@ void verify_shares(struct verify *v)
 	}
 }
 
-/* The longest span in which the VF's counter stood still although it worked. */
+/* Returns the longest span in which the VF's counter stood still although it worked. */
 static int64_t stood_still(const struct verify *v, int vf)
 {
 	int64_t since = v->samples[0].now, longest = 0;

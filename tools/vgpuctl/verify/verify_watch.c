@@ -40,7 +40,7 @@ static int64_t stated(struct json_object *vf, const char *key)
 	return get(vf, key) ? get_int(vf, key) : -1;
 }
 
-/* By how much the sums that the architecture document states of a VF do not add up. */
+/* Returns by how much the sums that the architecture document states of a VF do not add up. */
 static int64_t vf_astray(struct json_object *vf)
 {
 	int64_t had = get_int(vf, "run_ns") + get_int(vf, "switch_ns") + get_int(vf, "fined_ns") +

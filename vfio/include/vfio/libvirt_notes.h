@@ -14,7 +14,8 @@
 /* Where libvirt's qemu driver keeps them (its stateDir): NAME.pid and NAME.xml. */
 #define LIBVIRT_NOTES "/run/libvirt/qemu"
 
-/* Writes the UUID of the VM whose process PID is. False: no note names that process, or two do. */
+/* Writes the UUID of the VM whose process PID is. Returns false if no note names that process, or
+ * two do. */
 bool libvirt_vm_of(pid_t pid, char *uuid, size_t size);
 /* The same, if the VM is the domain NAME, of whose note alone it is read. */
 bool libvirt_vm_is(const char *name, pid_t pid, char *uuid, size_t size);

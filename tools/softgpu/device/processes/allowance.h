@@ -44,9 +44,10 @@ struct allowance {
 void allowance_begin(struct allowance *a, const struct allowance_limits *limits, vgpu_nsec now);
 /* Takes what has been used out of the bucket. */
 void allowance_charge(struct allowance *a, vgpu_nsec used);
-/* How much of it is left, nanoseconds, for a VF of N that are enabled; 0: nothing. */
+/* Returns how much of it is left, nanoseconds, for a VF of N that are enabled; 0: nothing. */
 vgpu_nsec allowance_has(struct allowance *a, uint32_t n, vgpu_nsec now);
-/* How long until a VF, of N that are enabled, owes nothing, nanoseconds; 0: it owes nothing. */
+/* Returns how long until a VF, of N that are enabled, owes nothing, nanoseconds; 0: it owes
+ * nothing. */
 vgpu_nsec allowance_owes(struct allowance *a, uint32_t n, vgpu_nsec now);
 
 #endif

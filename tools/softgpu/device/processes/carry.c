@@ -127,8 +127,8 @@ static const char *const reasons[] = {
 		     "VF's memory stays where it is for now",
 };
 
-/* What a worker may refuse for a time; any other result is the end of it, and so is any when its VF
- * has left: its memory is another VF's already. */
+/* Returns what a worker may refuse for a time; any other result is the end of it, and so is any
+ * when its VF has left: its memory is another VF's already. */
 static enum why refusal(const struct carry *c)
 {
 	if (c->what == WORKER_MEMORY_LEAVE)

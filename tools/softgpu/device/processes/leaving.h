@@ -32,8 +32,8 @@ void leaving_add_worker(struct leaving *l, int pidfd, pid_t pid, int vf, vgpu_ns
 bool leaving_lingers(const struct leaving *l, int vf);
 /* Returns whether a process with this VF is in the list. */
 bool leaving_holds(const struct leaving *l, int vf);
-/* When the last process on which no VF depends had ended, or was found to hang; VGPU_NEVER: there
- * is one that is about to end. */
+/* Returns when the last process on which no VF depends had ended, or was found to hang; VGPU_NEVER:
+ * there is one that is about to end. */
 vgpu_nsec leaving_quiet_since(const struct leaving *l);
 
 #endif

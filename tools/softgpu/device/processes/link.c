@@ -300,8 +300,8 @@ void link_run(struct link *l)
 /*
  * Watches the RUN word until the process has stopped, which saves the time of a wake. Does not
  * watch if the process executes on this CPU, because it then waits for this thread; a process that
- * lies about its CPU costs the device WATCH at most. False: the process has not stopped; it will
- * notify the device.
+ * lies about its CPU costs the device WATCH at most. Returns false if the process has not stopped;
+ * it will notify the device.
  */
 static bool watch_stop(struct link *l)
 {

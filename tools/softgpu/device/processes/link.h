@@ -22,7 +22,7 @@ void links_follow(struct softgpu *gpu);
 /* Applies what all VF processes have written to their pages since the last call. */
 void links_apply_pages(struct softgpu *gpu);
 
-/* The page of the process; if there is no process, a page that nobody reads. */
+/* Returns the page of the process; if there is no process, a page that nobody reads. */
 struct vf_page *link_page(const struct link *l);
 /* Wakes the process to read the page. */
 void link_ring(struct link *l);
@@ -63,7 +63,7 @@ bool link_stop(struct link *l, bool kill);
 void link_log_stuck(const struct link *l);
 /* Kills the process. */
 void link_kill(struct link *l);
-/* When a stop must have ended; VGPU_NEVER: there is no such time. */
+/* Returns when a stop must have ended; VGPU_NEVER: there is no such time. */
 vgpu_nsec link_deadline(const struct link *l);
 /* The deadline has passed: kills the process. */
 void link_overdue(struct link *l);
@@ -76,21 +76,21 @@ void link_overdue(struct link *l);
 void links_ask(struct softgpu *gpu);
 /* Kills VF processes that have taken too much CPU time, or whose workers have: see spent.h. */
 void links_look_at_spent(struct softgpu *gpu);
-/* Which of the VF's processes, from 1 on, there is; 0: none. L may be NULL. */
+/* Returns which of the VF's processes, from 1 on, there is; 0: none. L may be NULL. */
 uint64_t link_serial(const struct link *l);
 /* The VF has no other process for SPENT_REST, and not the process whose serial is OF any more. L
  * may be NULL. */
 void link_rest(struct link *l, uint64_t of);
-/* The VF's process, which is not reaped while the lock is held, and the fences that it has counted;
- * 0: there is none. */
+/* Returns the VF's process, which is not reaped while the lock is held, and the fences that it has
+ * counted; 0: there is none. */
 pid_t link_process(const struct link *l, uint64_t *fences);
 /* The PF has reset the VF: a process that does not answer within 2 s is killed. */
 void link_check(struct link *l);
 /* Accepts the next connection of a client. -EBUSY: there is no process to serve it yet, which then
  * calls link_open(). */
 int link_accept(struct link *l);
-/* Passes the connection to the process, as its client, and takes it over. False: the process has a
- * client. */
+/* Passes the connection to the process, as its client, and takes it over. Returns false if the
+ * process has a client. */
 bool link_client(struct link *l, int fd);
 /* The pipe on which the process says what it has to; -1: there is none. */
 int link_says(const struct link *l);

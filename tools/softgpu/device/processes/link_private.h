@@ -59,7 +59,8 @@ static inline struct vf *link_vf(const struct link *l)
 	return &l->gpu->vfs[l->vf];
 }
 
-/* How long the VF's messages, resets and wakes have to wait, because it has caused too much. */
+/* Returns how long the VF's messages, resets and wakes have to wait, because it has caused too
+ * much. */
 vgpu_nsec link_owes(struct link *l);
 /* The policy of a process that need not stop: one that computes takes what others leave. */
 int link_ordinary(const struct link *l);

@@ -292,8 +292,8 @@ static void set_real_time(const struct link *l, bool on)
 
 /*
  * The process has mapped its page: seals it, so that it cannot be taken away from the device.
- * False: the process has no such page. Called without the lock: a process can keep the lock of the
- * page's file for as long as it lives, which is until the deadline.
+ * Returns false if the process has no such page. Called without the lock: a process can keep the
+ * lock of the page's file for as long as it lives, which is until the deadline.
  */
 static bool seal(struct link *l)
 {
@@ -472,7 +472,7 @@ static void wait_for_exit(struct link *l)
 	vgpu_close(&l->pidfd);
 }
 
-/* For how long no other process may be started. */
+/* Returns for how long no other process may be started. */
 static vgpu_nsec rests(struct link *l)
 {
 	vgpu_nsec late = link_owes(l), now = vgpu_now();

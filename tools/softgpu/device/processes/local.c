@@ -72,7 +72,8 @@ int local_dma_fd(struct local *l)
 	return pair[1];
 }
 
-/* Lets the carrier do one DMA transfer. False: the process is gone, or its request is malformed. */
+/* Lets the carrier do one DMA transfer. Returns false if the process is gone, or its request is
+ * malformed. */
 static bool serve_dma(struct local *l, int fd)
 {
 	uint8_t bytes[VF_DMA_MOST];

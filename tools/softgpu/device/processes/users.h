@@ -17,8 +17,8 @@ struct softgpu;
 /* What a user is for. */
 enum users_of { USERS_PROCESS = 0, USERS_WORKER, USERS_KINDS };
 
-/* The user of the VF's next process or worker, and the group with it. Call it with the device's
- * lock. */
+/* Returns the user of the VF's next process or worker, and the group with it. Call it with the
+ * device's lock. */
 uid_t users_next(struct softgpu *gpu, int vf, enum users_of of, gid_t *group);
 
 /* Returns whether this process can give others the N users from FIRST on, and groups of the same

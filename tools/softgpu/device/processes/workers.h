@@ -24,12 +24,12 @@ void workers_destroy(struct workers *w);
 void workers_begin(struct softgpu *gpu, int vf);
 /* Asks the VF's worker, if there is one, to clear its memory and exit; does not wait for that. */
 void workers_end(struct softgpu *gpu, int vf);
-/* When the last worker that was starting or ending had done so; VGPU_NEVER: one is at it. Driver
- * locks may be held for long meanwhile, so stopping others may take longer. */
+/* Returns when the last worker that was starting or ending had done so; VGPU_NEVER: one is at it.
+ * Driver locks may be held for long meanwhile, so stopping others may take longer. */
 vgpu_nsec workers_quiet_since(struct softgpu *gpu);
 /* Tells the VFs' processes about that. */
 void workers_tell(struct softgpu *gpu);
-/* How long a VF that was told to stop at STOPPED may take for it. */
+/* Returns how long a VF that was told to stop at STOPPED may take for it. */
 vgpu_nsec workers_stop_most(struct softgpu *gpu, vgpu_nsec stopped);
 /* Kills the VF's worker, so that nothing in its queue runs any more. */
 void workers_kill(struct softgpu *gpu, int vf);
@@ -38,17 +38,17 @@ void workers_restart(struct softgpu *gpu, int vf);
 /* Returns whether the VF's worker has ended, without having refused to start. */
 bool workers_died(const struct softgpu *gpu, int vf);
 /* Fills in the message and the descriptors that tell a VF's process about its worker; the
- * descriptors stay the worker's. False: the VF has no worker. */
+ * descriptors stay the worker's. Returns false if the VF has no worker. */
 bool workers_order(const struct softgpu *gpu, int vf, struct vf_order *order,
 		   int fds[VF_ORDER_FDS]);
-/* The descriptors by which the VF's worker copies device memory, its socket and its stage, into
- * FDS; they stay the worker's. Returns the worker's number. FDS is not changed if there is no
+/* Writes the descriptors by which the VF's worker copies device memory, its socket and its stage,
+ * to FDS; they stay the worker's. Returns the worker's number. FDS is not changed if there is no
  * worker. */
 uint32_t workers_memory(const struct softgpu *gpu, int vf, int fds[2]);
 /* Returns whether the VF's worker still is the one of that number. */
 bool workers_is(const struct softgpu *gpu, int vf, uint32_t number);
-/* The VF's worker, which is not reaped while the lock is held, and the fences that it has counted;
- * 0: there is none. */
+/* Returns the VF's worker, which is not reaped while the lock is held, and the fences that it has
+ * counted; 0: there is none. */
 pid_t workers_process(const struct softgpu *gpu, int index, uint64_t *fences);
 /* Returns whether the VF's worker is starting: for 10 s at most, and never again once it has said
  * that it is not. */
@@ -57,8 +57,8 @@ bool workers_is_starting(struct softgpu *gpu, int index);
 vgpu_nsec workers_lend(struct softgpu *gpu, int index, bool on);
 /* The VF is about to run, so workers_restart() must replace its worker from now on. */
 void workers_begin_turn(struct softgpu *gpu, int vf);
-/* The VF's process says that the VF has stopped: its worker may not run from now on. False: it
- * runs. */
+/* The VF's process says that the VF has stopped: its worker may not run from now on. Returns false
+ * if it runs. */
 bool workers_end_turn(struct softgpu *gpu, int vf);
 
 /* The device, and how work on it is stopped, as tested. */
