@@ -8,7 +8,7 @@
 #include "judge_governed.h"
 #include "peer.h"
 
-/* The model's counters are looked at this often, to find the worst window. */
+/* How often the model's counters are read to find the worst window, ns. */
 #define SAMPLE (10 * VGPU_MSEC)
 #define SAMPLES_1S 100u
 #define SAMPLES_10S 1000u
@@ -42,8 +42,8 @@ static bool refused(struct govern_result *out, const struct vgpu_governor_output
 	return r < 0;
 }
 
-/* Looks at what the policy promises to each VF, in any unit. A policy may apply new parameters only
- * in its next round. */
+/* Reads what the policy promises to each VF, in any unit. A policy may apply new parameters only in
+ * its next round. */
 static void look_at_shares(struct run *r)
 {
 	bool promised = r->policy->promises & VGPU_PROMISE_PROPORTIONAL, changed = false;
@@ -63,7 +63,7 @@ static void look_at_shares(struct run *r)
 	r->n_samples = 0;
 }
 
-/* The GPU refuses the plan: all of it, or but for some VFs, which have it from now on. */
+/* Refuses the plan as a GPU does: all of it, or all but some VFs, which have it from now on. */
 static int refuse_program(struct run *r)
 {
 	struct vgpu_program part = r->asked, ignored;
@@ -324,8 +324,8 @@ static void conclude(struct run *r)
 	}
 }
 
-/* The firmware as an operator sets it up: quanta as the scenario has them, or the nominal plan. It
- * is in force from the start. */
+/* Sets the firmware up as an operator would: quanta as the scenario has them, or the nominal plan;
+ * in force from the start. */
 static void set_by_hand(struct run *r)
 {
 	uint32_t i;

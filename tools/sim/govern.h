@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Governed GPUs in virtual time: the governor and its policy against the model of firmware, and a
- * judge of what came out. The judge looks at the model's own counters and at what the governor
- * states; it shares no arithmetic with the governor.
+ * Governed GPUs in virtual time: runs the governor and its policy against the model of firmware,
+ * and judges the result. The judge uses the model's own counters and what the governor states; it
+ * shares no arithmetic with the governor.
  */
 #ifndef SIM_GOVERN_H
 #define SIM_GOVERN_H
@@ -32,8 +32,9 @@ struct govern_result {
 	struct vgpu_governed_vf_view vfs[VGPU_GPU_MAX_VFS];
 };
 
-/* Runs S, a scenario of a governed GPU. 0; or with the reason: -EOPNOTSUPP: the governor refuses
- * the policy or its parameters; -EINVAL: the scenario is wrong. */
+/* Runs S, a scenario of a governed GPU, and writes the result to OUT. Returns 0; or with the
+ * reason: -EOPNOTSUPP: the governor refuses the policy or its parameters; -EINVAL: the scenario is
+ * invalid. */
 int govern_run(const struct scenario *s, const struct govern_line *line, struct govern_result *out,
 	       struct vgpu_error *err);
 

@@ -5,10 +5,10 @@
 #include "govern.h"
 #include "random.h"
 
-/* Epochs of a scenario, at most. */
+/* The most epochs of a scenario. */
 #define MOST_EPOCHS 400u
 
-/* vgpud waits so long until a plan is in force. */
+/* The longest time that vgpud waits until a plan is in force. */
 #define LONGEST_PROGRAM (500 * VGPU_MSEC)
 
 static struct vhost_range up_to(struct rng *r, vgpu_nsec least, vgpu_nsec most)
@@ -55,7 +55,7 @@ static void draw_operators(struct rng *r, struct scenario *s)
 	}
 }
 
-/* All VFs always work, and wait for longer than an epoch or two. */
+/* Draws VFs that always work, and epochs so short that a VF waits for longer than one or two. */
 static void draw_short_epochs(struct rng *r, struct scenario *s)
 {
 	uint32_t i;

@@ -18,7 +18,7 @@ static const struct govern_line lengths[] = {
 	{.label = "governed, a plan each 1 s", .epoch = VGPU_SEC},
 };
 
-/* What is printed: a table, or in its place a list. */
+/* What is printed: a table, or a list as JSON. */
 struct rows {
 	FILE *to;
 	struct json_object *list; /* NULL: a table */
@@ -123,7 +123,7 @@ static int add_row(struct rows *rows, const struct scenario *s, const struct gov
 	return 0;
 }
 
-/* E: what the last row came to. Returns the program's exit status. */
+/* Ends the output. E: the last row's error or 0. Returns the program's exit status. */
 static int end_rows(struct rows *rows, int e, const struct vgpu_error *err)
 {
 	if (e < 0)
@@ -148,8 +148,8 @@ int govern_compare(const struct scenario *s, bool json, FILE *to)
 	return end_rows(&rows, e, &err);
 }
 
-/* The policy of LINE, and what static quanta alone give: those that the scenario sets by hand,
- * which are for its own policy, or the policy's nominal plan. */
+/* Adds the policy of LINE, and what static quanta alone give: those that the scenario sets by hand,
+ * which are for its own policy, or the policy's nominal plan. Returns 0, or govern_run's error. */
 static int add_policy(struct rows *rows, const struct scenario *from,
 		      const struct compare_line *line, struct vgpu_error *err)
 {

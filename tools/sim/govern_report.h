@@ -12,8 +12,8 @@
 /* Runs S with static quanta and with some lengths of epoch, and prints a table, or JSON. Returns
  * the program's exit status. */
 int govern_compare(const struct scenario *s, bool json, FILE *to);
-/* The same under each policy of N LINES, each beside its own static quanta; a policy that no
- * firmware can do has a row that says so. */
+/* Does the same under each policy of N LINES, each beside its own static quanta; a policy that no
+ * firmware can carry out has a row that says so. */
 int govern_compare_policies(const struct scenario *s, const struct compare_line *lines, unsigned n,
 			    bool json, FILE *to);
 /* Runs random scenarios under POLICY until EPOCHS have passed. A scenario that breaks an invariant

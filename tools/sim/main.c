@@ -214,7 +214,8 @@ static unsigned add_plugin(const struct options *o, struct compare_line *lines, 
 	return n;
 }
 
-/* Writes the requested lines, or all. Returns how many; 0: one of them is invalid. */
+/* Writes the requested lines, or all. Returns how many; 0 if one of them is invalid, with the
+ * reason on stderr. */
 static unsigned lines_of(const struct options *o, struct compare_line *lines)
 {
 	struct vgpu_error err;
@@ -231,7 +232,7 @@ static unsigned lines_of(const struct options *o, struct compare_line *lines)
 	return o->n_with;
 }
 
-/* Runs each of N LINES on S. */
+/* Runs each of N LINES on S. Returns 0 or -errno. */
 static int compare_lines(struct compare_line *lines, unsigned n, struct scenario *s)
 {
 	struct vgpu_error err;

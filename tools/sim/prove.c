@@ -14,21 +14,21 @@
 #include "shrink.h"
 #include "strategy.h"
 
-/* A random scenario may take very long; this many steps are enough. */
+/* The most steps of a random scenario, which might take very long. */
 #define MOST_STEPS 60000u
-/* Of a scenario that is climbed from. */
+/* The most steps of a scenario of a climb. */
 #define CLIMB_STEPS 2000u
-/* A climb begins with the highest of so many scenarios, and ends after so many steps that led no
- * higher. */
+/* A climb begins with the highest of CLIMB_STARTS scenarios, and ends after CLIMB_MISSES steps that
+ * led no higher. */
 #define CLIMB_STARTS 8u
 #define CLIMB_MISSES 200u
-/* Of all decisions, the parts that random scenarios and sets at the boundary of admission have; and
- * a climb, at most. */
+/* The parts of all decisions that random scenarios have, that sets at the boundary of admission
+ * have, and that one climb has at most. */
 #define RANDOM_PART 0.4
 #define ADMISSION_PART 0.2
 #define CLIMB_PART 0.05
-/* Memory changes every few hundredths of a second, also while no VF has work: not in scenarios that
- * last for weeks. */
+/* The longest scenario in which partitions change: they change every few hundredths of a second,
+ * even while no VF has work. */
 #define LONGEST_CHANGING (600 * VGPU_SEC)
 
 static bool misbehaves(const struct scenario *s)
@@ -48,8 +48,8 @@ static bool misbehaves(const struct scenario *s)
 	return s->command_fails_ppm;
 }
 
-/* Returns whether all tenants behave, nothing is changed, and all begin together: the start of the
- * relations. */
+/* Returns whether all tenants behave, nothing is changed, and all begin together: relations begin
+ * with such a scenario. */
 static bool is_calm(const struct scenario *s)
 {
 	uint32_t i;
@@ -61,9 +61,9 @@ static bool is_calm(const struct scenario *s)
 }
 
 /*
- * The operator states how late a VF may stop (late_us, 500 us by default). Scenarios in which VFs
- * stop later prove nothing about budgets; nor do those with a weaker, published test of admission,
- * which promises too much.
+ * Returns whether budgets may be judged. The operator states how late a VF may stop (late_us, 500
+ * us by default); scenarios in which VFs stop later prove nothing about budgets. Nor do those with
+ * a weaker, published test of admission, which promises too much.
  */
 static bool allows(const struct settings *params, vgpu_nsec late)
 {
@@ -104,7 +104,7 @@ enum monitor_judges prove_judges(const struct scenario *s)
 	return count ? MONITOR_ALL : MONITOR_OTHERS;
 }
 
-/* Adds a run's figures, and judges what shows at its end only. */
+/* Adds a run's figures, and judges what can only be judged at its end. */
 static void conclude(struct running *r, struct monitor_result *result, struct proof *out)
 {
 	struct vgpu_core_view view;
@@ -128,7 +128,7 @@ static void conclude(struct running *r, struct monitor_result *result, struct pr
 }
 
 /* Returns what models the memory. In one scenario of four, changes of partitions are requested
- * beside the core; by force, too, where tenants misbehave. */
+ * beside the core; where tenants misbehave, forced changes, too. */
 static enum vhost_memory_kind memory_of(const struct scenario *s)
 {
 	if (s->seed % 4 != 2 || s->n_vfs > VGPU_GPU_MAX_VFS || s->n_ops ||
@@ -183,7 +183,7 @@ static bool fails(const struct scenario *s, const void *policy)
 	return !prove_scenario(s, policy, MOST_STEPS, &proof);
 }
 
-/* S fails: shrinks it, and keeps it in OUT. */
+/* Shrinks S, which fails, and keeps it in OUT. */
 static void keep_failure(struct scenario *s, const struct vgpu_policy_ops *policy,
 			 struct proof *out)
 {
@@ -196,10 +196,11 @@ static void keep_failure(struct scenario *s, const struct vgpu_policy_ops *polic
 	out->smallest = *s;
 }
 
-/* What a climb leads to: one of the bounds, or a strategy that pays. */
+/* The objective of a climb: one of the bounds, or a strategy that pays. */
 enum objective { TO_LAG = 0, TO_WAIT, TO_PAIRS, TO_LIMIT, TO_STRATEGY, OBJECTIVES };
 
-/* Returns how near to its OBJECTIVE the policy comes in S; 2: beyond it. Adds the run to OUT. */
+/* Returns how near to its OBJECTIVE the policy comes in S: 0 to 1, or 2 if a promise was broken.
+ * Adds the run to OUT. */
 static double nearness(const struct scenario *s, const struct vgpu_policy_ops *policy,
 		       enum objective objective, struct proof *out)
 {
@@ -217,7 +218,7 @@ static double nearness(const struct scenario *s, const struct vgpu_policy_ops *p
 	return ok ? ratios[objective] : 2;
 }
 
-/* Draws a scenario to climb from: the highest of a few. *HEIGHT: how near that is. */
+/* Draws the scenario at which a climb begins: the highest of a few. *HEIGHT: its nearness(). */
 static void begin_climb(const struct vgpu_policy_ops *policy, struct rng *rng,
 			enum objective objective, struct scenario *best, double *height,
 			struct proof *out)
@@ -243,7 +244,7 @@ static void begin_climb(const struct vgpu_policy_ops *policy, struct rng *rng,
 	}
 }
 
-/* Climbs until there have been MOST decisions; false if a promise was broken on the way. */
+/* Climbs until OUT has MOST decisions. Returns false if a promise was broken on the way. */
 static bool climb(const struct vgpu_policy_ops *policy, struct rng *rng, enum objective objective,
 		  uint64_t most, struct proof *out)
 {
@@ -277,7 +278,8 @@ static bool climb(const struct vgpu_policy_ops *policy, struct rng *rng, enum ob
 	return false;
 }
 
-/* A set of budgets at the boundary of admission; false if it is admitted, and misses. */
+/* Tests a set of budgets at the boundary of admission. Returns false if the set is admitted, and
+ * misses deadlines. */
 static bool at_boundary(const struct vgpu_policy_ops *policy, struct rng *rng, struct proof *out)
 {
 	struct admission_options options;
@@ -296,7 +298,8 @@ static bool at_boundary(const struct vgpu_policy_ops *policy, struct rng *rng, s
 	return study.missed == 0;
 }
 
-/* Small scenarios more often: a bound is broken within a few turns. */
+/* Tests a random scenario, mostly a small one, because a bound is broken within a few turns.
+ * Returns false if it fails. */
 static bool random_one(const struct vgpu_policy_ops *policy, struct rng *rng, struct proof *out)
 {
 	struct scenario s;

@@ -18,15 +18,15 @@ struct proof {
 	struct scenario smallest; /* if it failed; the caller frees it by scenario_free */
 };
 
-/* Returns what may be judged of S: budgets only if no VF stops later than the policy was told
- * (late_us), or misbehaves, and under the full test of admission. */
+/* Returns what may be judged of S: budgets only under the full test of admission, and if no VF
+ * misbehaves or stops later than the policy was told (late_us). */
 enum monitor_judges prove_judges(const struct scenario *s);
 
-/* Called now and then; DONE: from 0 to 1. */
+/* Called repeatedly with the part that is DONE, from 0 to 1. */
 typedef void prove_progress(double done);
 
-/* Runs random scenarios of SEED under the policy until it has made so many DECISIONS, or one fails;
- * OUT is written. PROGRESS may be NULL. */
+/* Runs random scenarios of SEED under POLICY until it has made DECISIONS decisions, or a scenario
+ * fails. Writes OUT. PROGRESS may be NULL. */
 void prove(const struct vgpu_policy_ops *policy, uint64_t decisions, uint64_t seed,
 	   prove_progress *progress, struct proof *out);
 

@@ -63,7 +63,7 @@ static bool is_weight(const struct vgpu_param *p)
 	return strcmp(p->name, "weight") == 0;
 }
 
-/* Doubles the parameters for which IS holds; false if one would leave its range. */
+/* Doubles the parameters for which IS returns true. Returns false if one would leave its range. */
 static bool twice(struct settings *s, const struct vgpu_param *table,
 		  bool (*is)(const struct vgpu_param *p))
 {
@@ -85,7 +85,8 @@ static bool twice(struct settings *s, const struct vgpu_param *table,
 	return true;
 }
 
-/* Returns whether a guarantee is given as a rate, which half the pace would have to halve. */
+/* Returns whether a guarantee is given as a rate, which would have to be halved at half the pace.
+ */
 static bool has_rate(const struct settings *s, const struct vgpu_param *table)
 {
 	int64_t values[VGPU_MAX_PARAMS];
@@ -105,8 +106,8 @@ static void stretch(struct vhost_range *r)
 	r->max *= 2;
 }
 
-/* The relations. Each changes S, and writes the new number of each VF to TO; false: it does not
- * apply. */
+/* The relations. Each changes S, and writes the new number of each VF to TO; it returns false if it
+ * does not apply. */
 
 static bool again(struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t *to)
 {
@@ -199,8 +200,8 @@ static bool refused(struct scenario *s, const struct vgpu_policy_ops *policy, ui
 	return has(policy->vf_params, "min_ppm") || has(policy->vf_params, "budget_us");
 }
 
-/* Strict slots, held empty when unused, with constant room for the switch, and contexts of one
- * size. */
+/* Prepares strict slots, held empty when unused, with constant room for the switch, and contexts of
+ * one size. */
 static bool strict_slots(struct scenario *s, const struct vgpu_policy_ops *policy)
 {
 	vgpu_nsec save = 0;
@@ -219,7 +220,7 @@ static bool strict_slots(struct scenario *s, const struct vgpu_policy_ops *polic
 	return has(policy->params, "switch_us");
 }
 
-/* The turns of VF 0 do not depend on what the others do. */
+/* Changes what the other VFs do: the turns of VF 0 must not depend on that. */
 static bool other_neighbours(struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t *to)
 {
 	static const enum vhost_work works[] = {VHOST_NEVER, VHOST_BURSTS, VHOST_SLEEPER};
@@ -247,8 +248,8 @@ static bool same_hash(const struct outcome *a, const struct outcome *b, const ui
 	return false;
 }
 
-/* Shares may differ by as much as the bounds of both runs allow; if none is stated, by 2 % of all,
- * plus the part of it that two of the longest slices are. */
+/* Returns whether shares are the same. They may differ by as much as the bounds of both runs allow;
+ * if none is stated, by 2 % of all, plus the part of it that two of the longest slices are. */
 static bool same_shares(const struct outcome *a, const struct outcome *b, const uint32_t *to,
 			char *why, size_t size)
 {
@@ -277,8 +278,8 @@ static bool same_shares(const struct outcome *a, const struct outcome *b, const 
 	return true;
 }
 
-/* Returns the turns of VF 0 after FROM: a second after the start, when the core has learned times.
- */
+/* Writes the turns of VF 0 after FROM (a second after the start, when the core has learned times)
+ * to OUT. Returns how many. */
 static size_t turns_of_0(const struct outcome *o, vgpu_nsec from, struct vhost_dispatch *out)
 {
 	size_t i, n = 0;
@@ -331,7 +332,8 @@ static const struct relation {
 	{"beside other neighbours", strict_slots, other_neighbours, same_turns},
 };
 
-/* The scenario to start from: as S, but all VFs always have work, and all times are constant. */
+/* Makes the scenario with which relations begin: as S, but all VFs always have work, and all times
+ * are constant. */
 static void plain(struct scenario *to, const struct scenario *s,
 		  const struct vgpu_policy_ops *policy)
 {

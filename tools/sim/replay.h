@@ -5,8 +5,9 @@
 
 #include <stdbool.h>
 
-/* Replays a file and prints the result on stdout. Returns 0: the same; 1: it differs; 2: it cannot
- * be replayed. TELL: also prints the recording's text, version and configuration. */
+/* Replays a file and prints the result on stdout, with TELL also the recording's text, version and
+ * configuration. Returns 0: the result is the same; 1: it differs; 2: the file cannot be replayed,
+ * with the reason on stderr. */
 int replay_file(const char *path, bool tell);
 
 #endif

@@ -35,14 +35,14 @@ struct report {
 void report_add(struct report *report, const struct running *r);
 void report_free(struct report *report);
 
-/* Write it for people, and for programs. */
+/* Write the report as tables, or as JSON. */
 void report_table(const struct report *report, FILE *to);
 void report_json(const struct report *report, FILE *to);
-/* Write one line for each rule. */
+/* Write the head of a comparison, and a line for one rule. */
 void report_compare_head(FILE *to);
 void report_compare_line(const struct report *report, FILE *to);
 
-/* Says beside a line how many VFs the policy refused; nothing if N is 0. */
+/* Writes how many VFs the policy refused, at the end of a line; nothing if N is 0. */
 void report_refused(uint32_t n, FILE *to);
 
 /* Write the dispatches in h->log, as sentences, and as a timeline. */

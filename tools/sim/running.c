@@ -18,7 +18,8 @@ static uint64_t memory_of(const struct scenario_vf *vf)
 	return bytes;
 }
 
-/* Returns the total engine time that a tenant asks for; all of it if the tenant never stops. */
+/* Returns the engine time, ns, that a tenant asks for in S; the whole length of S if the tenant
+ * never stops. */
 static double demand_of(const struct scenario *s, const struct scenario_vf *vf)
 {
 	double work = 0;
@@ -69,7 +70,7 @@ int scenario_place(struct scenario *s, struct vgpu_error *err)
 	return 0;
 }
 
-/* The workload of a VF, with parameters resolved. */
+/* Sets the workload of VF I, with parameters resolved. Returns 0, or -EINVAL with the reason. */
 static int resolve_items(struct running *r, uint32_t i, const struct scenario_vf *from,
 			 const struct vgpu_policy_ops *policy, struct vgpu_error *err)
 {
@@ -143,7 +144,8 @@ static void set_up_host(struct vhost *h, const struct scenario *s)
 	h->work_from = s->work_from;
 }
 
-/* The VFs' parameters under a policy; settings that the policy lacks are ignored. */
+/* Writes the VFs' parameters under a policy; settings that the policy lacks are ignored. Returns 0,
+ * or -EINVAL with the reason. */
 static int rows_of(const struct running *r, const struct vgpu_policy_ops *policy, int64_t *rows,
 		   struct vgpu_error *err)
 {

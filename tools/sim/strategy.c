@@ -9,9 +9,9 @@
 #define ALLOWED 0.02
 
 /*
- * Where a strategy seems to pay, it is compared with honest runs in pairs, each with a seed of its
- * own: among VFs that always work, ticks meet turns well or badly, as the seed has it. It pays if
- * the mean lies above ALLOWED by so many standard errors.
+ * Where a strategy seems to pay, it is compared with honest runs in pairs, each with its own seed:
+ * how ticks meet turns among VFs that always work depends on the seed. The strategy pays if the
+ * mean is above ALLOWED by SURE standard errors.
  */
 #define FEWEST_PAIRS 12
 #define MOST_PAIRS 64
@@ -20,7 +20,7 @@
 /* Below the grace time of 50 ms: a VF that stops later hangs. */
 #define LATEST (45 * VGPU_MSEC)
 
-/* In less time one turn more or less is too large a part. */
+/* The shortest scenario that is judged: in less time one turn more or less is too large a part. */
 #define LEAST (5 * VGPU_SEC)
 
 /* How an honest VF stops, in turn. */
@@ -92,7 +92,7 @@ static void note(struct sample *s, double value)
 	s->squares += value * value;
 }
 
-/* Returns the mean of N, less SURE standard errors. */
+/* Returns the mean of N values, less SURE standard errors. */
 static double at_least(const struct sample *s, double n)
 {
 	double mean = s->sum / n, varies = s->squares / n - mean * mean;
@@ -100,9 +100,9 @@ static double at_least(const struct sample *s, double n)
 	return mean - SURE * sqrt(fmax(varies, 0) / (n - 1));
 }
 
-/* Adds what a pair of runs says of VF I. A gain is one of what is served, so that it does not count
- * if switches become fewer. A loss counts if it does not go to VFs that sleep now and then and come
- * at better times for them. */
+/* Adds what a pair of runs shows for VF I. A gain is a larger part of the service of all, so that
+ * it does not count if switches become fewer. A loss does not count if the time goes to VFs that
+ * sleep now and then and come at better times for them. */
 static void compare(const struct outcome *before, const struct outcome *after, uint32_t i,
 		    bool gains, struct paid *p)
 {
@@ -115,8 +115,8 @@ static void compare(const struct outcome *before, const struct outcome *after, u
 	note(&p->beside, (gains ? more : less - to_others) / had);
 }
 
-/* Returns whether the policy charges, and serves every VF with work. Under `strict` a missed slot
- * is not made up for, whichever VF caused that. */
+/* Returns whether strategies are judged under POLICY: it charges, and serves every VF with work.
+ * Under `strict` a missed slot is not made up for, whichever VF caused that. */
 static bool is_judged(const struct vgpu_policy_ops *policy)
 {
 	const uint64_t serves = VGPU_PROMISE_WORK_CONSERVING | VGPU_PROMISE_GUARANTEE;
@@ -135,7 +135,7 @@ static uint32_t strategist_of(const struct scenario *s)
 	return i;
 }
 
-/* Runs the Kth pair, and adds it to what each VF is PAID. */
+/* Runs the Kth pair, and adds what each VF gains or loses to PAID. */
 static void run_pair(const struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t k,
 		     struct paid *paid, uint64_t *decisions)
 {
@@ -156,8 +156,8 @@ static void run_pair(const struct scenario *s, const struct vgpu_policy_ops *pol
 	scenario_free(&pair);
 }
 
-/* Returns the largest mean of N pairs that a VF gains or loses; SURELY: less the standard errors.
- * *VF: whose it is. */
+/* Returns the largest mean over N pairs of what a VF gains or loses; SURELY: less the standard
+ * errors. Sets *VF to that VF. */
 static double most_paid(const struct paid *paid, uint32_t n_vfs, double n, bool surely,
 			uint32_t *vf)
 {
@@ -244,7 +244,8 @@ static void pauses(struct rng *r, struct scenario_vf *vf)
 	vf->think.min = random_one_in(r, 2) ? vf->think.max : vf->think.max / 2;
 }
 
-/* As a game does, with more or less work in each tick than there is time for. */
+/* Makes a VF work at ticks, as a game does, with more or less work in each tick than there is time
+ * for. */
 static void keeps_time(struct rng *r, struct scenario_vf *vf)
 {
 	vf->work = VHOST_PERIODIC;
@@ -291,8 +292,8 @@ void strategy_step(struct rng *r, struct scenario *s)
 	}
 }
 
-/* A rule of the policy, where an operator has the choice. Numbers stay as they are: some say over
- * how long a time a VF may pay for what it has had. */
+/* Chooses among the rules of the policy that an operator can choose. Numbers stay as they are: some
+ * determine over how long a time a VF may pay for what it has had. */
 static void choose(struct rng *r, const struct vgpu_policy_ops *policy, struct settings *out)
 {
 	const struct vgpu_param *p;

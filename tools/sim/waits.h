@@ -23,7 +23,7 @@ struct waits {
 	struct waiting vfs[VGPU_GPU_MAX_VFS];
 };
 
-/* The core, which has N VFs, has made a step at NOW of its wall_ns. Not thread-safe. */
+/* Updates W after a step of the core, which has N VFs, at NOW of its wall_ns. Not thread-safe. */
 void waits_step(struct waits *w, const struct vgpu_core *core, uint32_t n, vgpu_nsec now);
 
 #endif

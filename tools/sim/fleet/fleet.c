@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The scheduler's half follows OpenStack: placement finds resource providers whose sums have room
- * (allocation candidates, at most 1000), a weigher orders their hosts, of the best host the first
- * candidate is booked, and if the host refuses, the booking moves to the next one, to three in all.
- * A host's candidates come in no order: placement collects them in a set.
+ * The scheduler follows OpenStack: placement finds resource providers whose sums have room
+ * (allocation candidates, at most 1000), a weigher orders their hosts, the first candidate of the
+ * best host is booked, and if the host refuses, the booking moves to the next one, three in all. A
+ * host's candidates are in no order, because placement collects them in a set. Sources:
  * nova/scheduler/manager.py, placement/objects/allocation_candidate.py.
  */
 #include "fleet.h"
@@ -64,7 +64,7 @@ static const struct fleet_mix *mix_of(const struct fleet_options *o)
 	return m->name ? m : NULL;
 }
 
-/* Draws what a server asks for. Memory goes with the share, or is drawn by itself. */
+/* Draws what a server asks for. Memory is in proportion to the share, or drawn independently. */
 static struct fleet_size draw(struct fleet *f)
 {
 	const struct fleet_mix *m = mix_of(f->o);
@@ -104,7 +104,7 @@ static bool has_room(const struct fleet *f, const struct provider *p, const uint
 	return true;
 }
 
-/* Books, or with -1 gives back. */
+/* Books AMOUNT, or releases it if SIGN is -1. */
 static void book(struct provider *p, const uint64_t *amount, int sign)
 {
 	int c;
@@ -134,8 +134,8 @@ static uint64_t memory_of_host(const struct fleet *f, uint32_t provider)
 	return sum;
 }
 
-/* Returns whether the host of provider A is better than that of B for the weigher: by free memory,
- * as Nova's RAM weigher. The first one stays first. */
+/* Returns whether the weigher prefers the host of provider A to that of B: by free memory, as
+ * Nova's RAM weigher. Of equal hosts the first stays first. */
 static bool is_better(const struct fleet *f, uint32_t a, uint32_t b)
 {
 	uint64_t x = memory_of_host(f, a), y = memory_of_host(f, b);
@@ -143,7 +143,7 @@ static bool is_better(const struct fleet *f, uint32_t a, uint32_t b)
 	return f->o->pack ? x > y : x < y;
 }
 
-/* Finds the candidate that is booked if its host is chosen: any with room. */
+/* Returns the candidate that is booked if its host is chosen: a random one with room. */
 static uint32_t candidate_of(struct fleet *f, uint32_t first, const uint64_t *amount,
 			     uint32_t *found)
 {
@@ -160,8 +160,8 @@ static uint32_t candidate_of(struct fleet *f, uint32_t first, const uint64_t *am
 	return chosen;
 }
 
-/* Finds a candidate of each of the best hosts, at most FLEET_ATTEMPTS, the best first. Returns how
- * many. */
+/* Writes a candidate of each of the best hosts to BEST, at most FLEET_ATTEMPTS, the best first.
+ * Returns how many. */
 static uint32_t candidates(struct fleet *f, const uint64_t *amount, uint32_t *best)
 {
 	uint32_t n = 0, found = 0, first, i, k;
@@ -187,7 +187,7 @@ static uint32_t tried(const struct fleet *f)
 	return f->o->free_choice ? f->o->gpus : f->gpus_each;
 }
 
-/* Asks a host, GPU by GPU, as vgpud does. */
+/* Asks a host for a VF for S, GPU by GPU, as vgpud does. Returns the last GPU's answer. */
 static enum fleet_why ask_host(struct fleet *f, struct server *s)
 {
 	uint32_t first = s->provider * f->gpus_each / tried(f) * tried(f), g;
@@ -242,7 +242,8 @@ static void amounts(const struct fleet_size *size, uint64_t *out)
 	out[FLEET_MEMORY] = size->memory_mib;
 }
 
-/* Places a server: books, asks the host, and moves the booking if it refuses. */
+/* Places a server: books it, asks the host, and moves the booking if the host refuses. Returns
+ * whether it found a place. */
 static bool place(struct fleet *f, struct server *s)
 {
 	uint32_t best[FLEET_ATTEMPTS], n, i;
@@ -286,7 +287,7 @@ static void leave(struct fleet *f)
 	f->used -= s.size.share;
 }
 
-/* Draws from an exponential distribution with this mean. */
+/* Draws from an exponential distribution with mean MEAN. */
 static double exponential(struct fleet *f, double mean)
 {
 	return -mean * log1p(-(double)(random_draw(&f->rng) >> 11) * 0x1p-53);
@@ -304,7 +305,8 @@ static void finish(struct fleet *f)
 	fleet_kind_finish(&f->kind);
 }
 
-/* A provider has so many GPUs: sums add up, and what one server can have is one GPU's. */
+/* Writes the inventory of a provider, from its number of GPUs: totals add up, and the most that one
+ * server can have is what one GPU has. */
 static void make_inventory(struct fleet *f)
 {
 	int c;
@@ -349,7 +351,7 @@ static uint64_t used_ppm(const struct fleet *f)
 	return f->used * 1000 / f->n_gpus;
 }
 
-/* Servers arrive until one finds no place. */
+/* Fills the fleet: servers arrive until one finds no place. */
 static void fill(struct fleet *f)
 {
 	struct server s;
@@ -360,7 +362,7 @@ static void fill(struct fleet *f)
 	f->r->used_ppm = used_ppm(f);
 }
 
-/* Servers come and go. The mean of their number and their mean size give the load. */
+/* Runs the fleet: servers come and go. Their mean number and mean size give the load. */
 static void run(struct fleet *f)
 {
 	double life = 1e9, share = 0, t = 0, between, sum = 0;
@@ -385,7 +387,7 @@ static void run(struct fleet *f)
 	f->r->used_ppm = (uint64_t)(sum / (double)(f->o->servers - f->o->servers / 2));
 }
 
-/* Returns whether each provider's booking is what its running servers have asked for. */
+/* Returns whether each provider's booking is the sum of what its running servers have asked for. */
 static bool books_agree(const struct fleet *f, struct provider *owned)
 {
 	uint64_t amount[FLEET_CLASSES];
@@ -401,8 +403,8 @@ static bool books_agree(const struct fleet *f, struct provider *owned)
 	return true;
 }
 
-/* Returns whether the GPUs from FIRST on, among which a host chooses, have what is booked of their
- * providers. Profiles round sizes up. */
+/* Returns whether the GPUs from FIRST on, among which a host chooses, have assigned what is booked
+ * of their providers. Profiles round sizes up. */
 static bool gpus_agree(const struct fleet *f, uint32_t first)
 {
 	uint64_t vfs = 0, memory = 0, booked_vfs = 0, booked = 0;
@@ -421,7 +423,8 @@ static bool gpus_agree(const struct fleet *f, uint32_t first)
 	return vfs == booked_vfs && (f->o->profile ? memory >= booked : memory == booked);
 }
 
-/* What the books say must be what the GPUs have: else a fault of this program. */
+/* Checks that bookings agree with what the GPUs have assigned. Returns 0, or -EINVAL with the
+ * reason: a bug of this program. */
 static int compare(struct fleet *f, struct vgpu_error *err)
 {
 	struct provider *owned = calloc(f->n_providers, sizeof(*owned));

@@ -2,8 +2,9 @@
 /*
  * A fleet of hosts under a scheduler that knows only sums, as OpenStack's placement does, and hosts
  * that decide for themselves: each GPU has the real policy qos, which admits guarantees, and the
- * real table of memory. The study counts how often a host refuses what the scheduler has sent, and
- * how full the fleet is when the first server finds no place. Virtual time; one seed, one result.
+ * real memory table. The study counts how often a host refuses what the scheduler has sent, and how
+ * full the fleet is when the first server finds no place. Time is virtual; the same seed gives the
+ * same result.
  */
 #ifndef SIM_FLEET_H
 #define SIM_FLEET_H

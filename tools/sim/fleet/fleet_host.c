@@ -92,7 +92,7 @@ static bool movable(uint32_t owner, void *data)
 	return true;
 }
 
-/* Moves what is in the way of WANTED, as vgpud does while VFs run. */
+/* Moves partitions to make room for WANTED, as vgpud does while VFs run. */
 static void make_room(struct fleet_gpu *gpu, const struct fleet_kind *kind,
 		      const struct vgpu_memory_request *wanted)
 {

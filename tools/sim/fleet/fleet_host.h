@@ -31,19 +31,19 @@ struct fleet_kind {
 
 enum fleet_why { FLEET_TAKEN, FLEET_NO_VF, FLEET_NO_MEMORY, FLEET_NO_TIME };
 
-/* Sets KIND up; finish frees it. 0 or -ENOMEM. */
+/* Initialises KIND, which fleet_kind_finish frees. Returns 0 or -ENOMEM. */
 int fleet_kind_init(struct fleet_kind *kind, const struct fleet_options *o);
 void fleet_kind_finish(struct fleet_kind *kind);
-/* Makes an empty GPU; finish frees it. 0 or -ENOMEM. */
+/* Initialises an empty GPU, which fleet_gpu_finish frees. Returns 0 or -ENOMEM. */
 int fleet_gpu_init(struct fleet_gpu *gpu, const struct fleet_kind *kind);
 void fleet_gpu_finish(struct fleet_gpu *gpu);
-/* Gives a server a VF with memory and a guarantee, in the order in which vgpud's hook asks, or
- * changes nothing. On FLEET_TAKEN, *VF is its number. */
+/* Gives a server a VF with memory and a guarantee, in the order in which vgpud's hook requests
+ * them, or changes nothing. Returns FLEET_TAKEN, with the VF's number in *VF, or why it refuses. */
 enum fleet_why fleet_gpu_take(struct fleet_gpu *gpu, const struct fleet_kind *kind,
 			      const struct fleet_size *size, uint32_t *vf);
 void fleet_gpu_give(struct fleet_gpu *gpu, const struct fleet_kind *kind, uint32_t vf);
-/* What one GPU offers, as vgpuctl inventory says it: equal shares of all VFs, which its policy
- * admits. Returns false if it admits none. GPU must be empty, and is empty again. */
+/* Writes what one GPU offers, as vgpuctl inventory states it: equal shares of all VFs, which its
+ * policy admits. Returns false if it admits none. GPU must be empty, and is empty afterwards. */
 bool fleet_gpu_inventory(struct fleet_gpu *gpu, const struct fleet_kind *kind,
 			 struct fleet_inventory *out);
 

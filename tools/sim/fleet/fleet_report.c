@@ -20,7 +20,7 @@ static const struct fleet_options defaults = {
 	.seed = 1,
 };
 
-/* Whole numbers. */
+/* The options that are whole numbers. */
 static const struct {
 	const char *name;
 	size_t at;

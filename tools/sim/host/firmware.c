@@ -8,7 +8,8 @@ static vgpu_nsec draw(struct firmware *f, struct vhost_range range)
 	return range.max ? random_between(&f->rng, range.min, range.max) : 0;
 }
 
-/* The VF's work ended, or it begins: when there is work again, and how much. */
+/* Sets when the VF has work again, and how much. Called at the start, and when its work has ended.
+ */
 static void next_work(struct firmware *f, struct firmware_vf *vf)
 {
 	const struct scenario_vf *t = vf->tenant;
@@ -41,7 +42,7 @@ static void wake(struct firmware *f)
 	}
 }
 
-/* Returns whether the VF stops late in this span, where it does so only in every other one. */
+/* Returns whether the VF stops late now; a VF may do so only in every other span of time. */
 static bool stops_late_now(const struct firmware *f, const struct scenario_vf *t)
 {
 	return t->late_span.max == 0 || f->now / t->late_span.max % 2 == 0;
@@ -63,7 +64,7 @@ static vgpu_nsec lateness(struct firmware *f, struct firmware_vf *vf)
 	return late;
 }
 
-/* The turn of VF begins. Its length is settled now, so quanta that are programmed meanwhile act at
+/* Begins the turn of a VF. Its length is fixed now, so quanta that are programmed meanwhile act at
  * its next turn. */
 static void begin_turn(struct firmware *f, uint32_t index)
 {
@@ -84,7 +85,7 @@ static void begin_turn(struct firmware *f, uint32_t index)
 	f->ends = f->begins + length;
 }
 
-/* Returns whose turn is next, or VGPU_NO_VF. */
+/* Returns the VF whose turn is next, or VGPU_NO_VF. */
 static uint32_t next_turn(const struct firmware *f)
 {
 	uint32_t k, i, first = f->current == VGPU_NO_VF ? f->n - 1 : f->current;
@@ -100,7 +101,7 @@ static uint32_t next_turn(const struct firmware *f)
 	return VGPU_NO_VF;
 }
 
-/* Time passes to TO, for the VF on the engine and for nobody. */
+/* Accounts for the time until TO: to the VF on the engine, or as idle. */
 static void pass(struct firmware *f, vgpu_nsec to)
 {
 	struct firmware_vf *vf = f->current == VGPU_NO_VF ? NULL : &f->vfs[f->current];
@@ -129,7 +130,7 @@ static vgpu_nsec next_wake(const struct firmware *f)
 	return at;
 }
 
-/* Goes on to the next instant at which anything happens, or to UNTIL. */
+/* Advances to the next instant at which anything happens, at most to UNTIL. */
 static void go_on(struct firmware *f, vgpu_nsec until)
 {
 	vgpu_nsec to = next_wake(f);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of a GPU whose firmware schedules, with tenants: VFs have turns in the order of their
- * numbers, each for its quantum. A VF without work is passed over, or its turn passes unused; a VF
+ * A model of a GPU whose firmware schedules, with tenants. VFs have turns in the order of their
+ * numbers, each for its quantum. A VF without work is skipped, or its turn passes unused; a VF
  * whose work ends gives the engine up at once. A VF that does not stop keeps the engine until it
- * does, or until its time-out, when it is reset. A quantum that is programmed acts at the VF's next
- * turn; it is clamped to what the GPU can do, in silence. Counters may freeze. (Facts and sources:
- * the exec_quantum and preempt_timeout keys in drivers/gpu/drm/xe/abi/guc_klvs_abi.h of Linux.)
+ * does, or until its time-out, when it is reset. A programmed quantum acts at the VF's next turn,
+ * and is silently clamped to what the GPU can do. Counters may freeze. (Facts and sources: the
+ * exec_quantum and preempt_timeout keys in drivers/gpu/drm/xe/abi/guc_klvs_abi.h of Linux.)
  *
- * It shares no code with the governor, nor with the null driver's turns. Virtual time, from 0.
+ * It shares no code with the governor, nor with the null driver's turns. Time is virtual, from 0.
  */
 #ifndef SIM_FIRMWARE_H
 #define SIM_FIRMWARE_H
@@ -41,14 +41,15 @@ struct firmware {
 	struct firmware_vf vfs[VGPU_GPU_MAX_VFS];
 };
 
-/* Makes a GPU for the tenants of S, which stays valid; all settings at their least. */
+/* Initialises a GPU for the tenants of S, which must outlive it. All settings have their smallest
+ * values. */
 void firmware_init(struct firmware *f, const struct scenario *s);
-/* Goes on to UNTIL. */
+/* Advances virtual time to UNTIL, which must not be in the past. */
 void firmware_advance(struct firmware *f, vgpu_nsec until);
-/* Programs P, and writes what it has made of it to APPLIED. */
+/* Programs P, and writes the settings that are in force then to APPLIED. */
 void firmware_program(struct firmware *f, const struct vgpu_program *p,
 		      struct vgpu_program *applied);
-/* Writes the counters of all VFs. */
+/* Writes the counters of all VFs, ns on the engine each. */
 void firmware_usage(const struct firmware *f, vgpu_nsec *active);
 
 #endif

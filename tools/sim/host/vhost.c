@@ -123,7 +123,7 @@ static void check(struct vhost *h)
 			   vgpu_phase_names[core.phase]);
 }
 
-/* VF runs, for a grant of R. */
+/* Learns from a record that a VF runs. */
 static void look_run(struct vhost *h, const struct vgpu_record *r)
 {
 	struct vhost_vf *vf = &h->vfs[r->vf];
@@ -175,7 +175,7 @@ static uint64_t mix(uint64_t hash, uint64_t v)
 	return (hash ^ v) * UINT64_C(1099511628211);
 }
 
-/* Hashes the step's records, and learns from them. */
+/* Adds the step's records to the hash, and learns from them. */
 static void look(struct vhost *h)
 {
 	const struct vgpu_record *r = h->out.records, *end = r + h->out.n_records;
@@ -260,7 +260,7 @@ void vhost_resumes(struct vhost *h, uint32_t vf, int64_t owed)
 		vhost_fail(h, "VF %u: it owed %lld ns, and now owes more", vf, (long long)owed);
 }
 
-/* Configures a VF; if the policy refuses it, keeps the reason. */
+/* Configures a VF with PARAMS. Keeps the reason if the policy refuses it. */
 static void add(struct vhost *h, uint32_t i, const int64_t *params)
 {
 	struct vhost_vf *vf = &h->vfs[i];
@@ -278,7 +278,7 @@ static void add(struct vhost *h, uint32_t i, const int64_t *params)
 	}
 }
 
-/* Makes a core with its policy, and VFs as the device has them. */
+/* Builds a core with its policy, and VFs in the state in which the device has them. */
 static void build_core(struct vhost *h, const struct vgpu_policy_ops *policy, const int64_t *params,
 		       const int64_t (*vf_params)[VGPU_MAX_PARAMS])
 {
@@ -430,7 +430,7 @@ static void due(struct vhost *h, uint32_t i)
 	vhost_touch(h, i);
 }
 
-/* The command in flight is done. */
+/* Completes the command in flight. */
 static void answer(struct vhost *h)
 {
 	struct vgpu_event done = device_done(h);
@@ -458,9 +458,9 @@ static void fire(struct vhost *h, const vgpu_nsec *left)
 }
 
 /*
- * A timer fires late, by an amount that is drawn once for each armed deadline. If the deadline
- * moves to an earlier instant, the armed timer may still fire first; if it moves to a later one,
- * the timer is armed anew.
+ * Arms the timer. A timer fires late, by an amount that is drawn once for each armed deadline. If
+ * the deadline moves to an earlier instant, the armed timer may still fire first; if it moves to a
+ * later one, the timer is armed anew.
  */
 static void arm(struct vhost *h)
 {
@@ -492,8 +492,8 @@ bool vhost_goes_on(const struct vhost *h)
 	return goes_on(h);
 }
 
-/* Moves to the next instant at which anything happens, and does what happens first; false: that is
- * after UNTIL. */
+/* Moves to the next instant at which anything happens, and does what happens first. Returns false,
+ * and does nothing, if that instant is after UNTIL. */
 static bool move_on(struct vhost *h, vgpu_nsec until)
 {
 	vgpu_nsec *left = tenant_left(h), next = earliest(h, left);

@@ -171,32 +171,32 @@ struct vhost {
 };
 
 /*
- * Makes a host of N VFs, which always have work, with switches that take no time. Change vfs[] and
- * the ranges, then call vhost_start; vhost_finish frees it.
+ * Initialises a host of N VFs, which always have work, with world switches that take no time.
+ * Change vfs[] and the ranges, then call vhost_start. vhost_finish frees what it holds.
  */
 void vhost_init(struct vhost *h, uint32_t n, uint64_t seed);
-/* Starts the core under POLICY. PARAMS and VF_PARAMS may be NULL: defaults. */
+/* Starts the core under POLICY. PARAMS and VF_PARAMS (a row for each VF) may be NULL: defaults. */
 void vhost_start(struct vhost *h, const struct vgpu_policy_ops *policy, const int64_t *params,
 		 const int64_t (*vf_params)[VGPU_MAX_PARAMS]);
 /* Runs to instant UNTIL, to the first violation, or to the last allowed step. */
 void vhost_run(struct vhost *h, vgpu_nsec until);
-/* The guest of VF, whose driver is up, resets its function. */
+/* Makes the guest of VF, whose driver is up, reset its function. */
 void vhost_guest_reset(struct vhost *h, uint32_t vf);
 /* Returns whether the run may go on: no violation yet, and steps are left. */
 bool vhost_goes_on(const struct vhost *h);
 /* Must be called after VF's next_change was set from outside. */
 void vhost_touch(struct vhost *h, uint32_t vf);
 /*
- * vgpud dies, and another one takes over: the GPU goes on, everything that the first vgpud knew is
- * lost. Parameters as for vhost_start.
+ * Ends vgpud and starts another one, which takes over: the GPU goes on, everything that the first
+ * vgpud knew is lost. Parameters as for vhost_start.
  */
 void vhost_restart(struct vhost *h, const struct vgpu_policy_ops *policy, const int64_t *params,
 		   const int64_t (*vf_params)[VGPU_MAX_PARAMS]);
-/* Steps the core by an event, at the present instant. Parameters without a policy are for the
- * policy to come. */
+/* Steps the core by an event, at the present instant, and returns the core's result. Parameters
+ * without a policy are for the policy to come. */
 int vhost_event(struct vhost *h, const struct vgpu_event *event);
-/* The VM of VF comes from another host, if the core lets it; or it has resumed, and owes OWED
- * nanoseconds, as it says. */
+/* vhost_comes: the VM of VF migrates here from another host, if the core accepts it. vhost_resumes:
+ * it has resumed, with a debt of OWED ns. */
 void vhost_comes(struct vhost *h, uint32_t vf);
 void vhost_resumes(struct vhost *h, uint32_t vf, int64_t owed);
 /* Returns the policy to come, for which new parameters are: see struct vgpu_core_view. */
@@ -218,12 +218,12 @@ uint64_t vhost_random(struct vhost *h);
 /* Returns how long ago VF's present job arrived; 0: it has none, or the job's latency is not kept.
  */
 vgpu_nsec vhost_pending(const struct vhost *h, uint32_t vf);
-/* Keeps the latencies of up to MAX jobs of VF, in memory that the host owns. */
+/* Keeps the latencies of up to MAX jobs of VF, in memory that H owns. */
 void vhost_keep_latencies(struct vhost *h, uint32_t vf, size_t max);
 
 /*
- * Wraps POLICY so that every call is checked against the contract: one account for each pick, all
- * calls in order. One wrapped policy at a time.
+ * Returns POLICY wrapped so that every call is checked against the contract: one account for each
+ * pick, all calls in order. Only one wrapped policy may exist at a time.
  */
 const struct vgpu_policy_ops *vhost_checked(const struct vgpu_policy_ops *policy,
 					    struct vhost *host);

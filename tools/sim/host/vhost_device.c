@@ -3,7 +3,7 @@
 
 #include "vhost_private.h"
 
-/* No other VF's context is on the engine. */
+/* Checks that no other VF's context is on the engine. */
 static __attribute__((noinline)) void check_alone(struct vhost *h, const struct vgpu_action *a)
 {
 	uint32_t i;
@@ -82,8 +82,8 @@ static void begin_command(struct vhost *h, const struct vgpu_action *a)
 	h->command_at = h->now + took;
 }
 
-/* A command of the core. Those that it issues in one step follow each other, if the GPU can do
- * that. */
+/* Carries out a command of the core. Commands of one step follow each other, if the GPU can chain
+ * them. */
 static void command(struct vhost *h, const struct vgpu_action *a)
 {
 	bool follows =
@@ -101,7 +101,7 @@ static void command(struct vhost *h, const struct vgpu_action *a)
 	begin_command(h, a);
 }
 
-/* The command is done, or will never be: none follows a failure, nor a reset of its VF. */
+/* Drops the chain of commands: none follows a failure, nor a reset of its VF. */
 static void drop(struct vhost *h)
 {
 	h->command_at = VGPU_NEVER;
@@ -150,7 +150,7 @@ static vgpu_nsec window_length(struct vhost *h, const struct vhost_vf *vf)
 	return draw(h, vf->window.max ? vf->window : h->window);
 }
 
-/* Carries out what is not a command. */
+/* Carries out an action that is not a command. */
 static void act(struct vhost *h, const struct vgpu_action *a)
 {
 	int i;

@@ -204,7 +204,7 @@ static int place(struct vhost *h, const struct vgpu_memory_action *a)
 	return 0;
 }
 
-/* Carries out a piece. If that is done early, data that is written meanwhile stays. */
+/* Carries out a piece. If it is carried out early, data that is written meanwhile stays. */
 static void take_effect(struct vhost *h)
 {
 	struct vhost_memory *m = h->gpu_memory;
@@ -439,7 +439,7 @@ void memory_due(struct vhost *h)
 	}
 }
 
-/* Makes the model; its memory holds unknown data at first. */
+/* Creates the model. Its memory holds unknown data at first. */
 static struct vhost_memory *make(struct vhost *h)
 {
 	struct vhost_memory *m = calloc(1, sizeof(*m));

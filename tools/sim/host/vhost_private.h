@@ -20,7 +20,8 @@ static inline vgpu_nsec sooner(vgpu_nsec a, vgpu_nsec b)
 	return a < b ? a : b;
 }
 
-/* Steps the core by EVENT, which is complete, and carries out its actions. */
+/* Steps the core by EVENT, whose fields must all be set, and carries out the core's actions.
+ * Returns the core's result. */
 int vhost_step(struct vhost *h, const struct vgpu_event *event);
 
 static inline void event_vf(struct vhost *h, enum vgpu_event_type type, uint32_t vf, uint32_t code,
@@ -32,13 +33,14 @@ static inline void event_vf(struct vhost *h, enum vgpu_event_type type, uint32_t
 
 /* The device (vhost_device.c): carries out an action of the core. */
 void device_act(struct vhost *h, const struct vgpu_action *a);
-/* The command in flight is done: begins the one that follows it, and returns its answer. */
+/* Completes the command in flight, and begins the one that follows it. Returns the answer to the
+ * completed one. */
 struct vgpu_event device_done(struct vhost *h);
-/* A reset has destroyed VF's context, and ended its driver. */
+/* Destroys VF's context, and ends its driver, as a reset does. */
 void device_forget(struct vhost *h, uint32_t vf);
-/* The reset of VF ends now. */
+/* Ends the reset of VF. */
 void device_reset_is_done(struct vhost *h, uint32_t vf);
-/* Draws faults in mid-slice for VF, which has just begun to run. */
+/* Draws faults in the middle of the slice for VF, which has just begun to run. */
 void device_faults(struct vhost *h, uint32_t vf);
 
 /* Returns the VF's present job, or NULL. */
@@ -59,7 +61,7 @@ static inline vgpu_nsec *tenant_left(const struct vhost *h)
 	return job ? &job->left : NULL;
 }
 
-/* The running VF works until TO. LEFT: tenant_left() */
+/* Lets the running VF work until TO. LEFT: tenant_left() */
 static inline void tenant_works(struct vhost *h, vgpu_nsec *left, vgpu_nsec to)
 {
 	vgpu_nsec done;
@@ -72,9 +74,9 @@ static inline void tenant_works(struct vhost *h, vgpu_nsec *left, vgpu_nsec to)
 }
 
 /* The tenants (vhost_tenant.c). */
-/* VF's present job is done: it may have another, or think. */
+/* Ends VF's present job: VF may have another, or think. */
 void tenant_job_done(struct vhost *h, uint32_t vf);
-/* VF's driver gives its exclusive window back. */
+/* Ends VF's exclusive window on its driver's side. */
 void tenant_released(struct vhost *h, uint32_t vf);
 /* Does what VF's tenant does next: it starts its driver, works, thinks, and works again. */
 void tenant_lives(struct vhost *h, uint32_t vf);

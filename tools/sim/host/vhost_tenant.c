@@ -38,7 +38,7 @@ static void set_busy(struct vhost *h, uint32_t i, bool busy)
 	event_vf(h, busy ? VGPU_EV_BUSY : VGPU_EV_EMPTY, i, 0, 0);
 }
 
-/* Does one item of the VF's script; true if the next may be due, too. */
+/* Does one item of the VF's script. Returns whether the next one may be due, too. */
 static bool item(struct vhost *h, uint32_t i, const struct vhost_item *it)
 {
 	struct vhost_vf *vf = &h->vfs[i];
@@ -81,7 +81,7 @@ static bool item(struct vhost *h, uint32_t i, const struct vhost_item *it)
 	return true;
 }
 
-/* Does what the script says is due; a think waits until the work before it is done. */
+/* Does all items of the script that are due. A think waits until the work before it is done. */
 static void script(struct vhost *h, uint32_t i)
 {
 	struct vhost_vf *vf = &h->vfs[i];

@@ -27,11 +27,11 @@ struct fluid_vf {
 double fluid_serve(struct fluid_vf *vfs, uint32_t n, double capacity);
 
 /*
- * VF has no more work than KNOWN after all. What it was given beyond that goes to the others.
+ * Limits VF's work to KNOWN. What it was given beyond that goes to the others.
  */
 void fluid_truncate(struct fluid_vf *vfs, uint32_t n, uint32_t vf, double known);
 
-/* VF takes no further part; REAL is what it was really served. The others settle the difference. */
+/* Removes VF; REAL is what it was really served. The others get or pay the difference. */
 void fluid_leave(struct fluid_vf *vfs, uint32_t n, uint32_t vf, double real);
 
 #endif

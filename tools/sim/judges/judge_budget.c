@@ -14,7 +14,8 @@
 
 #include "monitor_private.h"
 
-/* A rest of a budget that is not worth a world switch is carried over to the next period. */
+/* Returns the largest rest of a budget, ns, that is not worth a world switch, and is carried over
+ * to the next period. */
 static double crumb(const struct monitor *m)
 {
 	return (double)m->h->config.min_slice / 16 + 1000;
@@ -27,7 +28,7 @@ static void missed(struct monitor *m, vgpu_nsec by)
 		m->result.worst_miss = by;
 }
 
-/* The late budget was served by now, or never will be. */
+/* Ends a late budget: it was served by now, or never will be. */
 static void make_up(struct monitor *m, struct watched *w)
 {
 	vgpu_nsec by = m->h->now - w->budget.late_from;
@@ -37,7 +38,7 @@ static void make_up(struct monitor *m, struct watched *w)
 	w->budget.late_due = 0;
 }
 
-/* The deadlines since the last sample: it had work at all of them. */
+/* Counts the deadlines since the last sample; the VF had work at all of them. */
 static void count(struct monitor *m, uint32_t vf)
 {
 	struct budget_watch *b = &m->vfs[vf].budget;
@@ -74,7 +75,7 @@ static void job_is_done(struct monitor *m, struct budget_watch *b)
 	b->in_order = false;
 }
 
-/* BEFORE: what it may have had of the period that it is in. */
+/* Begins to count. BEFORE: what the VF may have had of its present period already. */
 static void start_counting(struct monitor *m, uint32_t vf, double before)
 {
 	struct budget_watch *b = &m->vfs[vf].budget;
@@ -117,7 +118,7 @@ static void slept(struct monitor *m, uint32_t vf)
 	b->idle_since = m->h->now;
 }
 
-/* Another promise than before, or a time that no promise is about. */
+/* Begins anew: with another PROMISE, or after a time to which no promise applies. */
 static void begin_anew(struct monitor *m, uint32_t vf, bool promise)
 {
 	const struct watched *w = &m->vfs[vf];
@@ -133,7 +134,7 @@ static void begin_anew(struct monitor *m, uint32_t vf, bool promise)
 		start_counting(m, vf, fmax(before, (double)b->budget));
 }
 
-/* An operator or another policy makes another promise. */
+/* Returns whether the promise is another one: an operator or another policy has changed it. */
 static bool is_another(const struct monitor *m, const struct watched *w)
 {
 	const struct vgpu_bound *now = &w->v.bound;
@@ -172,7 +173,7 @@ void judge_budget(struct monitor *m, uint32_t vf)
 	b->had_work = w->ready;
 }
 
-/* A second job: the first is no longer alone. */
+/* A second job has come, so that the first is not alone any more. */
 void budget_arrival(struct monitor *m, uint32_t vf)
 {
 	m->vfs[vf].budget.job = false;

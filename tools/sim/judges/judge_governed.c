@@ -46,7 +46,7 @@ static void worst_ratio(struct judge_governed *j, uint32_t vf, double off, doubl
 		       off / 1e6, allowed / 1e6);
 }
 
-/* VFs that always have work: each against the ideal, if that is all VFs; and any two. */
+/* Judges VFs that always have work: each against the ideal, if all VFs do; and any two. */
 static void judge_lag(struct judge_governed *j, const struct firmware *f)
 {
 	double all = 0, weights = 0, had[VGPU_GPU_MAX_VFS], allowed[VGPU_GPU_MAX_VFS];
@@ -77,7 +77,7 @@ static void judge_lag(struct judge_governed *j, const struct firmware *f)
 	}
 }
 
-/* Every nanosecond that was read is in one place. */
+/* Judges that each ns that was read is booked in exactly one place. */
 static void judge_ledger(struct judge_governed *j, const struct firmware *f,
 			 const struct vgpu_governor_view *view)
 {
@@ -99,7 +99,7 @@ static void judge_ledger(struct judge_governed *j, const struct firmware *f,
 		broken(j, "the governor's time does not add up");
 }
 
-/* The firmware's own promise: no VF with work waits longer than the stated bound. */
+/* Judges the firmware's own promise: no VF with work waits longer than the stated bound. */
 static void judge_wait(struct judge_governed *j, const struct firmware *f)
 {
 	uint32_t i;

@@ -21,13 +21,14 @@ struct judge_governed {
 	vgpu_nsec longest_wait[VGPU_GPU_MAX_VFS]; /* the largest stated bound */
 };
 
-/* The shares of the N VFs are SHARES (NULL: none are promised), from the epoch under way on.
- * Comparisons begin anew. */
+/* Sets the shares of the N VFs (NULL: none are promised) from the present epoch on. Comparisons
+ * begin anew. */
 void judge_governed_change(struct judge_governed *j, uint32_t n, const double *shares);
-/* The counters have just been read, and the governor has decided. */
+/* Judges an epoch. Must be called when the counters were read and the governor has decided. */
 void judge_governed_epoch(struct judge_governed *j, const struct firmware *f,
 			  const struct vgpu_governor *g);
-/* A program was issued, so long after the last one; VGPU_NEVER: it is the first. */
+/* Judges a program that was issued SINCE_LAST ns after the previous one; VGPU_NEVER: it is the
+ * first. */
 void judge_governed_program(struct judge_governed *j, const struct vgpu_program *program,
 			    vgpu_nsec since_last);
 

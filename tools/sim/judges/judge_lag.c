@@ -14,8 +14,9 @@
 #include "monitor_private.h"
 
 /*
- * A guarantee or a limit bends the shares by how much others use, which share() does not say: it
- * speaks of all VFs having work. Such a VF has its budget and its limit judged.
+ * Returns whether the VF's lag is judged: not with a guarantee or a limit, because those change
+ * shares by how much others use, which share() does not say: it is for all VFs having work. Such a
+ * VF has its budget and its limit judged.
  */
 static bool is_proportional(const struct monitor *m, const struct watched *w)
 {
@@ -53,7 +54,7 @@ static void advance(struct monitor *m)
 	fluid_serve(m->fluid, m->h->n_vfs, capacity);
 }
 
-/* The work that each has now. */
+/* Updates the work that each VF has in the fluid server. */
 static void look_at_work(struct monitor *m)
 {
 	uint32_t i;
@@ -73,7 +74,7 @@ static void look_at_work(struct monitor *m)
 	}
 }
 
-/* Returns whether no VF that takes part has work, or is on the engine. */
+/* Returns whether no VF in the comparison has work or is on the engine. */
 static bool all_is_done(const struct monitor *m)
 {
 	bool anybody = false;
@@ -87,8 +88,8 @@ static bool all_is_done(const struct monitor *m)
 	return anybody;
 }
 
-/* It is unknown beside which other VFs this one will have work; a VF that waits, waits beside all.
- */
+/* Carries over what VF is owed. It is unknown which other VFs will have work at the same time; a VF
+ * that waits, waits beside all of them. */
 static void carry(struct monitor *m, uint32_t vf)
 {
 	struct watched *w = &m->vfs[vf];

@@ -16,7 +16,7 @@ static bool can_be_compared(const struct monitor *m, const struct watched *w)
 	       w->v.bound.limit_ppm == 0;
 }
 
-/* From here on services are compared. */
+/* Sets the origin, from which on services are compared. */
 static void set_origin(struct monitor *m)
 {
 	uint32_t i;
@@ -34,9 +34,9 @@ static void set_origin(struct monitor *m)
 }
 
 /*
- * The pair that needs the largest part of its allowance is found without looking at all pairs: one
+ * Finds the pair that needs the largest part of its allowance, without looking at all pairs: one
  * needs more than PART if the two are further apart than that part of both (Dinkelbach, Management
- * Science 13(7), 1967).
+ * Science 13(7), 1967). Returns whether one needs more than *PART, and sets *PART to that.
  */
 static bool needs_more(const struct monitor *m, double *part)
 {

@@ -24,7 +24,8 @@ static vgpu_nsec more(vgpu_nsec a, vgpu_nsec b)
 	return a > b ? a : b;
 }
 
-/* Time until now that the policy did not control, but for the switches to it. */
+/* Returns the time until now, ns, that the policy did not control, without the switches to such
+ * times. */
 static vgpu_nsec apart(const struct monitor *m)
 {
 	return m->windows_and_resets + m->hangs + m->making_room;
@@ -38,9 +39,10 @@ static void count_from_now(struct monitor *m, struct wait_watch *w)
 }
 
 /*
- * A VF that came to a policy with more than it was due waits until its share of the time has paid
- * that off, however long ago the change was, unless there was an instant at which no VF had work.
- * The same holds for a VF that is charged for its own window or reset.
+ * Returns how long a VF may wait in addition because it came to the policy with more than it was
+ * due: until its share of the time has paid that off, however long ago the change was, unless no VF
+ * had work at some instant since. The same holds for a VF that is charged for its own window or
+ * reset.
  */
 static vgpu_nsec paying_off(const struct watched *w)
 {
@@ -48,7 +50,7 @@ static vgpu_nsec paying_off(const struct watched *w)
 			   fmax((double)w->v.share_numerator, 1));
 }
 
-/* STATED: the bound now. */
+/* Judges a wait that lasted until UNTIL. STATED: the present bound. */
 static void judge(struct monitor *m, uint32_t vf, vgpu_nsec until, vgpu_nsec stated)
 {
 	const struct wait_watch *w = &m->vfs[vf].wait;
@@ -81,8 +83,8 @@ static void begin_wait(struct monitor *m, uint32_t vf)
 	w->carried = m->h->now < w->old_until ? w->old : VGPU_NEVER;
 }
 
-/* The bound that was stated before the change is still owed; a policy that stated none owes
- * nothing. */
+/* Carries over the bound that was stated before a change: it is still owed. A policy that stated
+ * none owes nothing. */
 static void carry(struct monitor *m, uint32_t vf)
 {
 	struct wait_watch *w = &m->vfs[vf].wait;
@@ -99,8 +101,8 @@ static void carry(struct monitor *m, uint32_t vf)
 	w->bound = m->vfs[vf].v.bound.max_wait;
 }
 
-/* A turn or a pause that was decided before a change is carried out after it. Of several changes
- * the one counts before which the longest wait was stated. */
+/* Notes that a turn or a pause that was decided before a change is carried out after it. Of several
+ * changes, the one counts before which the longest wait was stated. */
 static void decided_before(struct monitor *m, uint32_t vf)
 {
 	const struct watched *w = &m->vfs[vf];
@@ -143,9 +145,10 @@ void judge_wait(struct monitor *m, uint32_t vf)
 }
 
 /*
- * The VF on the engine may be beyond its grant, and a timer beyond its deadline: by how much will
- * be in the bounds when that is over. A reset, a window, or the hang of a VF after its window, that
- * is under way is not counted yet; nor is a command that may never be answered.
+ * Judges the waits that go on at the end of the run. The VF on the engine may be beyond its grant,
+ * and a timer beyond its deadline: the bounds do not yet include by how much. A reset, a window, or
+ * the hang of a VF after its window, that is under way is not counted yet; nor is a command that
+ * may never be answered.
  */
 void wait_finish(struct monitor *m, uint32_t vf)
 {

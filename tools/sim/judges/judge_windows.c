@@ -26,7 +26,7 @@
 #define TOLERANCE 1e6
 #define ROUNDED(n_vfs) (((n_vfs) + 2) * 1e-9)
 
-/* As the policy states it, of the whole at the most. */
+/* Returns the share that the policy states for a VF, at most 1. */
 static double stated_share(const struct vgpu_vf_view *v)
 {
 	if (v->share_denominator == 0)
@@ -56,7 +56,7 @@ static bool is_charged(const struct monitor *m)
 	       (promises & VGPU_PROMISE_PROPORTIONAL || promises & VGPU_PROMISE_NO_STARVATION);
 }
 
-/* Time in windows that were opened or are being loaded, of all VFs. */
+/* Returns the time in windows of all VFs, ns, including those that are being loaded. */
 static double in_windows(const struct monitor *m)
 {
 	double sum = 0;
@@ -67,14 +67,15 @@ static double in_windows(const struct monitor *m)
 	return sum;
 }
 
-/* Returns the most that one window takes beyond its own length. */
+/* Returns the most that one window takes beyond its own length, ns. */
 static double around(const struct vhost *h)
 {
 	return (double)(h->init.max + h->load.max + h->run.max + 4 * h->timer_late.max +
 			h->config.grace);
 }
 
-/* What VF owes, and whether it has just begun a window. ALL: the sum of the stated shares. */
+/* Updates what VF owes, and judges that if VF has just begun a window. ALL: the sum of the stated
+ * shares. */
 static void owe(struct monitor *m, uint32_t vf, double all)
 {
 	struct watched *w = &m->vfs[vf];
@@ -118,7 +119,8 @@ static void owe(struct monitor *m, uint32_t vf, double all)
 	d->rate = fmax(is_charged(m) ? d->share : d->share / 8, LEAST_SHARE);
 }
 
-/* How many windows the wait of a VF for the engine contains. OF_ALL: the time of all windows. */
+/* Judges how many windows the wait of a VF for the engine contains. OF_ALL: the time of all
+ * windows, ns. */
 static void in_wait(struct monitor *m, uint32_t vf, double of_all)
 {
 	struct watched *w = &m->vfs[vf];
@@ -140,7 +142,8 @@ static void in_wait(struct monitor *m, uint32_t vf, double of_all)
 			   d->seen, (double)(m->h->now - d->since) / 1e6, allowed);
 }
 
-/* How long the VF waits for its window, with credit for it. */
+/* Judges how long, and behind how many windows of other VFs, a VF waits for its own window, with
+ * credit for it. */
 static void for_window(struct monitor *m, uint32_t vf)
 {
 	struct watched *w = &m->vfs[vf];
@@ -169,7 +172,7 @@ static void for_window(struct monitor *m, uint32_t vf)
 			   (double)(m->h->now - d->asked) / 1e6, allowed / 1e6);
 }
 
-/* Time that no VF was charged for, without windows and resets. */
+/* Returns the time, ns, that no VF was charged for, without windows and resets. */
 static double nobodys(const struct monitor *m)
 {
 	double sum = (double)(m->core.engine.switch_ns + m->core.engine.idle_ns + m->hangs);

@@ -78,7 +78,7 @@ static bool is_nothing(const struct monitor *m, const struct vgpu_event *event)
 	return true;
 }
 
-/* A reset of its VF ends a window, too; no other VF runs in one. */
+/* Returns whether R ends a window: a release or a reset of its VF, or that another VF runs. */
 static bool ends_window(const struct monitor *m, const struct vgpu_record *r)
 {
 	return r->type == VGPU_REC_WINDOW_END || r->type == VGPU_REC_RUN ||

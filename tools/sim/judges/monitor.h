@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Holds a policy to its promises while it runs: compares models of what each VF is due, computed
- * only from what happened, with the policy's own bounds. Every VF is judged, whatever its tenant
- * does: lag, waits, budgets, limits. The monitor shares no arithmetic with the policies.
+ * Checks a policy's promises while it runs: compares models of what each VF is due, computed only
+ * from what happened, with the policy's own bounds. Every VF is judged, whatever its tenant does:
+ * lag, waits, budgets, limits. The monitor shares no arithmetic with the policies.
  *
  * Instants of wakes, stops and work come from the virtual host's tenants; service comes from the
  * ledgers.
@@ -35,18 +35,17 @@ enum monitor_judges { MONITOR_BUDGETS = 1, MONITOR_OTHERS = 2, MONITOR_ALL = 3 }
  */
 struct monitor *monitor_new(struct vhost *h, enum monitor_judges judges);
 void monitor_free(struct monitor *m);
-/* The policy has counted on one window or hang of VF: budgets of the other VFs are judged across
- * it.
- */
+/* States that the policy allows for one window or hang of VF: budgets of the other VFs are judged
+ * across it. */
 void monitor_covers(struct monitor *m, uint32_t vf);
 
-/* Called after each step. */
+/* Judges a step of the core by EVENT. Must be called after each step. */
 void monitor_step(struct monitor *m, const struct vgpu_event *event);
-/* Called before a job of LENGTH ns joins the queue of VF, which has work already. */
+/* Must be called before a job of LENGTH ns joins the queue of VF, which has work already. */
 void monitor_arrival(struct monitor *m, uint32_t vf, vgpu_nsec length);
-/* Another core has taken over: what the first one owed to VFs is forgotten. */
+/* Must be called when another core has taken over: what the first one owed to VFs is forgotten. */
 void monitor_restarted(struct monitor *m);
-/* The run is over: judges what is still open, and writes the result to OUT. */
+/* Judges what is still open at the end of the run, and writes the result to OUT. */
 void monitor_finish(struct monitor *m, struct monitor_result *out);
 /* Adds a run to the results of others: keeps the largest ratios, sums the counts. */
 void monitor_result_add(struct monitor_result *to, const struct monitor_result *from);

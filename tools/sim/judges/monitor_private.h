@@ -128,7 +128,8 @@ struct monitor {
 	struct watched vfs[];
 };
 
-/* Returns what VF was charged between the last sample and instant T, which lies before this one. */
+/* Returns what VF was charged, ns, between the last sample and instant T, which lies before the
+ * present sample. */
 static inline double monitor_service_at(const struct monitor *m, uint32_t vf, vgpu_nsec t)
 {
 	const struct watched *w = &m->vfs[vf];
@@ -152,8 +153,8 @@ static inline double monitor_owed(const struct monitor *m)
 	return sum / 2;
 }
 
-/* Returns what VFs under a limit owe to their buckets: no other VF is owed that, and they keep it
- * when an operator changes something, so that the others are ahead by it. */
+/* Returns what VFs under a limit owe to their buckets, ns: this is owed to no other VF, and they
+ * keep it when an operator changes something, so that the others are ahead by it. */
 static inline double monitor_buckets(const struct monitor *m)
 {
 	double sum = 0;
@@ -166,10 +167,10 @@ static inline double monitor_buckets(const struct monitor *m)
 }
 
 /*
- * An operator has changed something in this step. What VF was allowed to be off by before is still
- * owed to it, and is added to the new bound: the bound that was in force, and at most as much again
- * of what was carried until then. The largest of these stays, so that a hundred changes allow no
- * more than two. A policy that promised nothing hands over OWED.
+ * Returns what VF may be off by after an operator's change in this step, beside the new bound, ns.
+ * What VF was allowed to be off by before is still owed to it: the bound that was in force, and at
+ * most as much again of what was carried until then. The largest of these stays, so that a hundred
+ * changes allow no more than two. A policy that promised nothing hands over OWED.
  */
 static inline double monitor_carried(const struct monitor *m, uint32_t vf, double owed,
 				     double carried)
@@ -186,7 +187,7 @@ static inline double monitor_carried(const struct monitor *m, uint32_t vf, doubl
 	return before > carried ? before : carried;
 }
 
-/* Each judges the time since the last sample, and what is now. */
+/* Each judges the time since the last sample, and the present state. */
 void judge_lag(struct monitor *m);
 void lag_arrival(struct monitor *m, uint32_t vf, vgpu_nsec length);
 void judge_pairs(struct monitor *m);
@@ -195,7 +196,7 @@ void judge_budget(struct monitor *m, uint32_t vf);
 void budget_arrival(struct monitor *m, uint32_t vf);
 void judge_limit(struct monitor *m, uint32_t vf);
 void judge_windows(struct monitor *m);
-/* The run is over. */
+/* Judge what is still open at the end of the run. */
 void wait_finish(struct monitor *m, uint32_t vf);
 void budget_finish(struct monitor *m, uint32_t vf);
 

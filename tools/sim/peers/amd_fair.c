@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * amd-fair: libgv's software fairness mode. Every configured VF keeps its place in the ring; the
- * slot of a VF without work stays empty. What a VF ran beyond its slice is taken from its next
- * slices, down to half a slice; for more, whole turns are skipped.
+ * slot of a VF without work stays empty. What a VF ran beyond its slice is subtracted from its next
+ * slices, which are at least half a slice; for a larger overrun, whole turns are skipped.
  */
 #include "peer.h"
 

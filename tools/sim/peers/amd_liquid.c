@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * amd-liquid: libgv's hybrid mode. The next busy VF in the ring runs; a VF that has been passed
- * over eight times is visited all the same, for 500 us. Nothing is charged.
+ * amd-liquid: libgv's hybrid mode. The next busy VF in the ring runs; a VF that was skipped eight
+ * times is visited for 500 us even without work. Nothing is charged.
  */
 #include "peer.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * band: Gdev's bandwidth-aware credit scheduler (ATC '12). Credits come every 30 ms and are kept
- * within 30 ms; a VF that has none *and* has used more than its share is over its share. Before
- * such a VF runs, the engine waits 500 us in case another comes.
+ * band: Gdev's bandwidth-aware credit scheduler (Kato et al., USENIX ATC '12). Credits are granted
+ * every 30 ms and limited to 30 ms. A VF that has no credit *and* has used more than its share is
+ * over its share: before it runs, the engine waits 500 us for another VF to wake.
  */
 #include "peer.h"
 

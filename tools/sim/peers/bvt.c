@@ -17,7 +17,8 @@ static int64_t virtual_time(const struct peer_vf *vf, int64_t ns)
 	return ns * 100 / vf->weight;
 }
 
-/* Returns whether a VF may warp at NOW, after it has run for UNCHARGED that is not charged yet. */
+/* Returns whether a VF may warp at NOW, after it has run for UNCHARGED ns that are not charged yet.
+ */
 static bool warps(const struct peer_vf *vf, vgpu_nsec now, int64_t uncharged)
 {
 	return vf->warp > 0 && now >= vf->unwarped_until &&
@@ -42,7 +43,8 @@ static int64_t effective(const struct peer *p, uint32_t index, vgpu_nsec now)
 	return actual(p, index, now) - (warps(vf, now, ran(p, index, now)) ? vf->warp : 0);
 }
 
-/* Returns the VF with the smallest effective time, except SKIP; ties are broken by number. */
+/* Returns the VF with work and the smallest effective time, except SKIP, or VGPU_NO_VF; ties are
+ * broken by number. */
 static uint32_t first(const struct peer *p, uint32_t skip, vgpu_nsec now)
 {
 	uint32_t i, best = VGPU_NO_VF;

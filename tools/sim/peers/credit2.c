@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * credit2: Xen's scheduler. Credits burn faster for smaller weights. The VF with the most credits
- * is next, and runs until it has no more than the second, or none if the second has none: between 1
- * ms (Xen's rate limit) and 10 ms. A VF that wakes preempts if it has more than the running one,
- * which must have run for the rate limit by then. When the best VF has none left, every VF gets 10
- * ms, and keeps at most 500 us of what it had. Debts beyond 10 ms are forgotten.
+ * credit2: Xen's scheduler (xen/common/sched/credit2.c). Credits burn faster for smaller weights.
+ * The VF with the most credit runs next, until it has no more than the second, or none if the
+ * second has none: between 1 ms (Xen's rate limit) and 10 ms. A VF that wakes preempts if it has
+ * more credit than the running one, which must have run for the rate limit by then. When the best
+ * VF has no credit left, every VF gets 10 ms, and keeps at most 500 us of what it had. Debts beyond
+ * 10 ms are forgotten.
  */
 #include "peer.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gvt-tbs: Intel GVT-g's time-based scheduling. Every 100 ms each vGPU gets its weight's part of
- * 100 ms, switches not counted; every tenth time debts are forgotten. The vGPU that was served
- * longest ago and has time left is next, for a tick of 1 ms.
+ * gvt-tbs: Intel GVT-g's time-based scheduling (drivers/gpu/drm/i915/gvt/sched_policy.c). Every 100
+ * ms each vGPU gets its weight's part of 100 ms, switches not counted; every tenth time debts are
+ * forgotten. The vGPU that was served longest ago and has time left runs next, for a tick of 1 ms.
  */
 #include "peer.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lavd: the rule of scx_lavd (sched_ext), made for games. A VF is the more critical the more often
- * it sleeps and wakes, the shorter it runs between, and the larger its weight is, all by their
+ * lavd: the rule of scx_lavd (sched_ext), designed for games. A VF is more critical the more often
+ * it sleeps and wakes, the shorter it runs in between, and the larger its weight is, all by their
  * logarithms; it counts for more when it has just woken. Its virtual deadline is a logical clock
  * plus 5 to 10 ms (less, the less it has run since it woke), up to an eighth more for what it had
- * beyond the mean, over its criticality squared. The earliest deadline runs, for 10 ms over the VFs
- * that have work, between 0.5 and 5 ms; and the clock moves towards it. A VF that wakes preempts
- * one that is less critical and due later. Omits the rules for several cores, kernel tasks and
- * locks, and the inheritance of criticality from the waking task.
+ * beyond the mean, over its criticality squared. The earliest deadline runs, for 10 ms over the
+ * number of VFs with work, between 0.5 and 5 ms; and the clock moves towards it. A VF that wakes
+ * preempts one that is less critical and due later. Left out: the rules for several cores, kernel
+ * tasks and locks, and the inheritance of criticality from the waking task.
  */
 #include "peer.h"
 
@@ -41,7 +41,7 @@ static int64_t criticality(const struct peer_vf *vf, bool woken)
 	return sum * sum;
 }
 
-/* Returns what the VF has had by weight, relative to the mean of those that have work. */
+/* Returns what the VF has had by weight, relative to the mean of the VFs with work. */
 static int64_t greed(const struct peer *p, const struct peer_vf *vf)
 {
 	int64_t sum = 0, n = 0;

@@ -23,7 +23,8 @@ static int64_t runtime(const struct peer *p, uint32_t i, vgpu_nsec now)
 	return p->vfs[i].a + virtual_time(&p->vfs[i], ran);
 }
 
-/* Writes the weights of the VFs that have work; returns their mean, 0 if there are none. */
+/* Returns the mean virtual runtime by weight of the VFs with work, 0 if there are none; writes the
+ * sum of their weights to WEIGHTS. */
 static int64_t mean(const struct peer *p, vgpu_nsec now, int64_t *weights)
 {
 	int64_t sum = 0, base = 0;

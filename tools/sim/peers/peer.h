@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Models of other schedulers' published rules, for comparison: on a preemptive engine, with our
- * world switch, and without anything else that their products do. They are no measurements of those
- * products. A model is its pick, its account and its wake; what the models share is here.
+ * Models of other schedulers' published rules, for comparison: on a preemptive engine, with vgpud's
+ * world switch, and without anything else that those products do. They are not measurements of
+ * those products. A model is its pick, its account and its wake; what the models share is here.
  */
 #ifndef SIM_PEERS_PEER_H
 #define SIM_PEERS_PEER_H
@@ -55,7 +55,7 @@ void peer_run(void *state, uint32_t vf, vgpu_nsec now);
 void peer_account(void *state, const struct vgpu_usage *usage,
 		  void (*account)(void *state, const struct vgpu_usage *usage));
 /* If PICK would name VF again after it is charged for its run time so far: charges it, and returns
- * for how long it goes on. Else changes nothing, and returns 0. */
+ * for how long it goes on, ns. Else changes nothing, and returns 0. */
 vgpu_nsec peer_extend(void *state, uint32_t vf, vgpu_nsec now,
 		      void (*pick)(void *state, struct vgpu_pick *out, vgpu_nsec now),
 		      void (*account)(void *state, const struct vgpu_usage *usage));
@@ -72,13 +72,14 @@ int64_t peer_weights(const struct peer *p);
 uint32_t peer_least(const struct peer *p);
 /* Returns the smallest `a` of the VFs that have work; 0 if none has. */
 int64_t peer_least_value(const struct peer *p);
-/* Of models in which that VF is next: one that wakes is not behind those that worked meanwhile. */
+/* For models in which the VF with the smallest `a` is next. peer_wake_level: a VF that wakes is not
+ * behind those that worked meanwhile. */
 void peer_pick_least(void *state, struct vgpu_pick *out, vgpu_nsec now);
 bool peer_wake_level(void *state, uint32_t vf, vgpu_nsec now);
 
 /*
  * Defines a model by its pick, its account and its wake. A model that would pick the same VF again
- * lets it go on, as the originals do, without a world switch from the VF to itself.
+ * extends its grant, as the originals do, without a world switch from the VF to itself.
  */
 #define PEER(symbol, title, says, pick_, account_, wake_)                                          \
 	static void symbol##_account(void *state, const struct vgpu_usage *usage)                  \
@@ -119,7 +120,7 @@ bool peer_wake_level(void *state, uint32_t vf, vgpu_nsec now);
 
 /* All models, NULL-terminated. */
 extern const struct vgpu_policy_ops *const peers[];
-/* Returns a model, a loaded plug-in or a built-in policy by its name, or NULL. */
+/* Returns the model, the loaded plug-in or the built-in policy called NAME, or NULL. */
 const struct vgpu_policy_ops *peer_or_policy(const char *name);
 
 #endif

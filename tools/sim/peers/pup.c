@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * pup: XSched's utilisation partition. In each round a VF gets a budget by its part, plus what it
- * saved, a tenth less of it each time; it runs until the budget is used up. Overruns are not
+ * saved, which shrinks by a tenth each time; it runs until the budget is used up. Overruns are not
  * charged.
  */
 #include "peer.h"

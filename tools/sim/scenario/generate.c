@@ -9,7 +9,7 @@ struct rng {
 	uint64_t state;
 };
 
-/* splitmix64, in [0, 1) */
+/* Draws from [0, 1), by splitmix64. */
 static double draw(struct rng *r)
 {
 	uint64_t z = (r->state += UINT64_C(0x9e3779b97f4a7c15));
@@ -90,7 +90,7 @@ static void desktop(FILE *to, uint32_t vf, vgpu_nsec length, uint64_t seed)
 		line(to, t, vf, "work", between(&r, 0.5, 12));
 }
 
-/* Draws from an exponential distribution with this mean. */
+/* Draws from an exponential distribution with mean MEAN. */
 static double waiting(struct rng *r, double mean)
 {
 	return -mean * log(1 - draw(r));
@@ -107,7 +107,7 @@ static void range(FILE *to, const char *key, double min_ms, double max_ms)
 		(uint64_t)(max_ms * 1e6));
 }
 
-/* Frames around a mean of the VF's own: games differ more than the frames of one game. */
+/* Frames around a mean that is drawn for each VF: games differ more than the frames of one game. */
 static void paced(FILE *to, uint32_t vf, double hz, double mean)
 {
 	settings(to, vf, "frames", "periodic");
@@ -128,8 +128,9 @@ static void frames90(FILE *to, uint32_t vf, vgpu_nsec length, double size, struc
 }
 
 /*
- * One request: a prefill by the length of the prompt, then 20 to 150 tokens, each a job of its own.
- * Between two tokens the guest samples, and launches the next one.
+ * Writes one request at T seconds, and returns when it ends: a prefill by the length of the prompt,
+ * then 20 to 150 tokens, each a job of its own. Between two tokens the guest samples, and launches
+ * the next one.
  */
 static double request(FILE *to, uint32_t vf, double t, double token, struct rng *r)
 {
@@ -175,7 +176,8 @@ static void serve(FILE *to, uint32_t vf, vgpu_nsec length, double size, struct r
 		request(to, vf, t, token, r);
 }
 
-/* Steps of 50 to 300 ms, around a mean of the VF's own, with short pauses to load data. */
+/* Steps of 50 to 300 ms, around a mean that is drawn for each VF, with short pauses to load data.
+ */
 static void steps(FILE *to, uint32_t vf, vgpu_nsec length, double size, struct rng *r)
 {
 	double mean = size * between(r, 55, 270);

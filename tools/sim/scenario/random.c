@@ -9,7 +9,7 @@
 #define HOUR (3600 * VGPU_SEC)
 #define DAY (24 * HOUR)
 
-/* The length of a scenario; in one of weeks no tenant always works, for that would be too many
+/* The length of a scenario. In one of weeks no tenant always works, because that would be too many
  * turns. */
 enum scale { SECONDS, HOURS, WEEKS };
 
@@ -64,7 +64,7 @@ static struct vhost_range magnitudes(struct rng *r, vgpu_nsec min, vgpu_nsec max
 	return ordered(a, random_magnitude(r, min, max));
 }
 
-/* Returns the length of a part of the world switch, constant or not. */
+/* Draws the length of a part of the world switch, constant or varying. */
 static struct vhost_range cost(struct rng *r, bool constant, vgpu_nsec max)
 {
 	struct vhost_range drawn = range(r, 0, max);
@@ -82,7 +82,7 @@ void random_set_number(struct settings *s, const char *name, int64_t value)
 	settings_set(s, name, text);
 }
 
-/* Parameters that are useful within a part of their range only. */
+/* Parameters that are useful only within a part of their range. */
 static const struct {
 	const char *name;
 	int64_t min, max;
@@ -127,8 +127,8 @@ void random_settings(struct rng *r, const struct vgpu_param *table, struct setti
 			random_setting(r, &table[i], out);
 }
 
-/* Budgets are promised only under the policy's own test of admission, and while no VF stops later
- * than the policy was told: make that more likely than chance would. */
+/* Makes a setting likely under which budgets are promised: only under the policy's own test of
+ * admission, and while no VF stops later than the policy was told. */
 static void keep_in_time(struct rng *r, bool in_time, struct settings *s)
 {
 	uint32_t i;
@@ -297,7 +297,7 @@ static const struct vgpu_policy_ops *any_policy(struct rng *r)
 	return vgpu_builtin_policies[random_draw(r) % n];
 }
 
-/* Lateness of timers: mostly that of Linux, at times that of a busy host. */
+/* Draws the lateness of timers: mostly that of Linux, sometimes that of a busy host. */
 static struct vhost_range lateness(struct rng *r, bool in_time)
 {
 	if (random_one_in(r, 8))
@@ -367,7 +367,7 @@ static void random_ops(struct rng *r, const struct vgpu_policy_ops *policy, bool
 	}
 }
 
-/* Adds OP in the order of time, behind those of the same instant. */
+/* Inserts OP in the order of time, behind operations at the same instant. */
 static void insert_op(struct scenario *s, struct scenario_op op)
 {
 	size_t i = s->n_ops;
@@ -378,8 +378,9 @@ static void insert_op(struct scenario *s, struct scenario_op op)
 	s->ops[i] = op;
 }
 
-/* VMs come from other hosts, a VF's at a time, and resume sooner or later, if at all, with or
- * without a debt. Draws on a seed of the scenario's own, so that the rest of it stays as it was. */
+/* Draws VMs that come from other hosts, one VF's at a time, and resume sooner or later, or never,
+ * with or without a debt. Uses a seed of its own, so that the rest of the scenario stays the same.
+ */
 static void random_visits(bool faults, struct scenario *s)
 {
 	struct rng r = {.state = s->seed};
@@ -407,9 +408,9 @@ static void random_visits(bool faults, struct scenario *s)
 	}
 }
 
-/* In a third of the scenarios the shortest slice, and how long a VF runs before it can be
- * preempted, are not as usual, and not the same: vgpud's configuration sets the one and not the
- * other. Draws on a seed of its own, as random_visits does. */
+/* In a third of the scenarios, draws the shortest slice, and how long a VF runs before it can be
+ * preempted, independently: vgpud's configuration sets only the first. Uses a seed of its own, as
+ * random_visits does. */
 static void random_least(struct scenario *s)
 {
 	struct rng r = {.state = s->seed ^ 1};

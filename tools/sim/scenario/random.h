@@ -9,21 +9,22 @@ struct rng {
 	uint64_t state;
 };
 
-/* Returns the next of the numbers that follow from R; all 64 bits are random. */
+/* Returns the next random number of R; all 64 bits are random. */
 uint64_t random_draw(struct rng *r);
-/* Uniform, MIN and MAX included. */
+/* Returns a uniform random number from MIN to MAX, both included. */
 uint64_t random_between(struct rng *r, uint64_t min, uint64_t max);
-/* All orders of magnitude are equally likely; MIN must be above 0. */
+/* Returns a random number from MIN (above 0) to MAX, with all orders of magnitude equally likely.
+ */
 uint64_t random_magnitude(struct rng *r, uint64_t min, uint64_t max);
 bool random_one_in(struct rng *r, uint64_t n);
 
-/* Sets a numeric setting. */
+/* Sets NAME to a number in S. */
 void random_set_number(struct settings *s, const char *name, int64_t value);
 
-/* Draws a value of P: mostly near what people would set, now and then anywhere in its range, or at
- * the ends. */
+/* Draws a value of P into OUT: mostly near what people would set, sometimes anywhere in its range,
+ * or at the ends. */
 void random_setting(struct rng *r, const struct vgpu_param *p, struct settings *out);
-/* Draws values of some of the parameters of TABLE. */
+/* Draws values of some of the parameters of TABLE into OUT. */
 void random_settings(struct rng *r, const struct vgpu_param *table, struct settings *out);
 
 /* Draws what a tenant does within seconds: one of the kinds of random_scenario. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A scenario: GPUs, tenants, a policy, faults, and what operators do, as text. People write it, and
- * a failing random run is shrunk to it. docs/simulator.md describes it.
+ * A scenario: GPUs, tenants, a policy, faults, and what operators do, as text that people write,
+ * and to which a failing random run is shrunk. docs/simulator.md describes it. No function here is
+ * thread-safe.
  */
 #ifndef SIM_SCENARIO_H
 #define SIM_SCENARIO_H
@@ -96,28 +97,30 @@ struct scenario {
 /* Names of roles; NULL-terminated. */
 extern const char *const scenario_roles[];
 
-/* Makes a scenario with N_VFS tenants that always have work, for 10 s under `fair`. */
+/* Initialises a scenario with N_VFS tenants that always have work, for 10 s under `fair`. The
+ * caller frees it by scenario_free. */
 void scenario_init(struct scenario *s, uint32_t n_vfs);
 void scenario_free(struct scenario *s);
-/* Makes a deep copy. */
+/* Makes TO a deep copy of FROM. The caller frees it by scenario_free. */
 void scenario_copy(struct scenario *to, const struct scenario *from);
 
-/* Reads a file; 0 or -errno with the reason and the line. The caller frees S by scenario_free. */
+/* Reads a file. Returns 0, and the caller frees S by scenario_free; or -errno, with the reason and
+ * the line. */
 int scenario_read(struct scenario *s, const char *path, struct vgpu_error *err);
-/* The same from F, which stays open; NAME: for messages. */
+/* As scenario_read, from F, which stays open; NAME: for messages. */
 int scenario_read_from(struct scenario *s, FILE *f, const char *name, struct vgpu_error *err);
 /* Writes S so that scenario_read reads the same scenario. */
 void scenario_write(const struct scenario *s, FILE *to);
 
-/* Adds or replaces a setting; false if there is no room, or the setting is too long. */
+/* Adds or replaces a setting. Returns false if there is no room, or the setting is too long. */
 bool settings_set(struct settings *s, const char *name, const char *value);
 /* Applies settings to VALUES of the parameters of TABLE. STRICT: a setting that TABLE lacks is an
- * error. */
+ * error. Returns 0, or -EINVAL with the reason. */
 int settings_apply(const struct settings *s, const struct vgpu_param *table, bool strict,
 		   int64_t *values, struct vgpu_error *err);
 
-/* Add an empty item or operation, which is the scenario's and stays where it is until the next one
- * is added. They end the program if memory runs out. */
+/* Add an empty item or operation, and return it; it belongs to the scenario, and stays where it is
+ * until the next one is added. They end the program if memory runs out. */
 struct scenario_item *scenario_add_item(struct scenario_vf *vf);
 struct scenario_op *scenario_add_op(struct scenario *s);
 
@@ -135,7 +138,7 @@ struct running {
 /*
  * Sets up GPU number GPU of S with POLICY (NULL: the scenario's; FIND finds policies by name).
  * CHECKED: calls of the policy are checked against the contract. MEMORY: what runs beside the core.
- * 0 or -EINVAL with the reason.
+ * Returns 0, or -EINVAL with the reason.
  */
 int running_start(struct running *r, const struct scenario *s, uint32_t gpu,
 		  const struct vgpu_policy_ops *policy, bool checked, enum vhost_memory_kind memory,
@@ -144,11 +147,11 @@ int running_start(struct running *r, const struct scenario *s, uint32_t gpu,
 void running_run(struct running *r, vgpu_nsec until);
 /* Returns how many VFs of the GPU the policy does not admit. */
 uint32_t running_refused(const struct running *r);
-/* Returns the time in world switches, whether or not it was charged to a VF. */
+/* Returns the time in world switches, ns, whether or not it was charged to a VF. */
 vgpu_nsec running_switched(const struct running *r);
 void running_finish(struct running *r);
 
-/* Places each VF on a GPU by the scenario's rule; 0 or -ENOSPC with the reason. */
+/* Places each VF on a GPU by the scenario's rule. Returns 0, or -ENOSPC with the reason. */
 int scenario_place(struct scenario *s, struct vgpu_error *err);
 
 #endif

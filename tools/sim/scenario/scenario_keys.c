@@ -41,7 +41,7 @@ bool scenario_parse_time(const char *text, vgpu_nsec *out, const char **end)
 	return true;
 }
 
-/* A..B, or A alone. */
+/* Parses A..B, or A alone. Returns false if TEXT is neither. */
 static bool parse_range(const char *text, struct vhost_range *out)
 {
 	const char *dots = strstr(text, ".."), *end;

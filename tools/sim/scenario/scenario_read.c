@@ -52,7 +52,8 @@ static bool is_known(enum of of, const char *name)
 	return false;
 }
 
-/* Reads name=value words from FIRST on: keys of BASE, or settings of a policy or a VF. */
+/* Reads name=value words from FIRST on: keys of BASE, or settings of a policy or a VF. Returns 0 or
+ * -EINVAL. */
 static int read_settings(struct reader *r, int first, const struct key *keys, void *base,
 			 enum of of, struct settings *settings)
 {
@@ -271,7 +272,7 @@ static int on_at(struct reader *r)
 	return 0;
 }
 
-/* t_ns vf kind args */
+/* Reads a line "t_ns vf kind args". Returns 0 or -EINVAL. */
 static int read_item(struct reader *r)
 {
 	struct scenario_item it = {.t = 0};
@@ -348,7 +349,7 @@ static int read_line(struct reader *r, char *line)
 		   r->words[0]);
 }
 
-/* Checks what only the whole text shows. */
+/* Checks what can be checked only when all lines are read. Returns 0 or -EINVAL. */
 static int read_whole(struct reader *r)
 {
 	uint32_t i;

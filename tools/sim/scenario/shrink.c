@@ -137,7 +137,7 @@ static void drop_op(struct scenario *s, size_t k)
 	memmove(s->ops + k, s->ops + k + 1, (s->n_ops - k) * sizeof(*s->ops));
 }
 
-/* Applies reduction number STEP; false if there are no more. */
+/* Applies reduction number STEP. Returns false if there is no such step. */
 static bool reduce(struct scenario *s, size_t step)
 {
 	size_t vf, what;

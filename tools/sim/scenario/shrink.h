@@ -5,7 +5,7 @@
 
 #include "scenario.h"
 
-/* Makes S smaller as long as FAILS says that the smaller scenario fails, too. */
+/* Makes S smaller as long as FAILS, which gets CONTEXT, returns true for the smaller scenario. */
 void shrink(struct scenario *s, bool (*fails)(const struct scenario *s, const void *context),
 	    const void *context);
 
