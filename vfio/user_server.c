@@ -282,7 +282,7 @@ void vfio_server_limit(struct vfio_server *s, uint32_t percent, vgpu_nsec most)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Makes an endpoint with a LISTENER, or with a client. 0 or -ENOMEM. */
+/* Makes an endpoint with a LISTENER, or with a client. Returns 0 or -ENOMEM. */
 static int add_endpoint(struct vfio_server *s, int listener, int connection,
 			const struct vfio_server_ops *ops, void *device, struct vfio_endpoint **out)
 {

@@ -161,8 +161,8 @@ void move_placed(struct vgpu_memory_state *m, bool good);
 bool move_may_copy(const struct vgpu_memory_state *m);
 void move_copied(struct vgpu_memory_state *m, uint64_t size, bool good);
 
-/* homes.c: host memory. Whether a VF is never swapped out: because there is no host memory, because
- * it is configured as pinned, or because its policy guarantees it time. */
+/* homes.c: host memory. homes_is_pinned returns whether a VF is never swapped out: because there is
+ * no host memory, because it is configured as pinned, or because its policy guarantees it time. */
 bool homes_is_pinned(const struct vgpu_memory_state *m, uint32_t vf);
 /* Returns whether a VF may be swapped out in its present state. */
 bool homes_can_leave(const struct vgpu_memory_state *m, uint32_t vf);

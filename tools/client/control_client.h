@@ -25,17 +25,17 @@ int client_call(int fd, const char *method, struct json_object *args, struct jso
 		struct vgpu_error *err);
 
 /*
- * The same over a connection through a program that may print lines of its own before it passes on
- * what vgpud answers, such as another host's shell: what comes before a JSON object is skipped.
- * Copies its first line to SKIPPED of SIZE bytes, "" if there was none; the reason in ERR quotes it
- * if no answer comes.
+ * As client_call(), over a connection through a program that may print lines of its own before it
+ * passes on what vgpud answers, such as another host's shell: what comes before a JSON object is
+ * skipped. Copies its first line to SKIPPED of SIZE bytes, "" if there was none; the reason in ERR
+ * quotes it if no answer comes.
  */
 int client_call_beyond(int fd, const char *method, struct json_object *args,
 		       struct json_object **result, char *skipped, size_t size,
 		       struct vgpu_error *err);
 
-/* The same of a server that is not vgpud and limits its own time: waits until it answers or closes
- * the connection. */
+/* As client_call(), for a server that is not vgpud and limits its own time: waits until it answers
+ * or closes the connection. */
 int client_call_patient(int fd, const char *method, struct json_object *args,
 			struct json_object **result, struct vgpu_error *err);
 

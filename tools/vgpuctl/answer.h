@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Members of an object: 0, "-", false and NULL if it has none of that name, or if it is null. */
+/* Return members of an object: 0, "-", false and NULL if it has none of that name, or if it is
+ * null. */
 static inline struct json_object *get(struct json_object *o, const char *key)
 {
 	struct json_object *value = NULL;
@@ -27,7 +28,7 @@ static inline bool get_bool(struct json_object *o, const char *key)
 	return json_object_get_boolean(get(o, key));
 }
 
-/* VALUE as text; "-": it is null. */
+/* Returns VALUE as text; "-" if it is null. */
 static inline const char *text_of(struct json_object *value)
 {
 	return value ? json_object_get_string(value) : "-";
@@ -38,7 +39,7 @@ static inline const char *get_text(struct json_object *o, const char *key)
 	return text_of(get(o, key));
 }
 
-/* O, whose members are to be looked at one by one; one without members if O is no object. */
+/* Returns O, for a loop over its members; an object without members if O is no object. */
 static inline struct json_object *members(struct json_object *o)
 {
 	static struct json_object *none;
@@ -53,8 +54,8 @@ static inline double get_ms(struct json_object *o, const char *key)
 	return (double)get_int(o, key) / 1e6;
 }
 
-/* A list, which may be NULL or none: how many elements it has, and element I (NULL: there is none).
- */
+/* count returns the number of elements of LIST, which may be NULL or no list; element returns
+ * element I, or NULL. */
 static inline size_t count(struct json_object *list)
 {
 	return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
@@ -65,7 +66,7 @@ static inline struct json_object *at(struct json_object *list, size_t i)
 	return i < count(list) ? json_object_array_get_idx(list, i) : NULL;
 }
 
-/* PART of WHOLE; 0 if there is no whole. */
+/* Returns PART / WHOLE; 0 if WHOLE is 0. */
 static inline double ratio(double part, double whole)
 {
 	return whole > 0 ? part / whole : 0;

@@ -9,7 +9,8 @@
 /* Replaces the control characters of a text, those of UTF-8 too, but for line ends and tabs, by
  * '?'. */
 void clean_text(char *text);
-/* The same for all texts in an answer; members whose names have such characters are left out. */
+/* As clean_text(), for all texts in an answer; members whose names have such characters are left
+ * out. */
 void clean_answer(struct json_object *answer);
 
 #endif

@@ -20,8 +20,9 @@ void remote_set(const char *host);
  * for it; each argument arrives as it is. Returns its exit code; if it cannot be run EXIT_FAILED,
  * and if the host cannot be reached EXIT_NO_DAEMON, with the reason and, here, CURE on stderr. */
 int remote_wait(char *const *argv, const char *cure);
-/* The same, and returns what it prints: SIZE bytes and a terminating zero, which the caller frees;
- * the exit code goes to CODE, -1 if there was none. NULL: an error, in errno. */
+/* As remote_wait(), but returns what ARGV prints: SIZE bytes and a terminating zero, which the
+ * caller frees; the exit code goes to CODE, -1 if there was none. Returns NULL on an error, in
+ * errno. */
 char *remote_output(char *const *argv, const char *cure, size_t *size, int *code);
 /* Returns the exit code of this program for that of one that remote_output has run. */
 int remote_code(int code);
@@ -32,8 +33,8 @@ size_t remote_skip(char *text, char first);
  * a descriptor and in *SSH the process, which the caller waits for once it has closed it; or
  * -errno. What fails later, ssh says on stderr, and the connection ends. */
 int remote_connect(const char *host, const char *path, pid_t *ssh);
-/* The other end: passes bytes between stdin, stdout and the socket at PATH, until one of them ends.
- * Returns an exit code. */
+/* The other end of remote_connect(): passes bytes between stdin, stdout and the socket at PATH,
+ * until one of them ends. Returns an exit code. */
 int remote_bridge(const char *path);
 
 #endif

@@ -32,7 +32,7 @@ void session_close(struct session *s);
  * result, which the caller frees, or what failed is on stderr and the screen is given back. */
 int session_call(struct session *s, const char *method, struct json_object *args,
 		 struct json_object **result);
-/* The same for GPU I; the result has the GPU's name as "gpu". */
+/* As session_call(), for GPU I; the result has the GPU's name as "gpu". */
 int session_call_gpu(struct session *s, size_t i, const char *method, struct json_object *args,
 		     struct json_object **result);
 /* Finds the VF that WORD names: its number, PCI address or path. Adds "vf" to ARGS, and its GPU

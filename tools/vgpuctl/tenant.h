@@ -7,16 +7,15 @@
 #include "options.h"
 #include "vgpu/local_socket.h"
 
-/* Calls METHOD at the tenants' socket with ARGS, which it frees. Returns the connection, which the
- * caller closes, and the answer, which he frees; or an exit code as a negative number: the reason
- * is on stderr. */
+/* Calls METHOD at the tenants' socket with ARGS, which it frees. Returns the connection and the
+ * answer, both the caller's; or an exit code as a negative number, with the reason on stderr. */
 int tenant_call(const struct options *o, const char *method, struct json_object *args,
 		struct json_object **answer);
-/* The directory of the tenants' socket, and of the leases' own directories. */
+/* Writes the directory of the tenants' socket and of the leases' directories to OUT. */
 void tenant_directory(const struct options *o, char out[VGPU_SOCKET_PATH]);
-/* Makes the arguments of tenant.start from the options, and from the parameters NAME=VALUE that
- * *WORDS begins with, which goes on behind them. The caller frees them. NULL: an option is wrong,
- * which is said. */
+/* Makes the arguments of tenant.start from the options, and from the parameters NAME=VALUE with
+ * which *WORDS begins; sets *WORDS to the first word after them. The caller frees the arguments.
+ * Returns NULL, with the reason on stderr, if an option is invalid. */
 struct json_object *tenant_claim(const struct options *o, char ***words);
 /* Does a command whose method is one of the tenants' socket. Returns an exit code. */
 int tenant(const struct options *o, const struct command *c, char **words);

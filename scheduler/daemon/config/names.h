@@ -22,8 +22,8 @@ bool names_read(int fd, struct config *config);
  * CONFIG_NOBODY and unanswered. */
 void names_find(struct config *config, int ms);
 
-/* The body of those processes: main() calls it first, with its arguments. True: this was one of
- * them, and main() returns 0. */
+/* The body of those processes: main() calls it first, with its arguments. Returns true
+ * if this was one of them; main() then returns 0. */
 bool names_main(int argc, char **argv);
 
 #endif

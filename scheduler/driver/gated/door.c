@@ -73,8 +73,8 @@ static uint32_t free_place(const struct vgpu_driver *d, uint32_t vf, uint32_t *o
 	return place;
 }
 
-/* Returns whether the VF's owner has a wall that somebody keeps. The keeper of a former owner's
- * ends here: it stays for as long as anybody lives behind that wall. */
+/* Returns whether the VF's owner has a wall with a keeper. The keeper of a former owner's ends
+ * here: it stays for as long as anybody lives behind that wall. */
 static bool has_wall(const struct vgpu_driver *d, uint32_t vf)
 {
 	const struct gate_seat *page = d->seats[vf].page;
@@ -309,7 +309,7 @@ static int listen_at(const char *path)
 		return -ENAMETOOLONG;
 	strcpy(a.sun_path, path);
 	vgpu_untrusted_prepare(fd);
-	/* Everybody may ask; the answer depends on who it is. */
+	/* Any process may ask; the answer depends on which one it is. */
 	if ((unlink(path) < 0 && errno != ENOENT) ||
 	    bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || chmod(path, 0666) < 0 ||
 	    listen(fd, BACKLOG) < 0)

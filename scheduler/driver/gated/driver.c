@@ -66,7 +66,7 @@ static vgpu_nsec gated_deadline(const struct vgpu_driver *d)
 	return next;
 }
 
-/* Answers IDLE if nothing of the VF is under way any more. */
+/* Completes IDLE if nothing of the VF is in flight. */
 static void look_at_stop(struct vgpu_driver *d, vgpu_nsec now)
 {
 	uint32_t vf = d->stopping;

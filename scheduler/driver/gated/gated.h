@@ -167,7 +167,7 @@ uint64_t gated_in_flight(const struct vgpu_driver *d, uint32_t vf);
 bool gated_has_work(const struct vgpu_driver *d, uint32_t vf);
 bool gated_has_workers(const struct vgpu_driver *d, uint32_t vf);
 void gated_kill(struct vgpu_driver *d, uint32_t vf);
-/* Nothing of the VF is under way any more: its wall lets nothing pass until the gate opens. */
+/* Notes that nothing of the VF is in flight: its wall lets nothing pass until the gate opens. */
 void gated_seal(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now);
 /* Opens or shuts the gate of a VF; nothing if it is so already. */
 void gated_gate(struct vgpu_driver *d, uint32_t vf, bool open, vgpu_nsec now);

@@ -208,7 +208,7 @@ static void adopt_worker(struct vgpu_driver *d, uint32_t vf, uint32_t place)
 	gated_forget_worker(d, place);
 }
 
-/* Waits for work that was let in before the gate was shut. Whether it has ended. */
+/* Waits for work that was let in before the gate was shut. Returns whether it has ended. */
 static bool settle(struct vgpu_driver *d, uint32_t vf)
 {
 	struct timespec pause = {0, 1000000};

@@ -185,7 +185,7 @@ void gated_kill(struct vgpu_driver *d, uint32_t vf)
 			syscall(SYS_pidfd_send_signal, d->workers[i].pidfd, SIGKILL, NULL, 0);
 }
 
-/* Begins or ends a turn, for who compares it with what the kernel counts. */
+/* Begins or ends a turn, which is compared with what the kernel counts. */
 static void turn(struct gated_turns *t, vgpu_nsec began, vgpu_nsec now)
 {
 	vgpu_nsec since = atomic_load(&t->since);

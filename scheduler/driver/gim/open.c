@@ -182,7 +182,7 @@ int gim_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 
 void gim_close(struct vgpu_driver *d, bool lost)
 {
-	(void)lost; /* nobody keeps anything of it */
+	(void)lost; /* nothing of it is kept */
 	settings_writer_end(&d->writer);
 	settings_free(d);
 }

@@ -262,7 +262,7 @@ int nvidia_open(struct vgpu_driver **out, const struct vgpu_driver_config *confi
 
 void nvidia_close(struct vgpu_driver *d, bool lost)
 {
-	(void)lost; /* nobody keeps anything of it */
+	(void)lost; /* nothing of it is kept */
 	nvidia_watcher_end(&d->watcher);
 	nvidia_library_close(&d->watcher.library);
 	vgpu_close(&d->lock);

@@ -305,7 +305,7 @@ int xe_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 
 void xe_close(struct vgpu_driver *d, bool lost)
 {
-	(void)lost; /* nobody keeps anything of it */
+	(void)lost; /* nothing of it is kept */
 	settings_writer_end(&d->writer);
 	xe_counters_close(d->own);
 	settings_free(d);

@@ -54,8 +54,8 @@ bool vgpu_untrusted_reap(void);
  * effect with sanitizers, which need that access. */
 void vgpu_hide_memory(void);
 
-/* The body of such a process: main() calls it first, with its arguments. True: this was such a
- * process, and its work is done; main() returns 0. */
+/* The body of such a process: main() calls it first, with its arguments. Returns true if
+ * this was such a process, and its work is done; main() then returns 0. */
 bool vgpu_untrusted_main(int argc, char **argv);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long softgpu runs: until SIGTERM or SIGINT; or, after SIGUSR1, until no VF has a client,
+ * Ends softgpu: it runs until SIGTERM or SIGINT; or, after SIGUSR1, until no VF has a client,
  * because the end of softgpu is the end of each VM that has a VF. Tells systemd that softgpu is
  * ready, and which VFs have clients.
  */
@@ -17,13 +17,13 @@ struct ending {
 	int signals, changed; /* descriptors */
 };
 
-/* Blocks the signals: before there are other threads. 0, or -errno with the reason. */
+/* Blocks the signals: before there are other threads. Returns 0, or -errno with the reason. */
 int ending_create(struct ending *ending, struct vgpu_error *err);
 
-/* A VF has got a client, or has lost it: softgpu_used() says which have one. Any thread. */
+/* Must be called when a VF has got a client, or has lost it (softgpu_used()). Any thread. */
 void ending_used(struct ending *ending);
 
-/* GPU is ready. Returns when it must end. */
+/* Reports that GPU is ready, and waits until softgpu must end. */
 void ending_await(struct ending *ending, struct softgpu *gpu);
 
 #endif

@@ -168,7 +168,7 @@ static bool parse_u32(const char *text, size_t length, uint32_t max, uint32_t *o
 	return true;
 }
 
-/* Parses one KEY=VALUE of a fault. Whether it is right. */
+/* Parses one KEY=VALUE of a fault. Returns whether it is valid. */
 static bool fault_key(struct softgpu_fault *f, const char *key, size_t key_length,
 		      const char *value, size_t length)
 {

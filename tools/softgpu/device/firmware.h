@@ -58,19 +58,20 @@ struct firmware {
 	} vfs[SOFTGPU_MAX_VFS];
 };
 
-/* At power-on, and after a reset of the GPU. */
+/* Initialises the scheduler, at power-on and after a reset of the GPU. */
 void firmware_init(struct softgpu *gpu);
-/* The PF has written a command. */
+/* Handles a command that the PF has written. */
 void firmware_command(struct softgpu *gpu, uint32_t dword);
-/* Registers of the plan and the counters; others read 0. */
+/* Read and write registers of the plan and the counters; others read 0. */
 uint32_t firmware_read(struct softgpu *gpu, uint32_t offset);
 void firmware_write(struct softgpu *gpu, uint32_t offset, uint32_t value);
 
-/* Something has changed that the scheduler must look at. */
+/* Makes the scheduler look at the state of the GPU again. */
 void firmware_wake(struct softgpu *gpu);
 /* Resets a VF, and tells its guest. A reset that fails comes back as firmware_reset_failed(). */
 void firmware_reset(struct softgpu *gpu, int vf);
-/* A VF has lost its context, by a reset or because it was disabled; its reset had no effect. */
+/* firmware_forgot: a VF has lost its context, by a reset or because it was disabled.
+ * firmware_reset_failed: its reset had no effect. */
 void firmware_forgot(struct softgpu *gpu, int vf);
 void firmware_reset_failed(struct softgpu *gpu, int vf);
 

@@ -67,8 +67,8 @@ struct vf {
 	uint64_t copied_out, copied_in, coming;
 	bool leaves;
 	vgpu_nsec waited; /* how long the filler has waited for its worker in this swap */
-	/* The PF's file has what was copied of it, for the PF to compare. DROPS: that, or what was
-	 * copied back, is nobody's any more: the filler must free its pages. */
+	/* The PF's file has what was copied of it, for the PF to compare. DROPS: neither that nor
+	 * what was copied back is needed, and the filler must free the pages. */
 	bool compared, drops;
 	uint32_t told; /* reason why its memory cannot be moved now: see carry.c; 0: none */
 
@@ -186,7 +186,7 @@ uint32_t registers_busy(const struct softgpu *gpu); /* VM_BUSY */
 uint32_t registers_mmio_read(struct softgpu *gpu, uint32_t offset);
 void registers_mmio_write(struct softgpu *gpu, uint32_t offset, uint32_t value);
 void raise_pf(struct softgpu *gpu, uint32_t vector, uint32_t bits);
-/* The VF's process has changed its side of the mailbox. */
+/* Applies a change that the VF's process has made to its side of the mailbox. */
 void registers_take_message(struct softgpu *gpu, int vf, bool valid, const uint32_t words[4]);
 void registers_take_acknowledgement(struct softgpu *gpu, int vf);
 
@@ -197,7 +197,7 @@ bool memory_set_partition(struct softgpu *gpu, int vf, uint64_t offset, uint64_t
 void memory_renew(struct softgpu *gpu, int vf);
 uint32_t memory_overlaps(const struct softgpu *gpu);
 void memory_access(struct softgpu *gpu, uint64_t offset, void *data, uint64_t size, bool write);
-/* A VF has tried N times to access memory outside its own, by a packet or through its window. */
+/* Counts N attempts of a VF to access memory outside its own, by a packet or through its window. */
 void memory_violated(struct softgpu *gpu, int vf, uint32_t n);
 /* Reads or writes SIZE bytes of a VF's file; what cannot be read gives ones. */
 void memory_transfer(const struct memory_file *file, uint64_t at, void *data, uint64_t size,
@@ -208,17 +208,18 @@ void *memory_filler(void *gpu);
 /* Returns whether the VF's memory lies in GPU memory. If not, it is in host memory, and the VF
  * cannot be loaded. */
 bool memory_is_here(const struct softgpu *gpu, const struct vf *vf);
-/* The VF is about to run: what was copied of its memory is not complete any more. */
+/* Must be called when the VF is about to run: copies of its memory become incomplete. */
 void memory_runs(struct softgpu *gpu, struct vf *vf);
 
 /* swap.c: called with the lock held, except swap_hash() */
 #define SWAP_PAGE 4096u
 uint64_t swap_hash(const void *page);
-/* Notes that the VF's memory has another size. */
+/* Notes that the VF's memory has another size. Returns false if out of memory. */
 bool swap_resize(struct vf *vf, uint64_t size);
-/* N pages with these hashes, from AT in the VF's memory, have been copied to host memory. */
+/* Notes that N pages with these hashes, from AT in the VF's memory, have been copied to host
+ * memory. */
 void swap_copied_out(struct vf *vf, uint64_t at, const uint64_t *hashes, uint64_t n);
-/* N pages with these hashes have been copied back from host memory. */
+/* Notes that N pages with these hashes have been copied back from host memory. */
 void swap_copied_in(struct vf *vf, uint64_t at, const uint64_t *hashes, uint64_t n);
 /* swap_left(): the VF's entry lies in host memory from now on. swap_came(): it lies in GPU memory
  * at OFFSET again, where the PF has copied the memory to: updates the VF's file. */
@@ -249,12 +250,12 @@ void *command_sequencer(void *gpu);
 
 /* engine.c */
 void engine_run(struct softgpu *gpu, int vf);
-/* Stops the VF that executes; KILL: also work that cannot be preempted. True: nothing is executed
- * any more; false: command_engine_stopped() follows. */
+/* Stops the VF that executes; KILL: also work that cannot be preempted. Returns true if nothing is
+ * executed from now on, false if command_engine_stopped() will follow. */
 bool engine_stop(struct softgpu *gpu, bool kill);
 /* Stops the VF that executes, and kills its process if it does not stop at once. */
 void engine_stop_now(struct softgpu *gpu);
-/* The VF that executed has stopped, or its process has ended. */
+/* Must be called when the VF that executed has stopped, or its process has ended. */
 void engine_stopped(struct softgpu *gpu);
 
 /* faults.c: draw a latency, and whether a fault happens now (NULL: none does) */

@@ -21,12 +21,12 @@ struct packet_limits {
 	uint64_t arena_at, granules, granule;
 };
 
-/* SOFTGPU_OK, or what is wrong with P. A range must lie in the window or behind it, not in both, or
- * in the arena, where all of it must be mapped. */
+/* Returns SOFTGPU_OK, or what is wrong with P. A range must lie in the window or behind it, not in
+ * both, or in the arena, where all of it must be mapped. */
 enum softgpu_error packet_check(const struct packet_limits *limits, const struct softgpu_packet *p);
 
 /* Checks a range of COUNT elements of SIZE bytes at OFFSET: it must be aligned to SIZE, and lie in
- * the partition, as above. SOFTGPU_OK, SOFTGPU_BAD_ARGUMENT or SOFTGPU_OUT_OF_RANGE. */
+ * the partition, as above. Returns SOFTGPU_OK, SOFTGPU_BAD_ARGUMENT or SOFTGPU_OUT_OF_RANGE. */
 enum softgpu_error packet_range(const struct packet_limits *limits, uint64_t offset, uint64_t count,
 				uint64_t size);
 

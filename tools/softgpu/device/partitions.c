@@ -345,7 +345,7 @@ static void read_file(int fd, uint64_t at, void *data, uint64_t size)
 		memset((char *)data + (n < 0 ? 0 : n), 0xff, size - (uint64_t)(n < 0 ? 0 : n));
 }
 
-/* Read and write SIZE bytes of a file at AT. 0 or -errno; less than SIZE is an error. */
+/* Read and write SIZE bytes of a file at AT. Returns 0 or -errno; less than SIZE is an error. */
 static int read_all(int fd, uint64_t at, void *data, uint64_t size)
 {
 	ssize_t n = pread(fd, data, size, (off_t)at);
@@ -440,7 +440,7 @@ static struct piece piece_of(const struct softgpu *gpu, uint64_t offset, uint64_
 	return p;
 }
 
-/* 0 or -errno, and so does each of the following. */
+/* Returns 0 or -errno, and so does each of the following. */
 static int read_piece(struct softgpu *gpu, const struct piece *from, void *buffer)
 {
 	if (from->host)

@@ -153,7 +153,7 @@ static uint64_t word(const struct tenant *t, uint64_t at)
 	return __atomic_load_n((const uint64_t *)(t->window + at), __ATOMIC_ACQUIRE);
 }
 
-/* Waits for the end of the run. 0; -ETIMEDOUT after DEADLINE; or another -errno. */
+/* Waits for the end of the run. Returns 0; -ETIMEDOUT after DEADLINE; or another -errno. */
 static int await_end(struct tenant *t)
 {
 	vgpu_nsec until = vgpu_now() + DEADLINE;
@@ -202,7 +202,7 @@ static int await_count(struct tenant *t)
 	return r;
 }
 
-/* Lets a tenant compute. Whether its results are right. */
+/* Lets a tenant compute. Returns whether its results are right. */
 static bool compute(struct tenant *t, uint32_t value)
 {
 	uint64_t i, fence = t->wptr + 1;
@@ -400,8 +400,8 @@ static const char *watch(struct tenant *a, uint32_t method, vgpu_nsec *stall)
 	return why;
 }
 
-/* Whether half of the stops took longer than the host's own delays can explain. NULL or a sentence.
- */
+/* Judges whether half of the stops took longer than the host's own delays can explain. NULL or a
+ * sentence. */
 static const char *judge_times(struct tenant *a, uint32_t method, const struct rounds *rounds)
 {
 	vgpu_nsec typical = rounds->took[ROUNDS / 2], stall = 0;
@@ -444,7 +444,7 @@ static const char *test_disturbed(struct tenant *a, struct tenant *b, uint32_t m
 	return why;
 }
 
-/* Stops work while worker C starts. 0 or -errno with one sentence: C does not start. */
+/* Stops work while worker C starts. Returns 0 or -errno with one sentence: C does not start. */
 static int test_starting(struct tenant *a, struct tenant *b, uint32_t method, struct tenant *c,
 			 const struct softgpu_config *config, struct rounds *rounds,
 			 const char **why, struct vgpu_error *err)
@@ -461,7 +461,7 @@ static int test_starting(struct tenant *a, struct tenant *b, uint32_t method, st
 	return *why ? 0 : worker_wait_ready(c->worker, START_MS, err);
 }
 
-/* Stops work while worker C ends. 0 or -errno with one sentence: C does not end. */
+/* Stops work while worker C ends. Returns 0 or -errno with one sentence: C does not end. */
 static int test_ending(struct tenant *a, struct tenant *b, uint32_t method, struct tenant *c,
 		       bool kill, struct rounds *rounds, const char **why, struct vgpu_error *err)
 {

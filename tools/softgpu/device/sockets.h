@@ -24,14 +24,14 @@ struct sockets {
 /*
  * Access to the VFs' sockets. USER, GROUP: names, or NULL: if this process is root's, those with
  * which libvirt runs QEMU here (libvirt-qemu and kvm in Debian, qemu elsewhere), if there are such,
- * else this process's. MODE: octal, NULL: 0600. Looks up users: before there are threads. 0, or
- * -EINVAL with the reason.
+ * else this process's. MODE: octal, NULL: 0600. Looks up users: before there are threads. Returns
+ * 0, or -EINVAL with the reason.
  */
 int sockets_access(struct sockets *sockets, const char *user, const char *group, const char *mode,
 		   struct vgpu_error *err);
 
 /* Makes the directory, if it is missing, and locks it: another softgpu there would remove these
- * sockets when it ends, or have its own removed. 0, or -errno with the reason. */
+ * sockets when it ends, or have its own removed. Returns 0, or -errno with the reason. */
 int sockets_own(struct sockets *sockets, struct vgpu_error *err);
 /* Lets another softgpu have the directory, which stays. */
 void sockets_disown(struct sockets *sockets);

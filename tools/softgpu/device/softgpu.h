@@ -127,7 +127,7 @@ struct softgpu_region {
 struct softgpu;
 
 /* Makes the device and starts its threads. CARRIER must live as long as the device; its functions
- * get OPAQUE. 0 or -errno with one sentence. */
+ * get OPAQUE. Returns 0 or -errno with one sentence. */
 int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 		   const struct softgpu_carrier *carrier, void *opaque, struct vgpu_error *err);
 void softgpu_destroy(struct softgpu *gpu);
@@ -156,7 +156,7 @@ void softgpu_function_reset(struct softgpu *gpu, int fn);
 void softgpu_function_closed(struct softgpu *gpu, int fn);
 
 /* Parse "idle=30,save=60-120,flr=~20000/0.3" (microseconds) and "hang,cmd=idle,vf=1,skip=3" into
- * CONFIG. 0 or -EINVAL with the reason. */
+ * CONFIG. Returns 0 or -EINVAL with the reason. */
 int softgpu_parse_latency(struct softgpu_config *config, const char *text, struct vgpu_error *err);
 int softgpu_parse_fault(struct softgpu_config *config, const char *text, struct vgpu_error *err);
 

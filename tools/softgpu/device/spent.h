@@ -62,17 +62,17 @@ vgpu_nsec spent_cpu(pid_t pid);
 
 /* Begins to count, with nothing; before any VF has a process. */
 void spent_begin(struct softgpu *gpu);
-/* A VF has the engine from now on; -1: none. */
+/* Notes that VF has the engine from now on; -1: none has. */
 void spent_turn(struct softgpu *gpu, int vf);
-/* Counts what a VF's process and worker have used and done until now. Before one of them ends:
- * spent_ends(), of which nothing is counted afterwards. */
+/* spent_count counts what a VF's process and worker have used and done until now. spent_ends does
+ * so before one of them ends; nothing of it is counted afterwards. */
 void spent_count(struct softgpu *gpu, int vf);
 void spent_ends(struct softgpu *gpu, int vf, int kind);
-/* Counts, and looks whether the VF's process or worker has taken too much since the last look.
- * NULL: neither; else the name of what has. */
+/* Counts, and returns which of the VF's process and worker has taken too much since the last call,
+ * by name; NULL if neither has. */
 const char *spent_too_much(struct softgpu *gpu, int vf);
-/* After such a look, when a process has ended: how long the VF has to wait until its next process,
- * which may be another client's, finds all that can be saved up. */
+/* Returns, when a process has ended after spent_too_much(), how long, ns, the VF has to wait until
+ * its next process, which may be another client's, has the full allowance. */
 vgpu_nsec spent_owed(const struct softgpu *gpu, int vf);
 /* Register of the PF: see SOFTGPU_SPENT. */
 uint32_t spent_read(struct softgpu *gpu, uint32_t offset);

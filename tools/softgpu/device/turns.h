@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose turn it is, and for how long: the round robin of softgpu's own scheduler. VFs have turns in
- * a fixed order, each for its quantum. A VF that does not want one is passed over, or, if turns are
- * kept, its turn passes unused. What is programmed counts from a VF's next turn on. Counts the time
- * that each VF has spent on the engine.
+ * The round robin of softgpu's own scheduler: which VF has the turn, and for how long. VFs have
+ * turns in a fixed order, each for its quantum. A VF that does not want one is skipped, or, if
+ * turns are kept, its turn passes unused. A new plan counts from a VF's next turn on. Counts the
+ * time that each VF has spent on the engine.
  *
  * Pure: time is an argument, and never goes back. Not thread-safe.
  */
@@ -38,21 +38,21 @@ struct turns {
 	uint64_t turns[SOFTGPU_MAX_VFS]; /* number of turns that each VF has begun */
 };
 
-/* N VFs with the plan of a GPU that nobody has programmed. */
+/* Initialises N VFs, with the plan of a GPU that has not been programmed. */
 void turns_init(struct turns *t, uint32_t n, vgpu_nsec now);
 /* Puts PLAN into force, each value clamped. */
 void turns_program(struct turns *t, const struct turns_plan *plan);
-/* Begins the next turn, of a VF in the bitmap WANTS unless turns are kept. Returns whose turn it
- * is; TURNS_NOBODY if nobody wants one. */
+/* Begins the next turn, of a VF in the bitmap WANTS unless turns are kept. Returns the VF;
+ * TURNS_NOBODY if no VF wants one. */
 int turns_begin(struct turns *t, uint32_t wants, vgpu_nsec now);
 /* Returns whether the current turn must end at NOW: its quantum is over, or its VF does not want
  * the rest. A turn goes on as long as no other VF wants one: turns_begin() then renews it. */
 bool turns_is_over(const struct turns *t, uint32_t wants, vgpu_nsec now);
 /* Returns whether another VF wants a turn, or must have it because turns are kept. */
 bool turns_others(const struct turns *t, uint32_t wants);
-/* From NOW on the counter of VF runs, and no other; TURNS_NOBODY: none. */
+/* Starts the counter of VF at NOW, and stops any other; TURNS_NOBODY: none runs. */
 void turns_count(struct turns *t, int vf, vgpu_nsec now);
-/* Returns the time that VF has spent on the engine by NOW. */
+/* Returns the time, ns, that VF has spent on the engine by NOW. */
 vgpu_nsec turns_active(const struct turns *t, uint32_t vf, vgpu_nsec now);
 
 #endif

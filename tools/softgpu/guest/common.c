@@ -103,7 +103,7 @@ static int make_it(struct guest *g, const uint32_t *pieces, uint32_t n, uint32_t
 	return 0;
 }
 
-/* Takes lock 0, of the VF that this process has joined. 0 or -errno. */
+/* Takes lock 0, of the VF that this process has joined. Returns 0 or -errno. */
 static int lock_common(struct guest *g)
 {
 	int r = share_take_begin(g, vgpu_now() + BEGIN_TIMEOUT);
@@ -131,7 +131,7 @@ int guest_common_show(struct guest *g, uint32_t number)
 	return vfio_mark(g->device, number);
 }
 
-/* Finds the pieces of NUMBER. Whether they are all there, each once. */
+/* Finds the pieces of NUMBER. Returns whether all of them exist, each once. */
 static bool find_pieces(struct guest *g, uint32_t number, uint32_t *pieces, uint32_t n)
 {
 	_Atomic uint32_t *owners = share_owners(g);

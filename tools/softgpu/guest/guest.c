@@ -151,7 +151,7 @@ void guest_use_slot(struct guest *g)
 	g->share.on = true;
 }
 
-/* Reads the mailbox's state; ones: the VF is away. 0, or -errno as away(). */
+/* Reads the mailbox's state; ones: the VF is away. Returns 0, or -errno as away(). */
 static int read_control(struct guest *g, uint32_t *control)
 {
 	int r = read32(g, g->mailbox.control, control);
@@ -167,7 +167,7 @@ static bool has_message(uint32_t control)
 	return control & GPUIOV_MBOX_RCV_VALID && control != UINT32_MAX;
 }
 
-/* Waits for a message of the PF; *WORD is 0 if none comes by DEADLINE. 0 or -errno. */
+/* Waits for a message of the PF; *WORD is 0 if none comes by DEADLINE. Returns 0 or -errno. */
 static int receive(struct guest *g, uint32_t *word, vgpu_nsec deadline)
 {
 	struct pollfd ready = {.fd = g->vectors[SOFTGPU_VECTOR_MAILBOX], .events = POLLIN};
@@ -523,7 +523,7 @@ int guest_check(struct guest *g)
 	return 0;
 }
 
-/* Looks at the fence for a short time. Whether it was reached. */
+/* Looks at the fence for a short time. Returns whether it was reached. */
 static bool spin(struct guest *g, uint64_t fence)
 {
 	vgpu_nsec until = vgpu_now() + (g->polled ? SPIN_POLLED : SPIN);

@@ -18,7 +18,7 @@ struct guest;
 
 /* Connects to the VF at NAME ("vfio-user:PATH", or another name of vfio/device.h). With
  * "shared:ADDRESS", other processes of this machine may have the VF, too: each has a slot of it,
- * and part of its window. 0 or -errno with the reason. */
+ * and part of its window. Returns 0 or -errno with the reason. */
 int guest_open(struct guest **out, const char *name, struct vgpu_error *err);
 /* To be called after guest_open(): if the host has slots, packets go into one, though no other
  * process can have the VF. While the host executes, packets of a slot need no doorbell. In a slot,
@@ -27,9 +27,9 @@ void guest_use_slot(struct guest *g);
 /* Disconnects. Unless guest_bring_down() came first, the VF is reset. G may be NULL. */
 void guest_close(struct guest *g);
 
-/* Starts the driver: requests the engine, sets the ring up, releases the engine. 0; -EACCES: the
- * host refuses; -ETIMEDOUT: no answer within TIMEOUT; -EBUSY: all slots are in use; or another
- * -errno. */
+/* Starts the driver: requests the engine, sets the ring up, releases the engine. Returns 0;
+ * -EACCES: the host refuses; -ETIMEDOUT: no answer within TIMEOUT; -EBUSY: all slots are in use; or
+ * another -errno. */
 int guest_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err);
 /* Ends the driver: requests the engine and releases it for good. Of a shared VF, the last process
  * does that; the others give their slot back. Errors as above. */
@@ -39,8 +39,8 @@ int guest_bring_down(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
  * offset in the partition, as packets use it. */
 void *guest_memory(struct guest *g, uint64_t *offset, uint64_t *size);
 
-/* The memory behind the window, which only packets reach; *SIZE is 0 if there is none, or if
- * processes share it: see guest_pieces(). */
+/* Gets the memory behind the window, which only packets can access; *SIZE is 0 if there is none, or
+ * if processes share it: see guest_pieces(). */
 void guest_device_memory(struct guest *g, uint64_t *offset, uint64_t *size);
 /* Returns whether the VF's memory has nothing of earlier programs of this machine: the VF was reset
  * when it was opened, or it is shared. */
@@ -49,13 +49,15 @@ bool guest_is_fresh(struct guest *g);
  * that are not known any more. */
 bool guest_has_modules(struct guest *g);
 bool guest_has_old_modules(struct guest *g);
-/* Returns whether it links images, and compiles one alone. */
+/* Returns whether the host links images, and compiles one alone. */
 bool guest_has_images(struct guest *g);
 /* Returns whether a ring has more than SOFTGPU_HAD_MAX_MODULES modules. */
 bool guest_has_many_modules(struct guest *g);
-/* Returns whether it takes the packets ARENA, MAP and UNMAP; ARENA may say that there is none. */
+/* Returns whether the host accepts the packets ARENA, MAP and UNMAP; ARENA may say that there is
+ * none. */
 bool guest_has_arena(struct guest *g);
-/* Returns whether it takes the packet AWAIT, and processes of the VF can have events together. */
+/* Returns whether the host accepts the packet AWAIT, and processes of the VF can have events
+ * together. */
 bool guest_has_events(struct guest *g);
 
 /* What processes that share a VF know of each other. Below, a slot is the number of one. */
@@ -117,29 +119,29 @@ bool guest_event_last(struct guest *g, const struct guest_event *event, struct g
 /* Device memory that processes of the VF hold in common: some of its pieces in an order, with a
  * number. It is there while a process holds it, or a descriptor that shows it is open anywhere. */
 
-/* Returns how many of it there can be, which is more than each number; 0: none. */
+/* Returns the most common memories that there can be; their numbers are less than that. 0: none. */
 uint32_t guest_common_most(struct guest *g);
 /* Makes N > 0 PIECES, all of them this process's, common memory, which this process holds. Nothing
- * may run that was put for an earlier use of them. 0; -ENOSPC: there is too much of it; -EBUSY:
- * another process begins or ends, and does not finish; -ECONNRESET; or another -errno. */
+ * may run that was put for an earlier use of them. Returns 0; -ENOSPC: there is too much of it;
+ * -EBUSY: another process begins or ends, and does not finish; -ECONNRESET; or another -errno. */
 int guest_common_make(struct guest *g, const uint32_t *pieces, uint32_t n, uint32_t *number);
 /* Returns a new descriptor that shows memory which this process holds. It is the caller's, and
  * closed by exec. Or -errno. */
 int guest_common_show(struct guest *g, uint32_t number);
 /* Holds the memory that FD shows; that it does so already is no error. PIECES has room for all that
- * the VF has; *N is how many it was. FD stays the caller's. 0; -EINVAL: FD shows no memory of this
- * VF; or as guest_common_make(). */
+ * the VF has; *N is how many it was. FD stays the caller's. Returns 0; -EINVAL: FD shows no memory
+ * of this VF; or as guest_common_make(). */
 int guest_common_open(struct guest *g, int fd, uint32_t *number, uint32_t *pieces, uint32_t *n);
-/* This process no longer holds the memory, and nothing of it that runs uses it. */
+/* Gives up this process's hold of the memory. No work of it that still runs may use it. */
 void guest_common_drop(struct guest *g, uint32_t number);
-/* Between guest_begin_care() and guest_end_care(): frees what nobody holds, and no descriptor
- * shows. Whether there was any. */
+/* Between guest_begin_care() and guest_end_care(): frees common memory that no process holds and no
+ * descriptor shows. Returns whether there was any. */
 bool guest_common_collect(struct guest *g);
 /* Returns whether the WORD of a piece says that it is of common memory, and there is such memory.
  */
 bool guest_is_common(struct guest *g, uint32_t word);
 
-/* Lets DMA packets access SIZE bytes of the memory file FD at IOVA. 0 or -errno. */
+/* Lets DMA packets access SIZE bytes of the memory file FD at IOVA. Returns 0 or -errno. */
 int guest_map_dma(struct guest *g, int fd, uint64_t iova, uint64_t size);
 
 /* Puts a packet into the ring. The ring holds 1024 packets: the caller must wait for fences so
@@ -150,20 +152,20 @@ uint64_t guest_put_fence(struct guest *g);
 /* Puts a mark into the ring, and returns its value for guest_wait_mark(). A mark that is reached
  * interrupts no guest. */
 uint64_t guest_put_mark(struct guest *g);
-/* Writes the doorbell: all packets in the ring may run. 0 or -errno. */
+/* Writes the doorbell: all packets in the ring may run. Returns 0 or -errno. */
 int guest_ring(struct guest *g);
 
 /* Shows all packets in the ring to a host that looks for packets by itself. Returns false if just
  * now it does not, and guest_ring() has to tell it of them. */
 bool guest_show(struct guest *g);
 
-/* Waits until the fence has been reached. 0; -ETIMEDOUT; -ECONNRESET; -EIO: the VF has stopped with
- * an error, see guest_error(); after a fault, waits for the reset instead. */
+/* Waits until the fence has been reached. Returns 0; -ETIMEDOUT; -ECONNRESET; -EIO: the VF has
+ * stopped with an error, see guest_error(); after a fault, waits for the reset instead. */
 int guest_wait(struct guest *g, uint64_t fence, vgpu_nsec timeout);
-/* The same for a mark, of which nobody tells: sleeps, and looks. */
+/* As guest_wait(), for a mark, which does not interrupt: sleeps and polls. */
 int guest_wait_mark(struct guest *g, uint64_t mark, vgpu_nsec timeout);
-/* 0 if the VF is working; -ECONNRESET: it is being reset or was reset, or reads as ones; -EIO: it
- * has stopped with an error; -ENODEV: the device is gone. Never waits. */
+/* Returns 0 if the VF is working; -ECONNRESET: it is being reset or was reset, or reads as ones;
+ * -EIO: it has stopped with an error; -ENODEV: the device is gone. Never waits. */
 int guest_check(struct guest *g);
 /* Returns whether the fence has been reached. */
 bool guest_reached(struct guest *g, uint64_t fence);

@@ -80,7 +80,7 @@ struct guest {
 /* guest.c */
 /* Brings the VF up for one process, with its ring empty. Errors as guest_bring_up(). */
 int guest_start(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err);
-/* Maps the window and reads what the VF has. 0 or -errno. */
+/* Maps the window and reads what the VF has. Returns 0 or -errno. */
 int guest_look(struct guest *g);
 /* Ends the VF's driver. Errors as guest_bring_down(). */
 int guest_stop(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err);
@@ -94,22 +94,22 @@ bool share_is_valid(const struct guest *g);
 void *share_memory(struct guest *g, uint64_t *offset, uint64_t *size);
 /* Returns the error that this process's slot has stopped with. */
 enum softgpu_error share_error(const struct guest *g);
-/* A number that no slot of a living program has. */
+/* Returns a number that no slot of a living program has. */
 uint64_t share_number(struct guest *g);
-/* Whose each piece of device memory is, n_pieces words. */
+/* Returns the owners of the pieces of device memory, n_pieces words. */
 _Atomic uint32_t *share_owners(const struct guest *g);
-/* Takes lock 0, which guest_end_care() gives back, by DEADLINE. 0; -EBUSY: another process has it;
- * or another -errno. */
+/* Takes lock 0, which guest_end_care() gives back, by DEADLINE. Returns 0; -EBUSY: another process
+ * has it; or another -errno. */
 int share_take_begin(struct guest *g, vgpu_nsec deadline);
 /* common.c: SLOT holds nothing any more, because the host has closed it. */
 void common_drop_all(struct guest *g, uint32_t slot);
 /* events.c: ends all events of SLOT, whose process has ended or is about to. */
 void events_end_all(struct guest *g, uint32_t slot);
-/* guest.c: sleeps until REACHED(FENCE), and looks for news of the VF. 0; -ETIMEDOUT; or as
+/* guest.c: sleeps until REACHED(FENCE), and looks for news of the VF. Returns 0; -ETIMEDOUT; or as
  * guest_check(). */
 int wait_by_naps(struct guest *g, bool (*reached)(struct guest *g, const void *fence),
 		 const void *fence, vgpu_nsec deadline);
-/* Tells the host of packets. 0 or -errno. */
+/* Tells the host that there are packets. Returns 0 or -errno. */
 int share_ring(struct guest *g);
 
 #endif

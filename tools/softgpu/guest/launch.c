@@ -91,7 +91,7 @@ static bool parse_float(const char *text, double *out)
 	return vgpu_parse_real(text, -DBL_MAX, DBL_MAX, out) == 0;
 }
 
-/* Parses TEXT as a number of KIND. Whether both are valid. */
+/* Parses TEXT as a number of KIND. Returns whether both are valid. */
 static bool parse_number(struct arg *a, const char *kind, const char *text)
 {
 	uint64_t whole;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* ARGV: all arguments of vgpu-guest, with "launch" at index 1. Returns the exit status. */
-/* What guest_open() calls the VF that has this socket or, if SOCKET is NULL, DEVICE. */
+/* Writes guest_open()'s name of the VF with this socket or, if SOCKET is NULL, with DEVICE. */
 void guest_name(char *out, size_t size, const char *socket, const char *device);
 int launch_main(int argc, char **argv);
 

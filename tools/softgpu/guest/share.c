@@ -63,7 +63,7 @@ static void nap(void)
 	nanosleep(&pause, NULL);
 }
 
-/* Takes the lock N by DEADLINE. 0; -EBUSY: another process has it; or another -errno. */
+/* Takes the lock N by DEADLINE. Returns 0; -EBUSY: another process has it; or another -errno. */
 static int take_lock(struct guest *g, uint32_t n, vgpu_nsec deadline)
 {
 	int r = lock(g, n, true);
@@ -75,8 +75,8 @@ static int take_lock(struct guest *g, uint32_t n, vgpu_nsec deadline)
 	return r == -EAGAIN ? -EBUSY : r;
 }
 
-/* Takes a slot that is free. *OTHERS: how many are not. 0; -EBUSY: there is none; or another
- * -errno. */
+/* Takes a slot that is free. *OTHERS: how many are not. Returns 0; -EBUSY: there is none; or
+ * another -errno. */
 static int take_slot(struct guest *g, uint32_t *others)
 {
 	uint32_t i, got = SOFTGPU_MAX_SLOTS;
@@ -131,7 +131,8 @@ int share_ring(struct guest *g)
 	return guest_show(g) ? 0 : ring_slots(g);
 }
 
-/* Asks the host for ASKED, and waits until it has answered. 0; -ETIMEDOUT; or as guest_check(). */
+/* Asks the host for ASKED, and waits until it has answered. Returns 0; -ETIMEDOUT; or as
+ * guest_check(). */
 static int ask_for_slot(struct guest *g, uint32_t slot, uint64_t asked, vgpu_nsec deadline)
 {
 	struct softgpu_slot *s = slot_of(g, slot);

@@ -20,10 +20,10 @@ static inline void slot_fence(void)
 #endif
 }
 
-/* Shows the packets of S up to WPTR, which the slot's owner alone may do. Whether the host looks
- * for them by itself: else the owner must ring. Either the host sees them before it ends its run,
- * or it is seen here that the run ends. (A locked access to the slot instead of the fence could be
- * one to uncached memory.) */
+/* Shows the packets of S up to WPTR; only the slot's owner may do that. Returns whether the host
+ * looks for them by itself: else the owner must ring. Either the host sees them before it ends its
+ * run, or it is seen here that the run ends. (A locked access to the slot instead of the fence
+ * could be one to uncached memory.) */
 static inline bool slot_show(struct softgpu_slot *s, uint64_t wptr)
 {
 	__atomic_store_n(&s->wptr, wptr, __ATOMIC_RELEASE);

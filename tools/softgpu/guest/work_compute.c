@@ -311,8 +311,8 @@ static const struct workload *const mixed_parts[] = {&work_mandelbrot, &work_sha
 						     &work_saxpy};
 #define PARTS 4u
 
-/* Calls FN for each part; each part has its own place within the slot. Whether all calls returned
- * true. */
+/* Calls FN for each part; each part has its own place within the slot. Returns whether all calls
+ * returned true. */
 static bool each_part(struct workload_state *s, struct guest *g, uint32_t slot,
 		      bool (*fn)(const struct workload *w, struct workload_state *part,
 				 struct guest *g, uint32_t slot))

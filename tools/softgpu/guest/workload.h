@@ -38,12 +38,12 @@ const struct workload *workload_find(const char *name);
 
 /* Puts a job's packets into the ring. */
 void workload_emit(struct workload_state *s, struct guest *g, uint32_t slot);
-/* Makes the state of W for SLOTS jobs in flight, and fills in all inputs. 0 or -errno with the
- * reason.
- */
+/* Makes the state of W for SLOTS jobs in flight, and fills in all inputs. Returns 0 or -errno with
+ * the reason. */
 int workload_prepare(struct workload_state **out, const struct workload *w, struct guest *g,
 		     const struct workload_options *o, uint32_t slots, struct vgpu_error *err);
-/* Fills in all inputs again, in the new memory after a reset. 0 or -errno with the reason. */
+/* Fills in all inputs again, in the new memory after a reset. Returns 0 or -errno with the reason.
+ */
 int workload_restart(struct workload_state *s, struct guest *g, struct vgpu_error *err);
 /* Mandelbrot: writes the picture of each slot to PREFIX-N.png. */
 void workload_png(struct workload_state *s, const char *prefix);

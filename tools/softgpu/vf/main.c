@@ -91,7 +91,7 @@ static void *bell_thread(void *arg)
 	return NULL;
 }
 
-/* Prepares the process before there is a client. 0 or -errno with one sentence. */
+/* Prepares the process before there is a client. Returns 0 or -errno with one sentence. */
 static int start(struct vf *vf, uid_t uid, gid_t gid, pid_t device, struct vgpu_error *err)
 {
 	struct rlimit none = {0, 0}, descriptors = {MAX_DESCRIPTORS, MAX_DESCRIPTORS};

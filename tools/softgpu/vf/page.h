@@ -145,7 +145,7 @@ struct vf_dma {
 };
 #define VF_DMA_MOST 16384u /* bytes in one message */
 
-/* futex(2) on a word of the page. TIMEOUT is relative; NULL: none. 0 or -errno. */
+/* futex(2) on a word of the page. TIMEOUT is relative; NULL: none. Returns 0 or -errno. */
 static inline int vf_futex_wait(_Atomic uint32_t *word, uint32_t value,
 				const struct timespec *timeout)
 {

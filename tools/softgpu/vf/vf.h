@@ -83,7 +83,7 @@ bool vf_publish(struct vf *vf);
  * also asks it to read the page now. */
 void vf_note(struct vf *vf);
 void vf_notify(struct vf *vf);
-/* Copies between BUFFER and the client's memory. 0 or -EFAULT. */
+/* Copies between BUFFER and the client's memory. Returns 0 or -EFAULT. */
 int vf_dma(const struct vf *vf, uint64_t iova, void *buffer, uint32_t size, bool to_client);
 /* Returns the memory that the VF's packets may access. */
 struct packet_limits vf_limits(const struct vf *vf);
@@ -120,7 +120,7 @@ struct compute_setup {
 	/* How long a stop may take; and if a worker, of any VF, starts or ends meanwhile. */
 	vgpu_nsec kill_after, kill_disturbed;
 };
-/* Starts the thread that waits for workers. 0 or -errno. */
+/* Starts the thread that waits for workers. Returns 0 or -errno. */
 int compute_watch(struct vf *vf);
 /* Connects to a worker, with the lock. NULL: memory, a descriptor or a thread is lacking. */
 struct compute *compute_create(struct vf *vf, const struct compute_setup *setup);

@@ -37,7 +37,7 @@ struct worker_options {
 };
 
 /* Starts a worker, and does not wait for it: SHARED tells whether it is READY, or why it is
- * REFUSED; wake_fd becomes readable then. 0 or -errno with one sentence. */
+ * REFUSED; wake_fd becomes readable then. Returns 0 or -errno with one sentence. */
 int worker_start(struct worker_client **out, const struct worker_options *options,
 		 struct vgpu_error *err);
 /* Asks the worker to clear its memory and exit, and frees W. Returns its pidfd, which is the
@@ -51,9 +51,9 @@ bool worker_exited(const struct worker_client *w);
 /* Waits up to MS milliseconds for the end of a process. Returns whether it has ended; then PIDFD is
  * closed. */
 bool worker_gone(int pidfd, int ms);
-/* Waits until the worker is READY. 0; or -errno with one sentence if it refuses (-ENODEV: there is
- * no such device; -EOPNOTSUPP: the device or its driver is too old), dies, cannot be killed by this
- * process, or takes longer than MS. */
+/* Waits until the worker is READY. Returns 0; or -errno with one sentence if it refuses (-ENODEV:
+ * there is no such device; -EOPNOTSUPP: the device or its driver is too old), dies, cannot be
+ * killed by this process, or takes longer than MS. */
 int worker_wait_ready(struct worker_client *w, int ms, struct vgpu_error *err);
 
 /* Lets the worker run. */

@@ -18,18 +18,18 @@
 
 /* If memory runs out, the kernel kills this process before softgpu. If this process runs as root,
  * it becomes UID and GID, without capabilities and without other groups, except the group of FILE
- * if other users may not open FILE (NULL: no file). Call it before there are threads. 0 or -errno
- * with one sentence. */
+ * if other users may not open FILE (NULL: no file). Call it before there are threads. Returns 0 or
+ * -errno with one sentence. */
 int confine_user(uid_t uid, gid_t gid, const char *file, struct vgpu_error *err);
 
 /* From now on this thread, and threads that it makes, cannot open files, and cannot reach TCP
  * ports, and abstract sockets and processes other than its own, as far as the kernel's Landlock
- * goes; without it nothing changes. 0 or -errno with one sentence. */
+ * goes; without it nothing changes. Returns 0 or -errno with one sentence. */
 int confine_files(struct vgpu_error *err);
 
 /* From now on, calls fail with EPERM that make a process, a socket or, without THREADS, a thread;
  * that start a program, access another process, or change the system; and that change a priority,
- * except a thread's own to CONFINE_NICE. 0 or -errno with one sentence. */
+ * except a thread's own to CONFINE_NICE. Returns 0 or -errno with one sentence. */
 int confine_calls(bool threads, struct vgpu_error *err);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether work whose end is near is stopped hard. A hard stop takes the GPU's time twice: to stop,
- * and to continue. So it is of no use for work that ends sooner. The rest of a GPU kernel is
- * predicted from what it took before. If it ends later than that, the VF pays for its overrun, as
- * it does for each.
+ * Decides whether work whose end is near is stopped hard. A hard stop takes the GPU's time twice:
+ * to stop, and to continue. So it is of no use for work that ends sooner. The rest of a GPU kernel
+ * is predicted from what it took before. If it ends later than that, the VF pays for its overrun,
+ * as for any other.
  *
- * A guest can make the prediction as wrong as it likes: GPU kernels that were short are long when
- * their slice ends. So a wait has a bound that no guest can change; and after FORBEAR_MISSES waits
- * in vain in a row, only one stop in FORBEAR_AGAIN waits, until a wait is not in vain.
+ * A guest can make the prediction as wrong as it likes, with GPU kernels that were short and are
+ * long when their slice ends. So a wait has a bound that no guest can change; and after
+ * FORBEAR_MISSES waits in vain in a row, only one stop in FORBEAR_AGAIN waits, until a wait is not
+ * in vain.
  *
  * Not thread-safe.
  */

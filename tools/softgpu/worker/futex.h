@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* TIMEOUT: relative or absolute, as OP has it; NULL: none. 0 or -errno. Signal handlers may call
- * it. */
+/* TIMEOUT: relative or absolute, as OP has it; NULL: none. Returns 0 or -errno. Signal handlers may
+ * call it. */
 static inline int futex(_Atomic uint32_t *word, int op, uint32_t value,
 			const struct timespec *timeout)
 {

@@ -15,7 +15,7 @@ static int is_gpu(const struct dirent *e)
 	return e->d_name[0] != '.';
 }
 
-/* Reads the value of the line "NAME: value" in a GPU's file. 0 or -ENOENT. */
+/* Reads the value of the line "NAME: value" in a GPU's file. Returns 0 or -ENOENT. */
 static int read_value(const char *path, const char *name, char *out, size_t size)
 {
 	FILE *f = fopen(path, "re");
@@ -38,7 +38,7 @@ static int read_value(const char *path, const char *name, char *out, size_t size
 	return r;
 }
 
-/* Reads a value of the GPU with the number INDEX. 0 or -ENOENT. */
+/* Reads a value of the GPU with the number INDEX. Returns 0 or -ENOENT. */
 static int find_value(const char *root, uint32_t index, const char *name, char *out, size_t size)
 {
 	struct dirent **names = NULL;

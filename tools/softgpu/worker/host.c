@@ -53,7 +53,7 @@ struct device {
  * that a busy machine does not delay the stop (priority inheritance; futex(2), FUTEX_LOCK_PI). */
 static _Atomic uint32_t engine, frozen;
 
-/* UNTIL: when to give up, by CLOCK_REALTIME; NULL: never. 0 or -errno. */
+/* UNTIL: when to give up, by CLOCK_REALTIME; NULL: never. Returns 0 or -errno. */
 static int take_engine(const struct timespec *until)
 {
 	return futex(&engine, FUTEX_LOCK_PI, 0, until);

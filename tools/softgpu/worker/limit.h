@@ -15,14 +15,14 @@
 
 #define LIMIT_ROOT "/sys/fs/cgroup"
 
-/* Writes the path of this process's control group, from the root: "/system.slice/...". 0, or -errno
- * with one sentence. */
+/* Writes the path of this process's control group, from the root: "/system.slice/...". Returns 0,
+ * or -errno with one sentence. */
 int limit_own_group(char *path, size_t size, struct vgpu_error *err);
 
 /* ROOT: where control groups are mounted; OWNER: the process of softgpu; VF: its VF's number; GPU:
- * nvidia-smi's number; BYTES: the most GPU memory for this process, its context included. 0, or
- * -errno with one sentence: then there is no limit. The control group may exist all the same, and
- * this process may be in it. */
+ * nvidia-smi's number; BYTES: the most GPU memory for this process, its context included. Returns
+ * 0, or -errno with one sentence: then there is no limit. The control group may exist all the same,
+ * and this process may be in it. */
 int limit_memory(const char *root, uint32_t gpu, pid_t owner, uint32_t vf, uint64_t bytes,
 		 struct vgpu_error *err);
 

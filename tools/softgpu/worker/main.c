@@ -173,8 +173,8 @@ static bool continue_to_end(struct worker *w)
 	return false;
 }
 
-/* Sees to it that nothing of the VF is on the device. 0; -EBUSY: the VF runs, or its GPU kernel
- * does not end, or has run for this too lately. */
+/* Sees to it that nothing of the VF is on the device. Returns 0; -EBUSY: the VF runs, or its GPU
+ * kernel does not end, or has run for this too lately. */
 static int drain(struct worker *w)
 {
 	vgpu_nsec began = vgpu_now();

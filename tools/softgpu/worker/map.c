@@ -55,7 +55,7 @@ static void tell(const struct map *m, uint32_t source, void *to)
 	memcpy(to, &answer, sizeof(answer));
 }
 
-/* Unmaps what is mapped of the granules from AT to END. 0 or -EIO. */
+/* Unmaps what is mapped of the granules from AT to END. Returns 0 or -EIO. */
 static int unmap_range(const struct map *m, uint64_t at, uint64_t end)
 {
 	uint64_t n;

@@ -35,7 +35,8 @@ enum { MAP_DONE = 0, MAP_MORE = 1 };
  * the device is lost. */
 int map_packet(const struct map *m, uint32_t source, struct piece_job *job, uint8_t *window);
 
-/* Unmaps all that SOURCE has mapped, while nothing is in flight. 0 or -EIO: the device is lost. */
+/* Unmaps all that SOURCE has mapped, while nothing is in flight. Returns 0 or -EIO: the device is
+ * lost. */
 int map_close(const struct map *m, uint32_t source);
 
 #endif

@@ -13,8 +13,8 @@
 
 /* Starts NAME ("softgpu-vf" or "softgpu-worker") at ordinary priority, with ARGS (without the
  * program's name, ended by NULL) and the N descriptors FDS, which stay the caller's. *PID and
- * *PIDFD: the process; the pidfd is the caller's. 0 or -errno with one sentence. Any thread. It
- * takes a millisecond, so call it without locks that others need. */
+ * *PIDFD: the process; the pidfd is the caller's. Returns 0 or -errno with one sentence. Any
+ * thread. It takes a millisecond, so call it without locks that others need. */
 int program_start(const char *name, const char *const *args, const int *fds, uint32_t n, pid_t *pid,
 		  int *pidfd, struct vgpu_error *err);
 

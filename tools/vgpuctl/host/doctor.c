@@ -66,7 +66,7 @@ static void finding(void *data, enum doctor_verdict verdict, const char *subject
 	json_object_array_add(r->list, o);
 }
 
-/* Whether libvirt calls the hook: vgpud-libvirt finds out (see its probe.c). */
+/* Checks that libvirt calls the hook; vgpud-libvirt finds that out (see its probe.c). */
 static void probe_hook(struct round *r)
 {
 	char unused[] = "", verb[] = "probe-hook";
@@ -149,7 +149,7 @@ static bool check_sockets(struct round *r, const char *gpu, struct json_object *
 	return true;
 }
 
-/* Whether the QEMU of a VM can have a VF of softgpu. */
+/* Checks that the QEMU of a VM can have a VF of softgpu. */
 static void check_qemu(const struct options *o, struct round *r)
 {
 	struct json_object *gpus = NULL, *answer, *args;

@@ -18,10 +18,10 @@ extern bool view_colour;
 
 #define SCREEN_ANY UINT_MAX
 
-/* Columns of the terminal; SCREEN_ANY: stdout is none. */
+/* Returns the columns of the terminal; SCREEN_ANY if stdout is no terminal. */
 unsigned screen_width(void);
-/* Returns the same for pictures made of characters, at most 4000: also where stdout is no terminal,
- * from $COLUMNS or 100. */
+/* Returns the columns for pictures made of characters, at most 4000: also where stdout is no
+ * terminal, from $COLUMNS or 100. */
 unsigned screen_picture_width(void);
 
 enum screen_key { KEY_NONE = 0, KEY_END = -1, KEY_UP = -2, KEY_DOWN = -3, KEY_AGAIN = -4 };
@@ -34,11 +34,11 @@ void screen_end(void);
 /* Returns whether texts are drawn in place of each other. */
 bool screen_is_drawn(void);
 
-/* What is printed to stdout between these two is drawn by the second. Its first FIXED lines stay
- * when the others are scrolled by the keys of screen_wait. */
+/* screen_close draws what was printed to stdout since screen_open. Its first FIXED lines stay when
+ * the others are scrolled by the keys of screen_wait. */
 void screen_open(void);
 void screen_draw(unsigned fixed);
-/* Waits until that instant, CLOCK_MONOTONIC, or for a key: that character; KEY_NONE: the time is
+/* Waits until UNTIL, CLOCK_MONOTONIC, or for a key. Returns its character; KEY_NONE: the time is
  * over; KEY_AGAIN: draw again, the terminal has another size or was scrolled; KEY_END: the user
  * wants to end. */
 int screen_wait(vgpu_nsec until);

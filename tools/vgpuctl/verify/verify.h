@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vgpuctl verify: what VFs of a GPU really get, against what vgpud states of its policy. vgpud is
- * asked for counters and records only; the judges share no code with the policies, the core or the
- * governor. One thread.
+ * vgpuctl verify: compares what VFs of a GPU really get with what vgpud states of its policy. vgpud
+ * is asked for counters and records only; the judges share no code with the policies, the core or
+ * the governor. One thread.
  *
  *   verify.c          the command: how long, in which order, and what the result is
  *   verify_watch.c    what vgpud says meanwhile: samples of its counters, and its records
@@ -78,8 +78,8 @@ int verify(struct session *s);
 int verify_begin(struct verify *v);
 /* Takes a sample, and reads the records since the one before. Returns an exit code. */
 int verify_look(struct verify *v);
-/* Waits until UNTIL, CLOCK_MONOTONIC, while it looks each INTERVAL. Returns an exit code; sets
- * interrupted. */
+/* Waits until UNTIL, CLOCK_MONOTONIC, and calls verify_look() each INTERVAL. Returns an exit code;
+ * sets `interrupted`. */
 int verify_watch(struct verify *v, int64_t until, int64_t interval);
 void verify_end(struct verify *v);
 /* Returns the sample number I from the end, 0 being the last. */
@@ -91,7 +91,7 @@ const struct verify_sample *verify_last(const struct verify *v, uint64_t i);
 int verify_change(struct verify *v, const char *word, int64_t interval);
 
 /* verify_judge.c */
-/* Notes what VFs that worked all the time until now were served, in parts of that. */
+/* Notes which part of the time VFs were served that had work all the time until now. */
 void verify_shares(struct verify *v);
 /* Judges all that was seen. */
 void verify_judge(struct verify *v);
@@ -104,11 +104,11 @@ enum verdict { KEPT, BROKEN, NOT_JUDGED, MEASURED, VERDICTS };
 __attribute__((format(printf, 7, 8))) void verify_found(struct verify *v, const char *check, int vf,
 							enum verdict verdict, int64_t measured,
 							int64_t allowed, const char *text, ...);
-/* Opens what the report will be written to, and keeps the name. Returns an exit code. */
+/* Opens the file for the report, and keeps its name. Returns an exit code. */
 int verify_claim(struct verify *v, const char *path);
-/* Writes the report there. Returns an exit code. */
+/* Writes the report to the file of verify_claim(). Returns an exit code. */
 int verify_save(struct verify *v);
-/* Leaves nothing half written, and frees the name. */
+/* Removes a half-written report, and frees the name. */
 void verify_unclaim(struct verify *v);
 /* Prints what was found. */
 void verify_print(struct verify *v);

@@ -118,8 +118,8 @@ static inline int vfio_map(struct vfio_device *d, uint32_t region, void **out, s
 	return d->ops->map(d, region, NULL, out, size);
 }
 
-/* The same, at the address WANTED if that is free in this process, and the region is not mapped
- * yet; otherwise elsewhere. */
+/* As vfio_map(), at the address WANTED if that is free in this process, and the region is not
+ * mapped yet; otherwise elsewhere. */
 static inline int vfio_map_at(struct vfio_device *d, uint32_t region, void *wanted, void **out,
 			      size_t *size)
 {
@@ -153,8 +153,8 @@ int vfio_lock(struct vfio_device *d, uint32_t n, bool on);
  * process or in transit between two; it is closed by exec. Or -errno; -ENOTSUP: the function is not
  * shared. Never waits. */
 int vfio_mark(struct vfio_device *d, uint32_t n);
-/* Gets the mark that FD holds, which may come from another process. 0; -EINVAL: FD is no such
- * descriptor, or one of another function; or -ENOTSUP. */
+/* Gets the mark that FD holds, which may come from another process. Returns 0; -EINVAL: FD is no
+ * such descriptor, or one of another function; or -ENOTSUP. */
 int vfio_mark_of(struct vfio_device *d, int fd, uint32_t *n);
 /* Returns whether a descriptor holds mark N, or that is unknown. */
 bool vfio_is_marked(struct vfio_device *d, uint32_t n);

@@ -52,8 +52,8 @@ int kernel_write_text(int deadline_ms, const char *text, const char *format, ...
  * Returns 0 or -errno. */
 int kernel_write_here(const char *text, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Calls EACH for every line of a file, without its newline. Lines are shorter than 4 KiB.
- * 0 or -errno. */
+/* Calls EACH for every line of a file, without its newline. Lines are shorter than 4 KiB. Returns 0
+ * or -errno. */
 int kernel_each_line(const char *path, void (*each)(void *data, const char *line), void *data);
 /* Reads the last component of a link's target. Returns 0 or -errno. */
 int kernel_read_link(char *out, size_t size, const char *format, ...)

@@ -17,7 +17,7 @@
 /* Writes the UUID of the VM whose process PID is. Returns false if no note names that process, or
  * two do. */
 bool libvirt_vm_of(pid_t pid, char *uuid, size_t size);
-/* The same, if the VM is the domain NAME, of whose note alone it is read. */
+/* As libvirt_vm_of(), if the VM is the domain NAME; reads only that domain's note. */
 bool libvirt_vm_is(const char *name, pid_t pid, char *uuid, size_t size);
 
 #endif

@@ -57,8 +57,8 @@ int pci_vf_address(const char *pf, uint32_t n, char out[PCI_ADDRESS_SIZE]);
 /* Finds the process that has a function open through VFIO: writes "qemu-system-x86 (pid 4711)" to
  * OUT and returns true. Searches /proc; touches no device. */
 bool pci_user(const char *address, char *out, size_t size);
-/* Returns the number of that process; 0: there is none, or it cannot be seen. Its name in
- * pci_user()'s text is what the process likes. */
+/* Returns the number of the process that pci_user() names; 0: there is none, or it cannot be seen.
+ * Its name in pci_user()'s text is what the process likes. */
 pid_t pci_user_pid(const char *address);
 
 /* Binds a function to DRIVER, and at no instant to another one (driver_override). Returns 0, or

@@ -54,7 +54,7 @@ int vfio_server_add(struct vfio_server *server, const char *path, const struct v
 		    void *device, struct vfio_endpoint **out, struct vgpu_error *err);
 
 /* Offers DEVICE to one client, whose CONNECTION, which does not block, belongs to the endpoint from
- * then on. 0 or -ENOMEM. Any thread. */
+ * then on. Returns 0 or -ENOMEM. Any thread. */
 int vfio_server_adopt(struct vfio_server *server, int connection, const struct vfio_server_ops *ops,
 		      void *device, struct vfio_endpoint **out);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Device memory of a VF, which only the VF's worker reaches, is copied to the PF's host memory and
- * back by that worker. The filler does this: it keeps the worker's descriptors and a worker's
- * answer is awaited without the device's lock. A worker that does not answer in time, or dies, has
- * lost its VF and no other. What this host lacks costs no VF: its memory stays where it is, and the
+ * Copies device memory of a VF, which only the VF's worker can access, to the PF's host memory and
+ * back, by that worker. The filler does this: it keeps the worker's descriptors, and waits for its
+ * answers without the device's lock. A worker that does not answer in time, or dies, loses its VF
+ * and no other. If this host lacks resources, no VF is lost: its memory stays where it is, and the
  * PF or the filler tries again.
  */
 #ifndef SOFTGPU_CARRY_H
@@ -25,13 +25,13 @@ struct carry {
 /* Finds the worker of a VF that has memory. ANEW: a swap begins. Called with the lock held. Without
  * a worker every request fails. */
 void carry_begin(struct carry *c, struct softgpu *gpu, int vf, bool anew);
-/* Copies N bytes, up to WORKER_STAGE, of device memory, from AT behind the window on, to BUFFER, or
- * from there. True: done. Called without the lock. */
+/* Copies N bytes, at most WORKER_STAGE, of device memory, from AT behind the window on, to BUFFER
+ * (OUT) or from it. Returns whether that was done. Called without the lock. */
 bool carry_copy(struct carry *c, uint64_t at, void *buffer, uint64_t n, bool out);
 /* Lets the worker clear its device memory and give it back. Called without the lock. */
 bool carry_leave(struct carry *c);
-/* Reports a refusal, and ends a worker that has failed. Whether what was asked counts: the worker
- * has done it, and is the VF's still. Called with the lock held. */
+/* Reports a refusal, and ends a worker that has failed. Returns whether the request succeeded and
+ * the worker still is the VF's. Called with the lock held. */
 bool carry_end(struct carry *c, struct softgpu *gpu);
 /* Tells the operator that a VF's memory stays where it is for now, because this process failed with
  * -errno ERROR; only if it is the host that has too little, and once until the memory has moved.

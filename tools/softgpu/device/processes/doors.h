@@ -13,7 +13,7 @@
 struct doors;
 struct softgpu;
 
-/* Starts the thread. 0 or -errno with one sentence. */
+/* Starts the thread. Returns 0 or -errno with one sentence. */
 int doors_create(struct doors **out, struct softgpu *gpu, struct vgpu_error *err);
 /* Ends the thread. Called without the device's lock. D may be NULL. */
 void doors_destroy(struct doors *d);

@@ -15,7 +15,7 @@
 struct leaving;
 struct softgpu;
 
-/* Starts the thread. Called without the lock. 0 or -errno with one sentence. */
+/* Starts the thread. Called without the lock. Returns 0 or -errno with one sentence. */
 int leaving_create(struct leaving **out, struct softgpu *gpu, struct vgpu_error *err);
 /* Waits for the processes that have a deadline, and ends the thread. Called without the lock. L may
  * be NULL. */
@@ -28,12 +28,12 @@ void leaving_add(struct leaving *l, int pidfd, int vf, vgpu_nsec until);
  * that computes meanwhile has been taken over: it is killed, and so is the process that it worked
  * for, if that is still VF's, which has no other one for some time. */
 void leaving_add_worker(struct leaving *l, int pidfd, pid_t pid, int vf, vgpu_nsec until);
-/* Returns whether a worker of this VF takes long. */
+/* Returns whether a worker of this VF takes long to exit. */
 bool leaving_lingers(const struct leaving *l, int vf);
 /* Returns whether a process with this VF is in the list. */
 bool leaving_holds(const struct leaving *l, int vf);
-/* Returns when the last process on which no VF depends had ended, or was found to hang; VGPU_NEVER:
- * there is one that is about to end. */
+/* Returns when the last process on which no VF depends had ended, or was found to hang; VGPU_NEVER
+ * if one is about to end. */
 vgpu_nsec leaving_quiet_since(const struct leaving *l);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "gpu.h"
 
-/* Makes a link for each VF. Called without the lock. 0 or -errno with one sentence. */
+/* Makes a link for each VF. Called without the lock. Returns 0 or -errno with one sentence. */
 int links_create(struct softgpu *gpu, struct vgpu_error *err);
 /* Ends all processes. Called without the lock, after QUIT has been set. */
 void links_destroy(struct softgpu *gpu);
@@ -45,8 +45,8 @@ void link_message(struct link *l);
 void link_acknowledge(struct link *l);
 /* Tells the process that the VF has another worker. */
 void link_worker(struct link *l);
-/* The VF cannot go on: kills its worker, and asks the PF to reset the VF, unless this was done.
- * True: done now. */
+/* Ends a VF that cannot go on: kills its worker, and asks the PF to reset the VF. Returns false if
+ * that was done before. */
 bool link_lost(struct link *l);
 /* Tells all processes that the gates, or whether the GPU is dead, have changed. */
 void link_gates(struct softgpu *gpu);
@@ -56,8 +56,8 @@ void link_run(struct link *l);
 /* Returns whether the process executes and has work. If it has none it gets none before
  * link_stop(). */
 bool link_has_work(struct link *l);
-/* Stops the process; KILL: also work that cannot be preempted. True: nothing is executed any more;
- * false: engine_stopped() follows. */
+/* Stops the process; KILL: also work that cannot be preempted. Returns true if nothing is executed
+ * from now on, false if engine_stopped() will follow. */
 bool link_stop(struct link *l, bool kill);
 /* If the process was to stop and has not, logs what it does. */
 void link_log_stuck(const struct link *l);
@@ -65,7 +65,7 @@ void link_log_stuck(const struct link *l);
 void link_kill(struct link *l);
 /* Returns when a stop must have ended; VGPU_NEVER: there is no such time. */
 vgpu_nsec link_deadline(const struct link *l);
-/* The deadline has passed: kills the process. */
+/* Kills the process, because link_deadline() has passed. */
 void link_overdue(struct link *l);
 /* Kills all processes that have not answered the last call, or whose client had gone by then, and
  * asks the others to answer. Finds
@@ -76,15 +76,15 @@ void link_overdue(struct link *l);
 void links_ask(struct softgpu *gpu);
 /* Kills VF processes that have taken too much CPU time, or whose workers have: see spent.h. */
 void links_look_at_spent(struct softgpu *gpu);
-/* Returns which of the VF's processes, from 1 on, there is; 0: none. L may be NULL. */
+/* Returns the serial of the VF's present process, from 1; 0 if there is none. L may be NULL. */
 uint64_t link_serial(const struct link *l);
-/* The VF has no other process for SPENT_REST, and not the process whose serial is OF any more. L
- * may be NULL. */
+/* Ends the process whose serial is OF, and starts no other one for SPENT_REST. L may be NULL. */
 void link_rest(struct link *l, uint64_t of);
 /* Returns the VF's process, which is not reaped while the lock is held, and the fences that it has
  * counted; 0: there is none. */
 pid_t link_process(const struct link *l, uint64_t *fences);
-/* The PF has reset the VF: a process that does not answer within 2 s is killed. */
+/* Asks the process for an answer after the PF has reset the VF; it is killed if it does not answer
+ * within 2 s. */
 void link_check(struct link *l);
 /* Accepts the next connection of a client. -EBUSY: there is no process to serve it yet, which then
  * calls link_open(). */
@@ -92,7 +92,7 @@ int link_accept(struct link *l);
 /* Passes the connection to the process, as its client, and takes it over. Returns false if the
  * process has a client. */
 bool link_client(struct link *l, int fd);
-/* The pipe on which the process says what it has to; -1: there is none. */
+/* Returns the pipe with the process's output; -1 if there is none. */
 int link_says(const struct link *l);
 /* Lets another client be accepted, if there is a process. */
 void link_open(struct link *l);

@@ -59,19 +59,20 @@ static inline struct vf *link_vf(const struct link *l)
 	return &l->gpu->vfs[l->vf];
 }
 
-/* Returns how long the VF's messages, resets and wakes have to wait, because it has caused too
- * much. */
+/* Returns how long, ns, the VF's messages, resets and wakes have to wait because it has caused too
+ * many. */
 vgpu_nsec link_owes(struct link *l);
 /* The policy of a process that need not stop: one that computes takes what others leave. */
 int link_ordinary(const struct link *l);
-/* Takes back what was lent to the process for a stop. It goes on at POLICY. */
+/* Takes back the priority that was lent to the process for a stop. The process continues at POLICY.
+ */
 void link_take_back(struct link *l, int policy);
 /* Kills the process, for the reason that is logged. */
 void link_end_for(struct link *l, const char *why);
 /* Sends an order. Kills a process that has left so many orders unread that the socket is full. */
 void link_order(struct link *l, const struct vf_order *order, const int *fds, uint32_t n);
-/* The process says that the VF has stopped. Whether that is so: the worker says the same, or is
- * killed. */
+/* Checks the process's statement that the VF has stopped. Returns whether the worker states the
+ * same; it is killed if it does not. */
 bool link_has_stopped(struct link *l);
 /* Returns whether the process has answered link_check() or links_ask(). */
 bool link_has_answered(const struct link *l);

@@ -148,7 +148,7 @@ static int find_listener(struct link *l, struct vgpu_error *err)
 }
 
 /* Makes what softgpu and the process have of each other. The process gets *CONTROL and *LOG, which
- * the caller closes. 0 or -errno. */
+ * the caller closes. Returns 0 or -errno. */
 static int make_ends(struct link *l, int *control, int *log, struct vgpu_error *err)
 {
 	int pair[2] = {-1, -1}, says[2] = {-1, -1};

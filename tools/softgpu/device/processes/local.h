@@ -12,7 +12,7 @@
 
 struct local;
 
-/* Starts the thread of VF. 0 or a positive errno. */
+/* Starts the thread of VF. Returns 0 or a positive errno. */
 int local_create(struct local **out, struct softgpu *gpu, int vf);
 /* L may be NULL. */
 void local_destroy(struct local *l);

@@ -8,8 +8,9 @@
 #define SOFTGPU_SAYS_H
 
 /* Reads a piece of what the process has written to the pipe, and logs it, line by line, as that
- * process's. Does not wait for the process. How many bytes; 0: it has ended, or -EAGAIN. Any
- * thread, without the device's lock: who reads the log may be slow. */
+ * process's. Does not wait for the process. Returns the number of bytes; 0 if the process has
+ * ended; or -EAGAIN. Any thread, without the device's lock, because the reader of the log may be
+ * slow. */
 int says_pass_on(int fd, int vf);
 
 #endif

@@ -13,8 +13,8 @@
 
 #include "gpu.h"
 
-/* Tests how work on the device can be stopped, and prepares for starting workers. 0 or -errno with
- * one sentence. Called without the lock. */
+/* Tests how work on the device can be stopped, and prepares for starting workers. Returns 0 or
+ * -errno with one sentence. Called without the lock. */
 int workers_create(struct softgpu *gpu, struct vgpu_error *err);
 /* Ends all workers. Called without the lock. W may be NULL. */
 void workers_destroy(struct workers *w);
@@ -24,12 +24,12 @@ void workers_destroy(struct workers *w);
 void workers_begin(struct softgpu *gpu, int vf);
 /* Asks the VF's worker, if there is one, to clear its memory and exit; does not wait for that. */
 void workers_end(struct softgpu *gpu, int vf);
-/* Returns when the last worker that was starting or ending had done so; VGPU_NEVER: one is at it.
- * Driver locks may be held for long meanwhile, so stopping others may take longer. */
+/* Returns when the last worker that was starting or ending had done so; VGPU_NEVER if one is doing
+ * so. Driver locks may be held for long meanwhile, so stopping others may take longer. */
 vgpu_nsec workers_quiet_since(struct softgpu *gpu);
-/* Tells the VFs' processes about that. */
+/* Tells the VFs' processes the instant that workers_quiet_since() returns. */
 void workers_tell(struct softgpu *gpu);
-/* Returns how long a VF that was told to stop at STOPPED may take for it. */
+/* Returns how long, ns, a VF that was told to stop at STOPPED may take to stop. */
 vgpu_nsec workers_stop_most(struct softgpu *gpu, vgpu_nsec stopped);
 /* Kills the VF's worker, so that nothing in its queue runs any more. */
 void workers_kill(struct softgpu *gpu, int vf);
@@ -55,10 +55,11 @@ pid_t workers_process(const struct softgpu *gpu, int index, uint64_t *fences);
 bool workers_is_starting(struct softgpu *gpu, int index);
 /* worker_lend() for the VF's worker, if there is one. */
 vgpu_nsec workers_lend(struct softgpu *gpu, int index, bool on);
-/* The VF is about to run, so workers_restart() must replace its worker from now on. */
+/* Notes that the VF is about to run, so that workers_restart() must replace its worker from now on.
+ */
 void workers_begin_turn(struct softgpu *gpu, int vf);
-/* The VF's process says that the VF has stopped: its worker may not run from now on. Returns false
- * if it runs. */
+/* Forbids the VF's worker to run, because the VF's process states that the VF has stopped. Returns
+ * false if the worker runs. */
 bool workers_end_turn(struct softgpu *gpu, int vf);
 
 /* The device, and how work on it is stopped, as tested. */
@@ -77,7 +78,7 @@ struct workers_tested {
 };
 const struct workers_tested *workers_tested(const struct softgpu *gpu);
 
-/* selftest.c: does the tests, with workers of its own. 0 or -errno with one sentence. */
+/* selftest.c: does the tests, with workers of its own. Returns 0 or -errno with one sentence. */
 int workers_test(const struct softgpu_config *config, struct workers_tested *out,
 		 struct vgpu_error *err);
 
