@@ -16,6 +16,10 @@ def short: if . == null then "-" elif . == 0 then "0" elif fabs >= 100 then roun
 # JSON as text in which whatever fits on a line stands on one: a row of figures, not a line for each number.
 def laid_out($indent): tojson as $line | ($indent + "  ") as $deeper |
 	if ($indent + $line | length) <= 200 or (type != "array" and type != "object") then $line
-	elif type == "array" then "[\n" + (map($deeper + laid_out($deeper)) | join(",\n")) + "\n" + $indent + "]"
-	else "{\n" + (to_entries | map($deeper + (.key | tojson) + ": " + (.value | laid_out($deeper))) | join(",\n")) + "\n" + $indent + "}" end;
+	else (if type == "array" then "[]" else "{}" end) as $ends
+		| [keys_unsorted[] as $key | {single: (.[$key] | type != "array" and type != "object"),
+			text: ((if type == "object" then ($key | tojson) + ": " else "" end) + (.[$key] | laid_out($deeper)))}]
+		| reduce .[] as $next ([]; if $next.single and .[-1].single and ($deeper + .[-1].text + $next.text | length) <= 198
+			then .[-1].text += ", " + $next.text else . + [$next] end)
+		| $ends[:1] + "\n" + (map($deeper + .text) | join(",\n")) + "\n" + $indent + $ends[1:] end;
 def laid_out: laid_out("");
