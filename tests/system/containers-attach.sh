@@ -54,6 +54,24 @@ for who in root tenant; do
 	"as_$who" start "$id" >/dev/null 2>"$run/out.txt" || fail "a later start: $(cat "$run/out.txt")"
 	empty $who "$id" && has "" || fail "after hold_s: $(cat "$run/out.txt") $(running .name)"
 	end $who "$id"
+
+	# Asked first, started then: what is refused starts no engine, and what is given is the container's, and again after a restart.
+	engine=(podman run -d "${plain[@]}" $(gpu) --rootfs "$run/$who.fs" sleep 1000)
+	by $who run --gpu gpu0 --memory 100G -- "${engine[@]}" >"$run/out.txt" 2>&1 && fail "100 GiB are given"
+	grep -q "102400 MiB" "$run/out.txt" && [ -z "$("as_$who" ps -aq)" ] || fail "a refusal before the start: $(cat "$run/out.txt"; "as_$who" ps -a)"
+	id=$(by $who run --gpu gpu0 weight=70 -- "${engine[@]}" 2>"$run/out.txt") || fail "vgpuctl run -- podman run: $(cat "$run/out.txt")"
+	given=$(lease "$id" '"\(.kind) \(.state) \(.lease)"')
+	[[ $given == "container running "* ]] && [ "$(weight "$id")" = 70 ] || fail "what vgpuctl run has asked for: $(json tenant list)"
+	await 120 can $who "$id"
+	hold 60
+	"as_$who" restart -t 0 "$id" >/dev/null 2>"$run/out.txt" || fail "a restart of what vgpuctl run has started: $(cat "$run/out.txt")"
+	[ "$(lease "$id" '"\(.kind) \(.state) \(.lease)"')" = "$given" ] && [ "$(weight "$id")" = 70 ] || fail "after a restart, not $given: $(json tenant list)"
+	hold 1
+	"as_$who" stop -t 0 "$id" >/dev/null 2>&1
+	await 30 eval '[ "$(json tenant list | jq ".tenants | length")" = 0 ]'
+	"as_$who" start "$id" >/dev/null 2>&1 && fail "a container starts whose lease was another's by now"
+	explain "${id:0:12}" | grep -q "no such lease of a program that runs: start a new container by 'vgpuctl run'" || fail "a late restart: $(explain "${id:0:12}")"
+	end $who "$id"
 done
 
 # musl: nothing of vgpud's can be loaded there, and that is said, at the start and when a VF is attached.

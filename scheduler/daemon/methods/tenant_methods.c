@@ -215,7 +215,7 @@ static int bring(struct call *call, const char *name, struct vgpu_error *err)
 	    l->owner != job->claim.owner || config_is_gated(gpu->config))
 		return vgpu_error_set(err, -ENOENT,
 				      "lease %.40s: this user has no such lease of a program that "
-				      "runs, whose VF a container can have",
+				      "runs: start a new container by 'vgpuctl run'",
 				      name);
 	tenant_hand_over(gpu, vf, &job->claim, job->process, job->started, vgpu_take(&job->pidfd));
 	l->engine_names = asked_engine_names(asked_names(call));
