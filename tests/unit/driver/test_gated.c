@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -422,20 +423,28 @@ TEST(test_fdinfo, "fdinfo")
 	CU_ASSERT_FALSE(gated_fdinfo_parse(none, &f));
 }
 
-/* /proc of this process, with a descriptor 7 of a GPU, descriptor 6 of another one, and N others.
- */
+/* /proc of processes, each with a descriptor 7 of a GPU, of the same client, N further ones of
+ * clients of its own, descriptor 6 of another GPU, and N others. */
+#define CLIENT 100000u /* the first of them */
 static struct {
 	_Atomic uint64_t ns;
 	_Atomic uint32_t others, searches, reads;
 	_Atomic uint32_t locks; /* bytes, shown before the rest */
 	_Atomic int error;	/* of searches */
 	_Atomic bool absent, no_id, blocked;
+	_Atomic uint32_t clients, clients_of_last; /* the latter of process LAST */
+	_Atomic uint32_t last;
 	uint32_t of_others;
 } shown;
 
+static uint32_t process_of(const char *path)
+{
+	return (uint32_t)atoi(path + strlen("/proc/"));
+}
+
 static int shown_list(const char *path, int (*each)(void *data, const char *name), void *data)
 {
-	uint32_t i, n = atomic_load(&shown.others);
+	uint32_t i, clients, n = atomic_load(&shown.others);
 	char name[16];
 	int r = 0;
 
@@ -448,6 +457,12 @@ static int shown_list(const char *path, int (*each)(void *data, const char *name
 		r = each(data, "7");
 	for (i = 0; i < shown.of_others && r == 0; i++)
 		r = each(data, "6");
+	clients = atomic_load(process_of(path) == atomic_load(&shown.last) ? &shown.clients_of_last
+									   : &shown.clients);
+	for (i = 0; i < clients && r == 0; i++) {
+		snprintf(name, sizeof(name), "%u", CLIENT + i);
+		r = each(data, name);
+	}
 	for (i = 0; i < n && r == 0; i++) {
 		snprintf(name, sizeof(name), "%u", 8 + i);
 		r = each(data, name);
@@ -460,13 +475,14 @@ static bool shown_device(const char *path, uint32_t *major, uint32_t *minor)
 	const char *name = strrchr(path, '/') + 1;
 
 	*major = 226;
-	*minor = *name == '7' ? 128 : 129;
-	return strcmp(name, "7") == 0 || strcmp(name, "6") == 0;
+	*minor = strcmp(name, "6") == 0 ? 129 : 128;
+	return strcmp(name, "7") == 0 || strcmp(name, "6") == 0 || (uint32_t)atoi(name) >= CLIENT;
 }
 
 static int shown_open(const char *path, int flags)
 {
 	static const char lock[] = "lock:\t1: OFDLCK  ADVISORY  READ -1 00:06:400 0 0\n";
+	const uint32_t number = (uint32_t)atoi(strrchr(path, '/') + 1);
 	uint32_t n;
 	int fd;
 
@@ -483,6 +499,10 @@ static int shown_open(const char *path, int flags)
 	fd = memfd_create("fdinfo", MFD_CLOEXEC);
 	for (n = 0; n < atomic_load(&shown.locks); n += (uint32_t)strlen(lock))
 		dprintf(fd, "%s", lock);
+	if (number >= CLIENT) {
+		dprintf(fd, "drm-client-id: %u\n", process_of(path) * 100 + number - CLIENT);
+		return fd;
+	}
 	if (!atomic_load(&shown.no_id))
 		dprintf(fd, "drm-client-id: 1\n");
 	/* What descriptor 6 shows is no concern of vgpud's. */
@@ -612,8 +632,8 @@ static void hides(const char *how, bool expected)
 	if (expected)
 		UNTIL(found_out || (found_out = told(VGPU_VIOLATION_HIDES)));
 	else
-		UNTIL(atomic_load(&shown.reads) > reads + 3 &&
-		      atomic_load(&shown.searches) > searches + 1);
+		UNTIL(found_out || (atomic_load(&shown.reads) > reads + 3 &&
+				    atomic_load(&shown.searches) > searches + 6));
 	if (found_out != expected || told(VGPU_VIOLATION_HIDES))
 		fprintf(stderr, "%s\n", how);
 	CU_ASSERT_EQUAL(found_out, expected);
@@ -643,6 +663,118 @@ TEST(test_hides, "hides")
 	begin_watched(&p, VGPU_WATCH_END, false);
 	atomic_store(&shown.error, -EACCES);
 	hides("no descriptors", true);
+}
+
+static void *wait_for_end(void *arg)
+{
+	(void)arg;
+	for (;;)
+		pause();
+}
+
+/* A descendant that comes through the door, and goes on as HOW says. */
+enum how { LIVES, ENDS, ENDS_BUT_FOR_A_THREAD };
+static pid_t descendant(enum how how)
+{
+	pid_t child = fork();
+	pthread_t thread;
+	struct player p;
+
+	if (child > 0)
+		return child;
+	if (!enter(&p) || pthread_create(&thread, NULL, wait_for_end, NULL) != 0)
+		_exit(1);
+	if (how == ENDS_BUT_FOR_A_THREAD)
+		pthread_exit(NULL);
+	if (how == ENDS)
+		_exit(0);
+	wait_for_end(NULL);
+	return 0;
+}
+
+static void end_descendant(pid_t child)
+{
+	CU_ASSERT_EQUAL(kill(child, SIGKILL), 0);
+	CU_ASSERT_EQUAL(waitpid(child, NULL, 0), child);
+}
+
+/* The most that can be watched, and one more: descriptors of a process, clients of a VF. */
+TEST(test_most, "as many as can be watched")
+{
+	pid_t child[2];
+	struct player p;
+	uint32_t more;
+
+	for (more = 0; more < 2; more++) {
+		begin_watched(&p, VGPU_WATCH_END, false);
+		atomic_store(&shown.clients, 31 + more);
+		hides("descriptors of the GPU", more > 0);
+		begin_watched(&p, VGPU_WATCH_END, false);
+		child[0] = descendant(LIVES);
+		child[1] = descendant(LIVES);
+		atomic_store(&shown.last, (uint32_t)child[1]);
+		atomic_store(&shown.clients, 31);
+		atomic_store(&shown.clients_of_last, 1 + more);
+		hides("clients of a VF", more > 0);
+		end_descendant(child[0]);
+		end_descendant(child[1]);
+	}
+}
+
+/* A process whose first thread has ended shows no descriptors any more, and its others may compute:
+ * that is not so if it has ended altogether, whether its parent asks for its end or not. */
+TEST(test_leader, "a first thread that has ended")
+{
+	struct player p;
+	pid_t child;
+
+	begin_watched(&p, VGPU_WATCH_END, false);
+	child = descendant(ENDS_BUT_FOR_A_THREAD);
+	hides("a first thread that has ended", true);
+	end_descendant(child);
+	begin_watched(&p, VGPU_WATCH_END, false);
+	child = descendant(ENDS);
+	UNTIL(vgpu_now() > now + 2500 * MS);
+	hides("a process that has ended", false);
+	CU_ASSERT_EQUAL(waitpid(child, NULL, 0), child);
+}
+
+/* What is counted while a VF is reset, and what the client of the next owner had before, is
+ * nobody's crime; from then on it is. */
+TEST(test_reset_watched, "a reset of who is watched")
+{
+	bool done = false, found_out = false;
+	struct player p;
+	uint32_t reads;
+	pid_t child;
+	int says;
+
+	show();
+	watch = VGPU_WATCH_END;
+	memset(&spent, 0, sizeof(spent));
+	CU_ASSERT_EQUAL_FATAL(open_driver(), 0);
+	child = start_child(&says);
+	UNTIL(atomic_load(&shown.reads) > 2);
+	CU_ASSERT_EQUAL(command(0, VGPU_CMD_RUN), 0);
+	CU_ASSERT_EQUAL(command(0, VGPU_CMD_IDLE), 0);
+	CU_ASSERT_EQUAL(ops->device->reset(driver, 0, VGPU_RESET_VF, now), 0);
+	atomic_fetch_add(&shown.ns, VGPU_SEC);
+	CU_ASSERT_EQUAL(waitpid(child, NULL, 0), child);
+	UNTIL(done || (done = happened(VGPU_EV_RESET_DONE, 0, VGPU_RESET_VF)));
+	CU_ASSERT(done);
+	CU_ASSERT_EQUAL(ops->seats->give(driver, 0, 0, 0, 0), 0);
+	give(0, getpid());
+	CU_ASSERT_FATAL(enter(&p));
+	go(US);
+	reads = atomic_load(&shown.reads);
+	UNTIL(atomic_load(&shown.reads) > reads + 10);
+	CU_ASSERT_FALSE(told(VGPU_VIOLATION_GATE));
+	CU_ASSERT(counted(0));
+	atomic_fetch_add(&shown.ns, 500 * MS);
+	UNTIL(found_out || (found_out = told(VGPU_VIOLATION_GATE)));
+	CU_ASSERT(found_out);
+	CU_ASSERT_FALSE(told(VGPU_VIOLATION_GATE));
+	end_watched();
 }
 
 static int count_thread(void *data, const char *name)
