@@ -1150,6 +1150,44 @@ TEST(rest_of_a_cut_grant, "the rest of a grant that was cut is not stated")
 	free(state);
 }
 
+/* A VF that stops 2 ms sooner than usual may be ahead by as much more: its own stated lag has that
+ * twice, for its next request is longer, too; that of the other once, and its stated wait twice,
+ * for the turn that may be running when it wakes. */
+TEST(rest_in_bounds, "what is added to a request is stated")
+{
+	static const struct {
+		const char *name;
+		vgpu_nsec own_lag, lag, wait;
+	} cases[] = {{"fair", 4, 2, VGPU_NEVER}, {"qos", 4, 2, VGPU_NEVER}, {"prio", 0, 0, 4}};
+	struct vgpu_usage usage = {.reason = VGPU_END_SLICE};
+	struct vgpu_bound before[2], after[2];
+	struct vgpu_pick pick;
+	uint32_t i, vf;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		pick = (struct vgpu_pick){.vf = VGPU_NO_VF};
+		take(cases[i].name, 2);
+		for (vf = 0; vf < 2; vf++)
+			policy->wake(state, vf, 0);
+		policy->pick(state, &pick, 0);
+		CU_ASSERT_EQUAL_FATAL(pick.vf, 0);
+		usage.granted = pick.slice;
+		usage.used = usage.charge = usage.end = pick.slice - 2 * VGPU_MSEC;
+		policy->run(state, 0, 0);
+		for (vf = 0; vf < 2; vf++)
+			policy->bound(state, vf, &before[vf]);
+		policy->account(state, &usage);
+		for (vf = 0; vf < 2; vf++)
+			policy->bound(state, vf, &after[vf]);
+		CU_ASSERT_EQUAL(after[0].max_lag - before[0].max_lag, cases[i].own_lag * VGPU_MSEC);
+		CU_ASSERT_EQUAL(after[1].max_lag - before[1].max_lag, cases[i].lag * VGPU_MSEC);
+		if (cases[i].wait != VGPU_NEVER)
+			CU_ASSERT_EQUAL(after[1].max_wait - before[1].max_wait,
+					cases[i].wait * VGPU_MSEC);
+		free(state);
+	}
+}
+
 /* qos: a bucket in debt holds back a guarantee of 6 ms for 28 ms; another guarantee, which is due
  * much later, runs no longer than that. */
 TEST(let_go, "guarantees that are let go")

@@ -199,14 +199,24 @@ static void draw_all(struct rng *r, const struct vgpu_param *table, struct setti
 		random_setting(r, &table[i], out);
 }
 
-/* Makes a VF come and go, also within its own turns if they are long. */
+/* Makes a VF come and go: within its own turns, if they are long; for an instant, before the turn
+ * ends in which it ran out of work; or for longer than another takes to stop. */
 static void comes_and_goes(struct rng *r, const struct vgpu_policy_ops *policy,
 			   struct scenario_vf *vf)
 {
+	static const struct {
+		vgpu_nsec burst, think_least, think_most;
+	} kinds[] = {
+		{VGPU_MSEC, 100 * VGPU_USEC, 4 * VGPU_MSEC},
+		{10 * VGPU_MSEC, VGPU_USEC, 10 * VGPU_USEC},
+		{100 * VGPU_MSEC, VGPU_MSEC, 100 * VGPU_MSEC},
+	};
+	uint64_t k = random_draw(r) % (sizeof(kinds) / sizeof(kinds[0]));
+
 	draw_all(r, policy->vf_params, &vf->params);
 	vf->work = VHOST_BURSTS;
-	range_below(r, VGPU_USEC, VGPU_MSEC, &vf->burst);
-	range_below(r, 100 * VGPU_USEC, 4 * VGPU_MSEC, &vf->think);
+	range_below(r, VGPU_USEC, kinds[k].burst, &vf->burst);
+	range_below(r, kinds[k].think_least, kinds[k].think_most, &vf->think);
 }
 
 static void is_late_at_times(struct rng *r, const struct vgpu_policy_ops *policy,

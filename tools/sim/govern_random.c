@@ -85,7 +85,7 @@ void govern_random(struct scenario *s, const char *name, uint64_t seed, uint64_t
 	g->stop = random_magnitude(&r, VGPU_MSEC, 50 * VGPU_MSEC);
 	g->rotation = random_between(&r, 50, 200) * VGPU_MSEC;
 	g->switch_ns = random_one_in(&r, 2) ? 0 : random_between(&r, 0, 500) * VGPU_USEC;
-	s->run = up_to(&r, VGPU_USEC, LONGEST_PROGRAM);
+	s->run = up_to(&r, random_one_in(&r, 2) ? VGPU_USEC : LONGEST_PROGRAM / 4, LONGEST_PROGRAM);
 	s->timer_late = up_to(&r, VGPU_USEC, 20 * VGPU_MSEC);
 	s->command_fails_ppm = random_one_in(&r, 4) ? 100000 : 0;
 	s->until = random_between(&r, 10, MOST_EPOCHS) * g->epoch;
