@@ -88,6 +88,46 @@ def new_namespace():
     return LIBC.unshare(CLONE_NEWUSER) == 0
 
 
+def begin_passing():
+    """A program has a connection to its VF. Returns it, where it says more, and the VF."""
+    here, there = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        def connect():
+            s = socket.socket(socket.AF_UNIX)
+            s.connect(lease["socket"])
+            return socket.recv_fds(s, 1, 1)[1][0]
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        lease, why = Door().ask("tenant.start", name="passes")
+        first = connect()
+        there.sendall(b"%d" % lease["vf"])
+        there.recv(1)
+        os.close(first)
+        socket.send_fds(there, [b"x"], [connect() for _ in range(3)])
+        os._exit(0)
+    there.close()
+    return pid, here, int(here.recv(10))
+
+
+def passed_on(pid, here):
+    """That program opens others, passes them on, and ends. Whether each of them ends, too."""
+    here.sendall(b"x")
+    _, fds, _, _ = socket.recv_fds(here, 1, 3)
+    os.waitpid(pid, 0)
+    ends = []
+    for s in (socket.socket(fileno=fd) for fd in fds):
+        s.settimeout(60)
+        try:
+            while s.recv(4096):
+                pass
+            ends.append(True)
+        except ConnectionResetError:
+            ends.append(True)
+        except TimeoutError:
+            ends.append(False)
+    return ends
+
+
 def agent_loop(s):
     """What an agent does: one line in, one line out."""
     door = Door()
@@ -109,6 +149,10 @@ def agent_loop(s):
         elif what == "flood":
             doors = [Door() for _ in range(order["n"])]
             out = [d.ask("ping") for d in doors]
+        elif what == "begin to pass":
+            *passing, out = begin_passing()
+        elif what == "pass":
+            out = passed_on(*passing)
         elif what == "descriptor":
             out = Door().ask("ping", descriptors=[0])
         s.sendall((json.dumps(out) + "\n").encode())
@@ -206,6 +250,19 @@ def random_steps(root, agents):
     print(f"{STEPS} steps: {count}", flush=True)
 
 
+def process_of(vf):
+    """The process that serves the VF."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = open(f"/proc/{pid}/cmdline").read().split("\0")
+            mine = os.path.dirname(DOOR).encode() in open(f"/proc/{open(f'/proc/{pid}/stat').read().rsplit(')', 1)[1].split()[1]}/cmdline", "rb").read()
+        except OSError:
+            continue
+        if mine and "softgpu-vf" in words[0] and f"--vf {vf} " in " ".join(words) + " ":
+            return int(pid)
+    return fail(f"VF {vf} has no process")
+
+
 def want(answer, code, words):
     if answer[1] is None or answer[1][0] != code or words not in answer[1][1]:
         fail(f"want {code} \"{words}\", got {answer}")
@@ -255,6 +312,12 @@ def in_namespace_of_root(path, method):
 
 
 def hostile(root, alice, bob):
+    # Connections that were passed on end with the lease: also those that wait for the VF's next process.
+    vf = alice.do("begin to pass")
+    os.kill(process_of(vf), signal.SIGSTOP)  # it does not see that its client has gone
+    ends = alice.do("pass")
+    if ends != [True] * 3:
+        fail(f"connections to VF {vf} whose lease has ended: {ends}")
     pid, (mine, why) = start(alice, "container", "one-and-the-same")
     if why:
         fail(f"a container: {why}")

@@ -23,6 +23,12 @@ for p in $(children); do
 	[ "$(id -u)" != 0 ] || ! grep -qE '^(Uid|Gid):.*\b0\b' "/proc/$p/status" || fail "worker $p runs as root"
 done
 [ "$(id -u)" = 0 ] || echo "skipped: needs root, whose workers run as another user"
+# What a worker says is logged as its own; softgpu's log itself it has not.
+p=$(children | head -n 1)
+[ -z "$(find "/proc/$p/fd" -lname "$run/softgpu.log")" ] || fail "a worker has softgpu's log"
+echo "<0>vgpud: forged" >"/proc/$p/fd/2"
+await 10 grep -qx "<4>softgpu: VF [0-3]'s worker: vgpud: forged" "$run/softgpu.log"
+! grep -q "^<0>" "$run/softgpu.log" || fail "a worker writes lines of others"
 
 start_guest a 0 sha256 --device-memory --seconds 300; a=$guest_pid
 start_guest b 1 mixed --seconds 300; b=$guest_pid
@@ -37,8 +43,10 @@ await 60 is 0 state active
 resets() { [ "$(json vf list | jq '[.vfs[].resets] | add')" -ge "$1" ]; }
 i=0
 for victim in $(children | shuf); do
+	{ seq 1 4000; echo "last words of $victim"; } >"/proc/$victim/fd/2"
 	kill -9 "$victim"
 	await 60 resets $((++i))
+	await 30 grep -q "last words of $victim" "$run/softgpu.log"
 	await 60 active 4
 done
 for n in 0 1 2 3; do

@@ -79,8 +79,8 @@ struct engine_snapshot {
 };
 
 /* SEAT: gives the VF of EVENT to process `code`, which started at `value`, with memory.size bytes
- * of memory. */
-enum engine_ask { ENGINE_EVENT = 0, ENGINE_SNAPSHOT, ENGINE_MEMORY, ENGINE_SEAT };
+ * of memory. EXPEL: an EVENT for a VF that nobody has any more, whose connections end first. */
+enum engine_ask { ENGINE_EVENT = 0, ENGINE_SNAPSHOT, ENGINE_MEMORY, ENGINE_SEAT, ENGINE_EXPEL };
 
 /*
  * A request to the engine. It belongs to the engine from engine_send until engine_receive returns

@@ -171,6 +171,9 @@ static void answer(struct engine *e, struct engine_request *request)
 		gpu_memory_begin(&e->memory, request, vgpu_now());
 		return;
 	} else {
+		/* A GPU that is lost is found to be so by what follows. */
+		if (request->ask == ENGINE_EXPEL && e->ops->device->expel)
+			e->ops->device->expel(e->driver, request->event.vf);
 		e->time->change(e, request);
 	}
 	reply(e, request);

@@ -41,6 +41,7 @@ static void ask_engine(struct gpu *gpu, uint32_t vf)
 		return;
 	gpu->clearing.asked |= VGPU_VF_BIT(vf);
 	call->then = on_begun;
+	call->request.ask = ENGINE_EXPEL;
 	call->request.event = (struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = vf};
 	call_queue(call);
 }

@@ -227,6 +227,14 @@ int gpuiov_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level level
 	return gpuiov_write(d, GPUIOV_VF_RESET_REQ, 1u << vf);
 }
 
+int gpuiov_expel(struct vgpu_driver *d, uint32_t vf)
+{
+	uint32_t vfs = 1u << vf;
+
+	return d->expels ? vfio_write(d->device, VFIO_REGION_BAR5, SOFTGPU_EXPEL, &vfs, sizeof(vfs))
+			 : 0;
+}
+
 int gpuiov_gates(struct vgpu_driver *d, uint32_t vf, enum vgpu_access access)
 {
 	/* The least access that opens each gate: registers, doorbell, memory. */

@@ -46,6 +46,7 @@ struct vgpu_driver {
 	const _Atomic uint32_t *page;
 	uint32_t taken;
 
+	bool expels;	/* the GPU ends VFs' clients when it is asked */
 	bool schedules; /* the GPU gives VFs the engine by itself */
 	struct {
 		bool active; /* not answered yet */
@@ -117,6 +118,7 @@ int gpuiov_map_page(struct vgpu_driver *d, uint32_t features);
  * always being written. */
 bool gpuiov_read_page(const struct vgpu_driver *d, uint32_t words[SOFTGPU_STATUS_WORDS]);
 int gpuiov_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level level, vgpu_nsec now);
+int gpuiov_expel(struct vgpu_driver *d, uint32_t vf);
 int gpuiov_gates(struct vgpu_driver *d, uint32_t vf, enum vgpu_access access);
 int gpuiov_notice(struct vgpu_driver *d, uint32_t vf, enum vgpu_notice notice);
 

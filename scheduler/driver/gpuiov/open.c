@@ -135,6 +135,7 @@ static int read_caps(struct vgpu_driver *d, struct vgpu_driver_caps *caps, struc
 	};
 	snprintf(caps->model, sizeof(caps->model), "%s", d->model);
 	d->schedules = features & SOFTGPU_SCHEDULES;
+	d->expels = features & SOFTGPU_EXPELS;
 	d->counts = caps->counts = features & SOFTGPU_COUNTS;
 	snprintf(caps->layout, sizeof(caps->layout), "%s", d->layout->name);
 	snprintf(caps->transport, sizeof(caps->transport), "%s", d->device->ops->name);
@@ -601,6 +602,7 @@ static const struct vgpu_device_face device_face = {
 	.dispatch = gpuiov_dispatch,
 	.spent = gpuiov_spent,
 	.reset = gpuiov_reset,
+	.expel = gpuiov_expel,
 };
 
 static const struct vgpu_switched_face switched_face = {

@@ -169,6 +169,9 @@ struct vgpu_device_face {
 	 * return means that the GPU is lost. */
 	int (*reset)(struct vgpu_driver *driver, uint32_t vf, enum vgpu_reset_level level,
 		     vgpu_nsec now);
+	/* Optional: for VFs that are used by connections, which can be passed on. Ends the
+	 * connections of a VF that nobody has any more. */
+	int (*expel)(struct vgpu_driver *driver, uint32_t vf);
 };
 
 struct vgpu_order {

@@ -169,7 +169,7 @@ static uint32_t reg_read(struct softgpu *gpu, enum gpuiov_register reg, uint32_t
 	case GPUIOV_VF_RESET_REQ:
 		return vm_bitmap(gpu, reg);
 	case GPUIOV_FEATURES:
-		return SOFTGPU_COUNTS |
+		return SOFTGPU_COUNTS | SOFTGPU_EXPELS |
 		       (gpu->firmware.scheduler ? SOFTGPU_SCHEDULES
 						: SOFTGPU_TAKES_CHAINS | SOFTGPU_SHOWS);
 	case GPUIOV_ACTIVE_FCN:
@@ -504,6 +504,8 @@ void registers_mmio_write(struct softgpu *gpu, uint32_t offset, uint32_t value)
 	}
 	if (offset == SOFTGPU_VIOLATORS)
 		gpu->violators &= ~value;
+	if (offset == SOFTGPU_EXPEL)
+		links_expel(gpu, value);
 	firmware_write(gpu, offset, value);
 	word = chain_register(gpu, offset);
 	if (word && offset < SOFTGPU_CHAIN_GO && !gpu->chain.active)

@@ -18,7 +18,7 @@
 #include "vgpu/descriptor.h"
 #include "vgpu/untrusted.h"
 
-#define FDS (WORKER_STAGE_FD + 1 - WORKER_SOCKET_FD)
+#define FDS (WORKER_LOG_FD + 1 - WORKER_SOCKET_FD)
 
 /* A file that this process shares with the worker, and with the VF's process if it maps it. None of
  * them can take it away from the others: a mapped page behind the end of a file is a SIGBUS. -1: it
@@ -62,6 +62,7 @@ static void release(struct worker_client *w)
 	vgpu_close(&w->shared_fd);
 	vgpu_close(&w->memory_fd);
 	vgpu_close(&w->stage_fd);
+	vgpu_close(&w->says);
 	loan_close(&w->loan);
 	free(w);
 }
@@ -88,6 +89,19 @@ static void create_pair(int *ours, int *theirs)
 	*theirs = pair[1];
 }
 
+/* Makes where the worker says what it has to; returns its end, or -1. */
+static int create_log(struct worker_client *w, bool says)
+{
+	int ends[2];
+
+	if (!says)
+		return fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -1;
+	w->says = ends[0];
+	return ends[1];
+}
+
 int worker_start(struct worker_client **out, const struct worker_options *options,
 		 struct vgpu_error *err)
 {
@@ -98,7 +112,8 @@ int worker_start(struct worker_client **out, const struct worker_options *option
 		fds[i] = -1;
 	if (!w)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	w->socket = w->wake_fd = w->pidfd = w->shared_fd = w->memory_fd = w->stage_fd = -1;
+	w->socket = w->wake_fd = w->pidfd = w->shared_fd = w->memory_fd = w->stage_fd = w->says =
+		-1;
 	create_pair(&w->socket, &fds[WORKER_SOCKET_FD - WORKER_SOCKET_FD]);
 	fds[WORKER_SHARED_FD - WORKER_SOCKET_FD] = create_shared(sizeof(struct worker_shared));
 	fds[WORKER_WINDOW_FD - WORKER_SOCKET_FD] = fcntl(options->window_fd, F_DUPFD_CLOEXEC, 0);
@@ -107,6 +122,7 @@ int worker_start(struct worker_client **out, const struct worker_options *option
 	create_pair(&w->memory_fd, &fds[WORKER_MEMORY_FD - WORKER_SOCKET_FD]);
 	w->stage_fd = create_shared(WORKER_STAGE_FILE);
 	fds[WORKER_STAGE_FD - WORKER_SOCKET_FD] = fcntl(w->stage_fd, F_DUPFD_CLOEXEC, 0);
+	fds[WORKER_LOG_FD - WORKER_SOCKET_FD] = create_log(w, options->says);
 	for (i = 0; i < FDS; i++)
 		if (fds[i] < 0)
 			r = -EMFILE;

@@ -16,6 +16,7 @@
 struct worker_client {
 	pid_t pid;
 	int pidfd, socket, wake_fd, shared_fd, memory_fd, stage_fd;
+	int says; /* pipe of what the worker says; -1: there is none */
 	struct worker_shared *shared;
 	struct worker_turn *turn;
 	uint32_t serial;
@@ -31,6 +32,7 @@ struct worker_options {
 	uint64_t limit;	  /* bytes of GPU memory that the worker may use; 0: no limit */
 	uint64_t size;	  /* bytes of the whole partition */
 	uint64_t modules; /* bytes beside it that modules and local memory may take */
+	bool says;	  /* what it says goes to a pipe; no: to the standard error here */
 	int fifo;	  /* its control thread is lent a real-time priority for a stop; 0: no */
 	uid_t uid;	  /* its user, if this process runs as root; 0: root */
 	gid_t gid;

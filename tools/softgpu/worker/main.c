@@ -5,6 +5,7 @@
  * that it answers even while the device hangs.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -425,10 +426,17 @@ int main(int argc, char **argv)
 	if (r != 0)
 		return r < 0 ? 2 : 0;
 	w.ops = o.ops;
-	if (!w.ops || fstat(WORKER_WINDOW_FD, &st) < 0) {
+	if (!w.ops || fstat(WORKER_WINDOW_FD, &st) < 0 || fcntl(WORKER_LOG_FD, F_GETFD) < 0) {
 		usage(stderr);
 		return 2;
 	}
+	/* What this process was started with is softgpu's, which may read no more of the log while
+	 * memory is cleared. */
+	signal(SIGPIPE, SIG_IGN);
+	if (dup2(WORKER_LOG_FD, STDIN_FILENO) < 0 || dup2(WORKER_LOG_FD, STDOUT_FILENO) < 0 ||
+	    dup2(WORKER_LOG_FD, STDERR_FILENO) < 0)
+		return 1;
+	close(WORKER_LOG_FD);
 	setup.gpu = o.gpu;
 	setup.size = o.size;
 	setup.vf = o.vf;

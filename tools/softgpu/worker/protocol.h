@@ -31,6 +31,7 @@
 
 #define WORKER_MEMORY_FD 7 /* socket (SOCK_SEQPACKET): struct worker_memory */
 #define WORKER_STAGE_FD 8  /* WORKER_STAGE bytes, through which device memory is copied; a page */
+#define WORKER_LOG_FD 9	   /* what the worker has to say */
 #define WORKER_STAGE (UINT64_C(1) << 20)
 #define WORKER_STAGE_FILE (WORKER_STAGE + 4096)
 

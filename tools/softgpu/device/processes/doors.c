@@ -14,12 +14,12 @@
 
 #include "gpu.h"
 #include "link.h"
-#include "says.h"
 #include "vfio/thread.h"
 #include "vfio/user_server.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/untrusted.h"
+#include "workers.h"
 
 /* How long a VF's next client waits after one that was refused, so that a flood of them costs no
  * more, and takes nothing from other VFs' clients. */
@@ -31,8 +31,17 @@
 /* How long a process is not heard after each piece of what it says. */
 #define HEAR_REST (50 * VGPU_MSEC)
 
-/* Most connections that wait until the thread closes them: of all VFs' workers, several times. */
+/* Most descriptors that wait until the thread closes them: of all VFs' workers, several times. */
 #define LATER 256u
+
+/* What the thread waits for: clients at the doors of VFs, its own event, pipes of each kind. */
+#define WAKE SOFTGPU_MAX_VFS
+#define PIPES (SAYS_KINDS * SOFTGPU_MAX_VFS)
+
+/* A connection to close, or the pipe of a VF's worker, which may have something in it. */
+struct later {
+	int fd, worker_of; /* -1: a connection */
+};
 
 struct doors {
 	struct softgpu *gpu;
@@ -40,11 +49,11 @@ struct doors {
 	pthread_t thread;
 	bool has_thread;
 	pthread_mutex_t lock; /* protects the members below */
-	int later[LATER];     /* connections to close */
+	struct later later[LATER];
 	uint32_t n_later;
 	_Atomic bool quit;
 	/* The thread's: when a VF's rest ends; VGPU_NEVER: it has none */
-	vgpu_nsec opens[SOFTGPU_MAX_VFS], hears[SOFTGPU_MAX_VFS];
+	vgpu_nsec opens[SOFTGPU_MAX_VFS], hears[PIPES];
 };
 
 /* Returns whether the connection may be passed on: a carrier that is the client itself has a
@@ -83,18 +92,36 @@ static void accept_for(struct doors *d, int vf)
 	vgpu_untrusted_close(&fd);
 }
 
-/* Logs a piece of what the VF's process says. */
-static void hear(struct doors *d, int vf)
+/* The pipe by its number; -1: there is none. Called with the lock held. */
+static int pipe_of(const struct softgpu *gpu, uint32_t pipe)
 {
-	int fd = -1;
+	const struct vf *vf = &gpu->vfs[pipe / SAYS_KINDS];
+
+	if (pipe % SAYS_KINDS == SAYS_WORKER)
+		return gpu->workers ? workers_says(gpu, (int)(pipe / SAYS_KINDS)) : -1;
+	return vf->link ? link_says(vf->link) : -1;
+}
+
+/* Logs a piece of what a VF's process or worker says. */
+static void hear(struct doors *d, uint32_t pipe)
+{
+	int fd;
 
 	softgpu_lock(d->gpu);
-	if (d->gpu->vfs[vf].link)
-		fd = fcntl(link_says(d->gpu->vfs[vf].link), F_DUPFD_CLOEXEC, 0);
+	fd = fcntl(pipe_of(d->gpu, pipe), F_DUPFD_CLOEXEC, 0);
 	softgpu_unlock(d->gpu);
-	if (fd >= 0 && says_pass_on(fd, vf) != 0)
-		d->hears[vf] = vgpu_now() + HEAR_REST;
+	if (fd >= 0 && says_pass_on(fd, (int)(pipe / SAYS_KINDS), pipe % SAYS_KINDS) != 0)
+		d->hears[pipe] = vgpu_now() + HEAR_REST;
 	vgpu_close(&fd);
+}
+
+/* Has the thread woken once by FD. */
+static void await(const struct doors *d, int fd, uint64_t what)
+{
+	struct epoll_event want = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = what};
+
+	if (epoll_ctl(d->epoll, EPOLL_CTL_MOD, fd, &want) < 0)
+		epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &want);
 }
 
 /* Opens the doors of VFs whose rest has ended. How long until the next one ends, ms; -1: for ever.
@@ -112,15 +139,16 @@ static int open_rested(struct doors *d)
 				link_open(d->gpu->vfs[i].link);
 			softgpu_unlock(d->gpu);
 		}
+		if (d->opens[i] < next)
+			next = d->opens[i];
+	}
+	for (i = 0; i < PIPES; i++) {
 		if (d->hears[i] <= now) {
 			d->hears[i] = VGPU_NEVER;
 			softgpu_lock(d->gpu);
-			if (d->gpu->vfs[i].link)
-				doors_hear(d, (int)i, link_says(d->gpu->vfs[i].link));
+			await(d, pipe_of(d->gpu, i), WAKE + 1 + i);
 			softgpu_unlock(d->gpu);
 		}
-		if (d->opens[i] < next)
-			next = d->opens[i];
 		if (d->hears[i] < next)
 			next = d->hears[i];
 	}
@@ -134,18 +162,21 @@ static int wait_ms(struct doors *d)
 	return vgpu_untrusted_reap() && (ms < 0 || ms > REAP_MS) ? REAP_MS : ms;
 }
 
-/* Closes the connections that wait for it. */
+/* Closes what waits for it. */
 static void close_later(struct doors *d)
 {
+	struct later one;
 	bool more = true;
-	int fd;
 
 	while (more) {
 		pthread_mutex_lock(&d->lock);
 		more = d->n_later > 0;
-		fd = more ? d->later[--d->n_later] : -1;
+		one = more ? d->later[--d->n_later] : (struct later){-1, -1};
 		pthread_mutex_unlock(&d->lock);
-		vgpu_untrusted_close(&fd);
+		if (one.worker_of >= 0)
+			says_pass_on_last(&one.fd, one.worker_of, SAYS_WORKER);
+		else
+			vgpu_untrusted_close(&one.fd);
 	}
 }
 
@@ -158,10 +189,10 @@ static void *doors_thread(void *arg)
 	while (!atomic_load(&d->quit)) {
 		n = epoll_wait(d->epoll, events, 8, wait_ms(d));
 		for (i = 0; i < n; i++) {
-			if (events[i].data.u64 < SOFTGPU_MAX_VFS)
+			if (events[i].data.u64 < WAKE)
 				accept_for(d, (int)events[i].data.u64);
-			else if (events[i].data.u64 > SOFTGPU_MAX_VFS)
-				hear(d, (int)(events[i].data.u64 - SOFTGPU_MAX_VFS - 1));
+			else if (events[i].data.u64 > WAKE)
+				hear(d, (uint32_t)(events[i].data.u64 - WAKE - 1));
 			else
 				vgpu_eventfd_drain(d->wake);
 		}
@@ -172,7 +203,7 @@ static void *doors_thread(void *arg)
 
 int doors_create(struct doors **out, struct softgpu *gpu, struct vgpu_error *err)
 {
-	struct epoll_event want = {.events = EPOLLIN, .data.u64 = SOFTGPU_MAX_VFS};
+	struct epoll_event want = {.events = EPOLLIN, .data.u64 = WAKE};
 	struct doors *d = calloc(1, sizeof(*d));
 	uint32_t i;
 	int r = 0;
@@ -183,7 +214,9 @@ int doors_create(struct doors **out, struct softgpu *gpu, struct vgpu_error *err
 	d->gpu = gpu;
 	pthread_mutex_init(&d->lock, NULL);
 	for (i = 0; i < SOFTGPU_MAX_VFS; i++)
-		d->opens[i] = d->hears[i] = VGPU_NEVER;
+		d->opens[i] = VGPU_NEVER;
+	for (i = 0; i < PIPES; i++)
+		d->hears[i] = VGPU_NEVER;
 	d->epoll = epoll_create1(EPOLL_CLOEXEC);
 	d->wake = vgpu_eventfd();
 	if (d->epoll < 0 || d->wake < 0 || epoll_ctl(d->epoll, EPOLL_CTL_ADD, d->wake, &want) < 0)
@@ -222,25 +255,21 @@ void doors_discard_listener(struct doors *d, int *fd)
 	vgpu_eventfd_signal(d->wake);
 }
 
-void doors_discard_later(struct doors *d, int *fd)
+static void leave_to_thread(struct doors *d, int *fd, int worker_of)
 {
 	if (*fd < 0)
 		return;
 	pthread_mutex_lock(&d->lock);
 	if (d->n_later < LATER)
-		d->later[d->n_later++] = *fd;
+		d->later[d->n_later++] = (struct later){*fd, worker_of};
 	*fd = -1; /* without room it stays open: nobody must wait for its end */
 	pthread_mutex_unlock(&d->lock);
 	vgpu_eventfd_signal(d->wake);
 }
 
-/* Has the thread woken once by FD. */
-static void await(const struct doors *d, int fd, uint64_t what)
+void doors_discard_later(struct doors *d, int *fd)
 {
-	struct epoll_event want = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = what};
-
-	if (epoll_ctl(d->epoll, EPOLL_CTL_MOD, fd, &want) < 0)
-		epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &want);
+	leave_to_thread(d, fd, -1);
 }
 
 void doors_open(struct doors *d, int vf, int listener)
@@ -248,7 +277,12 @@ void doors_open(struct doors *d, int vf, int listener)
 	await(d, listener, (uint64_t)vf);
 }
 
-void doors_hear(struct doors *d, int vf, int says)
+void doors_hear(struct doors *d, int vf, enum says who, int says)
 {
-	await(d, says, SOFTGPU_MAX_VFS + 1 + (uint64_t)vf);
+	await(d, says, WAKE + 1 + (uint64_t)vf * SAYS_KINDS + who);
+}
+
+void doors_hear_last(struct doors *d, int vf, int *says)
+{
+	leave_to_thread(d, says, vf);
 }

@@ -3,11 +3,12 @@
  * Accepts the clients of VFs. A thread of ordinary priority accepts, so that a VF's process never
  * has the listener: a process with the listener could accept the VF's next client, too. The process
  * gets its one client's connection; other clients get the answer that the VF is in use, or wait for
- * the next process. The same thread reads the processes' output.
+ * the next process. The same thread reads the output of the processes and their workers.
  */
 #ifndef SOFTGPU_DOORS_H
 #define SOFTGPU_DOORS_H
 
+#include "says.h"
 #include "vgpu/types.h"
 
 struct doors;
@@ -21,9 +22,11 @@ void doors_destroy(struct doors *d);
 /* Lets one client of the VF be accepted at LISTENER, which stays the caller's; then link_accept()
  * decides what becomes of it. Any thread, with any lock. */
 void doors_open(struct doors *d, int vf, int listener);
-/* Logs what comes from a pipe of the VF's process, which stays the caller's (link_says()), a piece
- * at a time. Any thread, with any lock. */
-void doors_hear(struct doors *d, int vf, int says);
+/* Logs what comes from a pipe of the VF's process or worker, which stays the caller's (link_says(),
+ * workers_says()), a piece at a time. Any thread, with any lock. */
+void doors_hear(struct doors *d, int vf, enum says who, int says);
+/* The same of all that is left in the pipe of a worker, and closes it; then *SAYS is -1. */
+void doors_hear_last(struct doors *d, int vf, int *says);
 /* Close a connection and a listener into which others may have put what they like, without waiting
  * for its end (vgpu/untrusted.h); then *FD is -1. Any thread of ordinary priority, without the
  * device's lock. */

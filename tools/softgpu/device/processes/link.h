@@ -92,6 +92,8 @@ int link_accept(struct link *l);
 /* Passes the connection to the process, as its client, and takes it over. Returns false if the
  * process has a client. */
 bool link_client(struct link *l, int fd);
+/* Ends the clients of these VFs, and the connections that wait to be served. */
+void links_expel(struct softgpu *gpu, uint32_t vfs);
 /* Returns the pipe with the process's output; -1 if there is none. */
 int link_says(const struct link *l);
 /* Lets another client be accepted, if there is a process. */

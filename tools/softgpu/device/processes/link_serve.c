@@ -42,6 +42,9 @@
 #define PAGE_READS 4u
 #define PAGE_READS_IN VGPU_MSEC
 
+/* More clients than can wait at a listener. */
+#define MOST_WAITING 64
+
 static vgpu_nsec thread_time(void)
 {
 	struct timespec t;
@@ -118,6 +121,31 @@ bool link_client(struct link *l, int fd)
 	l->gpu->used |= 1u << l->vf;
 	link_order(l, &order, &fd, 1);
 	return true;
+}
+
+/* Whoever has a client's connection may have passed it on, so it ends with the process. Those who
+ * wait would be clients of the next one. */
+static void end_clients(struct link *l)
+{
+	int fd, n;
+
+	if (l->client >= 0)
+		link_kill(l);
+	for (n = 0; n < MOST_WAITING && l->listener >= 0; n++) {
+		fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0)
+			return;
+		doors_discard_later(l->gpu->doors, &fd);
+	}
+}
+
+void links_expel(struct softgpu *gpu, uint32_t vfs)
+{
+	uint32_t i;
+
+	for (i = 0; i < gpu->enabled; i++)
+		if (vfs >> i & 1 && !gpu->vfs[i].local)
+			end_clients(gpu->vfs[i].link);
 }
 
 int link_says(const struct link *l)
@@ -240,7 +268,7 @@ static int start(struct link *l, struct vgpu_error *err)
 		pidfd_send_signal(l->pidfd, SIGKILL, NULL, 0);
 		return r;
 	}
-	doors_hear(l->gpu->doors, l->vf, l->says);
+	doors_hear(l->gpu->doors, l->vf, SAYS_PROCESS, l->says);
 	watch(l, l->notice, EPOLLIN | EPOLLET, NOTICE);
 	watch(l, l->wake, EPOLLIN | EPOLLET, WAKE);
 	watch(l, l->pidfd, EPOLLIN, GONE);
@@ -435,16 +463,6 @@ static void finish(struct link *l)
 		command_engine_stopped(gpu);
 }
 
-/* Logs what the process has said at last, its pipe's size at most. Called without the lock. */
-static void pass_on_last(struct link *l)
-{
-	uint32_t pieces = 64;
-
-	while (l->said >= 0 && pieces-- > 0 && says_pass_on(l->said, l->vf) > 0)
-		;
-	vgpu_close(&l->said);
-}
-
 /* Closes the copy of the client's connection, into which the client can have put what it likes;
  * but a carrier's is its own. Called without the lock. */
 static void close_client(struct link *l)
@@ -551,7 +569,7 @@ static void *link_thread(void *arg)
 		softgpu_unlock(gpu); /* delivers interrupts */
 		set_real_time(l, false);
 		close_client(l);
-		pass_on_last(l);
+		says_pass_on_last(&l->said, l->vf, SAYS_PROCESS);
 		wait_for_exit(l);
 		set_real_time(l, true);
 		softgpu_lock(gpu);

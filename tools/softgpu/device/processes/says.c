@@ -7,10 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "vgpu/descriptor.h"
+
 /* Logs one line, which may begin with a priority and softgpu's name: worse than a warning is
  * nothing that a process says. */
-static void log_line(int vf, char *line)
+static void log_line(int vf, enum says who, char *line)
 {
+	static const char *const names[] = {[SAYS_PROCESS] = "process", [SAYS_WORKER] = "worker"};
 	static const char name[] = "softgpu: ";
 	char priority = '5', *c;
 
@@ -24,13 +27,13 @@ static void log_line(int vf, char *line)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
 	if (*line)
-		fprintf(stderr, "<%c>softgpu: VF %d's process: %s\n", priority, vf, line);
+		fprintf(stderr, "<%c>softgpu: VF %d's %s: %s\n", priority, vf, names[who], line);
 }
 
 /* Lines of one piece; what comes after them stands in the last one. */
 #define MOST_LINES 4u
 
-int says_pass_on(int fd, int vf)
+int says_pass_on(int fd, int vf, enum says who)
 {
 	char text[1025], *line, *end;
 	uint32_t lines = 0;
@@ -46,7 +49,16 @@ int says_pass_on(int fd, int vf)
 		end = ++lines < MOST_LINES ? strchr(line, '\n') : NULL;
 		if (end)
 			*end++ = 0;
-		log_line(vf, line);
+		log_line(vf, who, line);
 	}
 	return (int)n;
+}
+
+void says_pass_on_last(int *fd, int vf, enum says who)
+{
+	uint32_t pieces = 64;
+
+	while (*fd >= 0 && pieces-- > 0 && says_pass_on(*fd, vf, who) > 0)
+		;
+	vgpu_close(fd);
 }

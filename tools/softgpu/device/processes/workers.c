@@ -88,6 +88,7 @@ void workers_begin(struct softgpu *gpu, int index)
 		.vf = (uint32_t)index,
 		.limit = limit,
 		.modules = gpu->config.module_memory,
+		.says = true,
 		.fifo = gpu->config.fifo,
 	};
 	struct vgpu_error err = {""};
@@ -101,7 +102,14 @@ void workers_begin(struct softgpu *gpu, int index)
 		fprintf(stderr, "<3>softgpu: VF %d: %s\n", index, err.text);
 	else
 		gpu->workers->churn[index] = (struct churn){.since = vgpu_now()};
+	if (gpu->workers->of[index])
+		doors_hear(gpu->doors, index, SAYS_WORKER, workers_says(gpu, index));
 	workers_tell(gpu);
+}
+
+int workers_says(const struct softgpu *gpu, int index)
+{
+	return gpu->workers->of[index] ? gpu->workers->of[index]->says : -1;
 }
 
 /* Returns whether the worker of the VF still starts or ends. */
@@ -164,6 +172,8 @@ void workers_end(struct softgpu *gpu, int index)
 		worker_take_sockets(w->of[index], sockets);
 	for (i = 0; i < (int)WORKER_SOCKETS; i++)
 		doors_discard_later(gpu->doors, &sockets[i]);
+	if (w->of[index])
+		doors_hear_last(gpu->doors, index, &w->of[index]->says);
 	pid = w->of[index] ? w->of[index]->pid : 0;
 	pidfd = worker_quit(w->of[index]);
 	w->of[index] = NULL;

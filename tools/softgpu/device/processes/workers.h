@@ -19,6 +19,8 @@ int workers_create(struct softgpu *gpu, struct vgpu_error *err);
 /* Ends all workers. Called without the lock. W may be NULL. */
 void workers_destroy(struct workers *w);
 
+/* Returns the pipe with the output of the VF's worker; -1 if there is none. */
+int workers_says(const struct softgpu *gpu, int vf);
 /* Starts a worker for a VF that has memory now. A VF whose memory lies in host memory gets none
  * before it comes back. */
 void workers_begin(struct softgpu *gpu, int vf);

@@ -22,6 +22,7 @@ enum { SOFTGPU_VECTOR_FENCE = 0, SOFTGPU_VECTOR_MAILBOX = 1, SOFTGPU_VF_VECTORS 
 #define SOFTGPU_SHOWS (1u << 1)	    /* the PF's BAR 2 is a status page */
 #define SOFTGPU_SCHEDULES (1u << 2) /* it schedules its VFs itself, by a plan of turns */
 #define SOFTGPU_COUNTS (1u << 3)    /* it tells what VFs have spent and done */
+#define SOFTGPU_EXPELS (1u << 4)    /* it ends VFs' clients when it is asked */
 
 /* The words of the status page. The first one is odd while the others are being written. */
 enum softgpu_shows {
@@ -82,6 +83,7 @@ enum softgpu_preempt {
 #define SOFTGPU_CHAIN_CODE(v) ((v) >> 8 & 0xffu)
 #define SOFTGPU_CHAIN_ACTIVE (1u << 31)
 #define SOFTGPU_CHAIN_TOOK 0x0494u /* nanoseconds that each took */
+#define SOFTGPU_EXPEL 0x04a0u	   /* write VFs: their clients end, and whoever waits to be one */
 /* The plan of turns, of GPUs that schedule themselves: for each VF quantum and time-out in
  * microseconds. Writes prepare a plan, which CONFIG_AUTO puts into force as a whole; reads give the
  * plan in force. */
