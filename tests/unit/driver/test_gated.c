@@ -257,6 +257,38 @@ TEST(test_door, "door")
 	drop_all();
 }
 
+/* Who has a VF next has an account of its own: what its predecessor has kept is of no use. */
+TEST(test_successor, "successor")
+{
+	struct vgpu_process next;
+	struct player p;
+	pid_t child;
+	int ends[2], status;
+	char byte;
+
+	CU_ASSERT_EQUAL_FATAL(open_driver(), 0);
+	CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+	child = fork();
+	if (child == 0) {
+		if (read(ends[0], &byte, 1) != 1 || !enter(&p))
+			_exit(1);
+		_exit(atomic_fetch_add(&p.account->memory, 1000) == 0 ? 0 : 2);
+	}
+	give(0, getpid());
+	CU_ASSERT_FATAL(enter(&p));
+	atomic_store(&p.account->memory, 7);
+	CU_ASSERT_EQUAL_FATAL(vgpu_process_read((uint32_t)child, &next), 0);
+	CU_ASSERT_EQUAL(ops->seats->give(driver, 0, (uint32_t)child, next.started, 0), 0);
+	CU_ASSERT_EQUAL(write(ends[1], "x", 1), 1);
+	CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+	CU_ASSERT_EQUAL(status, 0);
+	CU_ASSERT_EQUAL(atomic_load(&p.account->memory), 7);
+	close(ends[0]);
+	close(ends[1]);
+	close_driver();
+	drop_all();
+}
+
 /* A child that comes through the door, says that it computes, and does not end. */
 static pid_t start_child(int *says)
 {
