@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/untrusted.h"
 
@@ -167,7 +166,7 @@ static void on_readable(evutil_socket_t fd, short what, void *data)
 static void on_writable(evutil_socket_t fd, short what, void *data)
 {
 	struct client *client = data;
-	vgpu_nsec begun = vgpu_now();
+	vgpu_nsec begun = share_clock();
 	int n = what & EV_TIMEOUT ? -1 : evbuffer_write(client->out, fd);
 
 	if (is_reader(client))

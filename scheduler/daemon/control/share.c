@@ -15,10 +15,18 @@ static void count(struct share *share)
 	share->counted = now;
 }
 
+vgpu_nsec share_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
+}
+
 void share_charge(struct share *share, vgpu_nsec begun)
 {
 	count(share);
-	share->credit -= (int64_t)(share->counted - begun);
+	share->credit -= (int64_t)(share_clock() - begun);
 }
 
 vgpu_nsec share_wait(struct share *share)
@@ -41,7 +49,7 @@ static void on_turn(evutil_socket_t fd, short what, void *data)
 {
 	struct share *share = data;
 	struct piece *piece = share->first;
-	vgpu_nsec begun = vgpu_now();
+	vgpu_nsec begun = share_clock();
 
 	(void)fd;
 	(void)what;

@@ -3,7 +3,8 @@
  * The readers' share of the control thread: clients that may only read, including those of the
  * metrics, get a fifth of its time. The work for them is done in pieces, one in each iteration of
  * the event loop, in the order in which they were added. Root's calls, the engines' answers and the
- * watchdog wait for at most one piece.
+ * watchdog wait for at most one piece. Only CPU time is charged: readers do not pay for a host that
+ * does not run the thread.
  *
  * Control thread.
  */
@@ -32,7 +33,7 @@ struct share {
 	struct event *turn;
 	struct piece *first, **last;
 	vgpu_nsec counted; /* CREDIT is up to date as of this instant */
-	int64_t credit;	   /* nanoseconds; below 0: readers have exceeded their share */
+	int64_t credit;	   /* nanoseconds of CPU time; below 0: readers have exceeded their share */
 };
 
 /* Starts with a full burst of credit. Returns 0 or -ENOMEM. */
@@ -43,7 +44,9 @@ void share_stop(struct share *share);
 void share_add(struct share *share, struct piece *piece);
 /* Removes a piece from the queue, if it is in it. */
 void share_remove(struct share *share, struct piece *piece);
-/* Charges the time since BEGUN, CLOCK_MONOTONIC, for work that was not a piece. */
+/* Returns the CPU time of this thread, by which work is charged. */
+vgpu_nsec share_clock(void);
+/* Charges the time since BEGUN, of share_clock(), for work that was not a piece. */
 void share_charge(struct share *share, vgpu_nsec begun);
 /* Returns in how many nanoseconds the next piece may run; 0: now. */
 vgpu_nsec share_wait(struct share *share);

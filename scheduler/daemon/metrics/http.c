@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "control/door.h"
-#include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/untrusted.h"
 
@@ -203,7 +202,7 @@ static void on_writable(evutil_socket_t fd, short what, void *data)
 {
 	struct http_peer *peer = data;
 	struct http *http = peer->http;
-	vgpu_nsec begun = vgpu_now();
+	vgpu_nsec begun = share_clock();
 	int n = evbuffer_write(peer->out, fd);
 
 	(void)what;

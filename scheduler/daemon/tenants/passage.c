@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "control/door.h"
-#include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/untrusted.h"
 
@@ -39,7 +38,7 @@ static int connect_vf(const struct passage *p)
 static bool admit(int client, void *data)
 {
 	struct passage *p = data;
-	vgpu_nsec begun = vgpu_now();
+	vgpu_nsec begun = share_clock();
 	VGPU_AUTO_CLOSE int vf = connect_vf(p);
 	char text[160] = "";
 	struct iovec part = {text, 1};
