@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Workloads that compute. The references are computed as in a textbook, one operation after the
- * other; docs/softgpu.md promises that packets give the same results to the bit. */
+ * other; docs/softgpu-interface.md promises that packets give the same results to the bit. */
 #include <png.h>
 #include <stdio.h>
 

@@ -146,7 +146,7 @@ static enum tile sha256(const struct vf *vf, struct job *job)
 	return TILE_DONE;
 }
 
-/* Returns the colour of a pixel after I iterations, which docs/softgpu.md defines. */
+/* Returns the colour of a pixel after I iterations, which docs/softgpu-interface.md defines. */
 static uint32_t colour(uint64_t i, uint64_t most)
 {
 	uint32_t t = (uint32_t)(i * 7);

@@ -3,7 +3,7 @@
  * GPU-IOV, the vendor capability by which AMD's SR-IOV GPUs are world-switched: the place of each
  * register in both published layouts. The device model and the driver use the same tables. Sources:
  * AMD's GIM 3.0 (the older layout, "Tonga") and libgv (the newer one, as on Navi 32), both under
- * MIT. softgpu's additions are marked; docs/softgpu.md describes them.
+ * MIT. softgpu's additions are marked; docs/softgpu-interface.md describes them.
  */
 #ifndef VFIO_GPUIOV_H
 #define VFIO_GPUIOV_H

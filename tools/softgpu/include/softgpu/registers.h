@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * softgpu's PCI functions and their registers, beyond what GPU-IOV is (vfio/gpuiov.h): of the PF,
- * and of a VF. docs/softgpu.md describes them.
+ * and of a VF. docs/softgpu-interface.md describes them.
  */
 #ifndef SOFTGPU_REGISTERS_H
 #define SOFTGPU_REGISTERS_H
 
 #include <stdint.h>
 
-/* The numbers of its functions. No manufacturer uses these numbers; see docs/softgpu.md. */
+/* The numbers of its functions, which no manufacturer uses; see docs/softgpu-interface.md. */
 #define SOFTGPU_VENDOR 0x1234u
 #define SOFTGPU_DEVICE_PF 0x5347u
 #define SOFTGPU_DEVICE_VF 0x5348u
