@@ -14,6 +14,7 @@ run attacks
 run attack-memory
 run attack-process
 run attack-worker
+run attacks-together
 jq -rs -L "$(dirname "$0")" --arg day "$(date -u +%F)" --arg load "$load" \
 	--arg machine "$(awk -F': ' '/model name/ {print $2; exit}' /proc/cpuinfo), $(nproc) CPUs, Linux $(uname -r)" \
 	'include "figures";

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Sourced by tests in which VF 3 has a hostile client, and VFs 0, 1 and 2 compute. Neighbours are judged by vgpud's own records.
-slice_ms=10 grace_ms=100 judged_slices=40
+# Sourced by tests in which VF 3, and with attackers > 1 those after it, have hostile clients, and VFs 0, 1 and 2 compute. Neighbours are judged by vgpud's own records.
+slice_ms=10 grace_ms=100 judged_slices=40 attackers=1
 [ -z "${ATTACK_FIGURES:-}" ] || judged_slices=200 # a benchmark counts jobs, and one more or less is no matter
 max_stolen=1 # percent of this machine's CPU time that its host may take while neighbours are judged
 room_us=200 # strict leaves this between slices, however long a switch takes
@@ -11,16 +11,16 @@ attack=$VGPU_BUILD/tests/system/attack
 pages=/proc/sys/vm/nr_hugepages
 tenants=()
 start_tenants() { # options of softgpu
-	start_softgpu --vfs 4 "$@"
+	start_softgpu --vfs $((3 + attackers)) "$@"
 	config <<-CONF
-		vfs = 4
+		vfs = $((3 + attackers))
 		policy = strict
 		slice_us = $((slice_ms * 1000))
 		switch_us = $room_us
 		grace_ms = $grace_ms
 	CONF
 	start_vgpud
-	for n in 0 1 2 3; do await 30 is $n state available; done
+	for ((n = 0; n < 3 + attackers; n++)); do await 30 is $n state available; done
 	observe start
 	# They always have work once they have begun: t0 may prepare its jobs for seconds while its driver is ready.
 	start_guest t0 0 sha256 --size 8 --depth 16 --seconds 600; tenants+=($guest_pid)
@@ -80,8 +80,8 @@ have_run() {
 		'[range(3) as $i | .vfs[$i].run_ns - $was[0].vfs[$i].run_ns >= $least] | all'
 }
 # judge WHAT: fails unless since `before` the neighbours had their shares of the time that could be had, waited no longer than
-# without an attack by more than a slice and the grace, were not reset and owe no time; and VF 3 had no more than its own share
-# in turns, windows and resets, but for what it still owes, and what vgpud wrote off after hangs. vgpud's ledgers say what they
+# without an attack by more than a slice and the grace, were not reset and owe no time; and attackers had no more than their own shares
+# in turns, windows and resets, but for what they still owe, and what vgpud wrote off after hangs. vgpud's ledgers say what they
 # had; its records say how long each wait was, less the windows and resets in it, and when a neighbour had no work, which is not
 # missing. What neighbours ran beyond their grants is the machine's lateness, and is allowed. Whether this machine was fit for
 # that is decided before anybody looks at what was measured. Prints the figures, and adds them to the file
@@ -97,20 +97,21 @@ judge() {
 	was_fit before after || { echo "skipped: $1 is not judged: the host of this machine took more than $max_stolen % of its CPU time"; return; }
 	figures=$(jq -cn --arg attack "$1" --slurpfile b "$run/before.json" --slurpfile a "$run/after.json" --slurpfile r "$run/shares.json" \
 		--argjson quiet "$quiet" --argjson bound "$bound" --argjson slice $((slice_ms * 1000)) --argjson room $room_us \
-		--argjson grace $grace_ms --argjson list "$(slowest list)" --argjson hook "$(slowest hook)" "$had_real_time"'
+		--argjson attackers $attackers --argjson grace $grace_ms --argjson list "$(slowest list)" --argjson hook "$(slowest hook)" "$had_real_time"'
 		$b[0] as $b | $a[0] as $a | $r[0].vfs as $r | def ms: . / 1e5 | round / 10;
-		def taken: [.vfs[] | .exclusive_ns + .reset_ns] | add; def own: .vfs[3] | .run_ns + .exclusive_ns + .reset_ns - .debt_ns;
-		($a.wall_ns - $b.wall_ns) as $wall | ($a.vfs[3].forgiven_ns - $b.vfs[3].forgiven_ns) as $forgiven |
+		def taken: [.vfs[] | .exclusive_ns + .reset_ns] | add; def attackers: .vfs[3:]; def own: attackers | map(.run_ns + .exclusive_ns + .reset_ns - .debt_ns) | add;
+		def sum($key): attackers | map(.[$key]) | add;
+		($a.wall_ns - $b.wall_ns) as $wall | (($a | sum("forgiven_ns")) - ($b | sum("forgiven_ns"))) as $forgiven |
 		(($wall - $forgiven - ($a | taken) + ($b | taken)) * $slice / ($slice + $room)) as $available |
 		[range(3) as $i | {had: ($a.vfs[$i].run_ns - $b.vfs[$i].run_ns), asleep: $r[$i].asleep_ns, late: ($a.vfs[$i].overrun_ns - $b.vfs[$i].overrun_ns)}] as $n |
 		($n | map(.late) | add) as $late |
 		{attack: $attack, available_ms: ($available / 1e6 | round), share: ($n | map(.had / $available * 1000 | round / 1000)),
-		 missing_ms: ($n | map($available / 4 - .had - .asleep) | [max, 0] | max | ms), bound_ms: ($bound + $late | ms), late_ms: ($late | ms),
+		 missing_ms: ($n | map($available / (3 + $attackers) - .had - .asleep) | [max, 0] | max | ms), bound_ms: ($bound + $late | ms), late_ms: ($late | ms),
 		 asleep_ms: ($n | map(.asleep) | max | ms), naps: ([$r[0:3][].naps] | max),
 		 extra_wait_ms: ([([$r[0:3][].waited_ns] | max) - $quiet, 0] | max | ms), wait_bound_ms: ($slice * 1e3 + $grace * 1e6 + $late | ms),
-		 attacker_ms: (($a | own) - ($b | own) | ms), attacker_bound_ms: ($wall / 4 + $bound + $forgiven | ms),
-		 forgiven_ms: ($forgiven | ms), windows: ($a.vfs[3].windows - $b.vfs[3].windows), windows_ms: ($a.vfs[3].exclusive_ns - $b.vfs[3].exclusive_ns | ms),
-		 reset_ms: ($a.vfs[3].reset_ns - $b.vfs[3].reset_ns | ms), owed_ms: ([$a.vfs[0:3][].debt_ns] | max | ms),
+		 attacker_ms: (($a | own) - ($b | own) | ms), attacker_bound_ms: (($wall / (3 + $attackers) + $bound) * $attackers + $forgiven | ms),
+		 forgiven_ms: ($forgiven | ms), windows: (($a | sum("windows")) - ($b | sum("windows"))), windows_ms: (($a | sum("exclusive_ns")) - ($b | sum("exclusive_ns")) | ms),
+		 reset_ms: (($a | sum("reset_ns")) - ($b | sum("reset_ns")) | ms), owed_ms: ([$a.vfs[0:3][].debt_ns] | max | ms),
 		 jobs_per_s: (([$a.vfs[0:3][].jobs] | add) - ([$b.vfs[0:3][].jobs] | add) | . / $wall * 1e10 | round / 10),
 		 real_time_percent: (had_real_time($a.threads; $b.threads) / $wall * 1000 | round / 10),
 		 list_p99_ms: $list, hook_p99_ms: $hook, innocents_reset: ([$a.vfs[0:3][] | .resets + .guest_resets + .hangs] | add)}')
@@ -118,7 +119,7 @@ judge() {
 	echo "$figures" | tee -a "${ATTACK_FIGURES:-/dev/null}"
 	jq -e '.missing_ms <= .bound_ms' <<<"$figures" >/dev/null || fail "$1: a neighbour did not get its share"
 	jq -e '.extra_wait_ms <= .wait_bound_ms' <<<"$figures" >/dev/null || fail "$1: a neighbour waited too long: $(ctl events | tail -20)"
-	jq -e '.attacker_ms <= .attacker_bound_ms' <<<"$figures" >/dev/null || fail "$1: VF 3 had more than its share: $(ctl vf show 3)"
+	jq -e '.attacker_ms <= .attacker_bound_ms' <<<"$figures" >/dev/null || fail "$1: attackers had more than their shares: $(ctl vf list)"
 	jq -e '.owed_ms == 0' <<<"$figures" >/dev/null || fail "$1: a neighbour owes time that others took"
 	jq -e '.innocents_reset == 0' <<<"$figures" >/dev/null || fail "$1: an innocent VF was reset: $(ctl vf list)"
 }
@@ -141,16 +142,16 @@ neighbours_keep() {
 	observe after
 	judge "$1"
 }
-# VF 3 can be had; an operator has brought it back if vgpud has punished it.
+# free_again [VF]: VF 3 can be had; an operator has brought it back if vgpud has punished it.
 free_again() {
-	! is 3 state quarantined || ctl vf reset 3
-	is 3 state available
+	! is "${1:-3}" state quarantined || ctl vf reset "${1:-3}"
+	is "${1:-3}" state available
 }
 # For a benchmark, what the client itself computes steps back, as a VM's control group would make it: on two CPUs it would else be most of
-# what is measured.
+# what is measured. run_attack KIND [VF]
 run_attack() {
-	[ -z "${ATTACK_FIGURES:-}" ] || exec setsid sh -c 'echo 19 >/proc/self/autogroup; exec "$@"' - "$attack" "$1" "$run/gpu/vf3.sock" 600
-	exec "$attack" "$1" "$run/gpu/vf3.sock" 600
+	[ -z "${ATTACK_FIGURES:-}" ] || exec setsid sh -c 'echo 19 >/proc/self/autogroup; exec "$@"' - "$attack" "$1" "$run/gpu/vf${2:-3}.sock" 600
+	exec "$attack" "$1" "$run/gpu/vf${2:-3}.sock" 600
 }
 attacks_or_ended() { grep -q begun "$run/attack.txt" || ! kill -0 "${pids[-1]}"; }
 # attack_all "KIND...": the client of VF 3 attacks in each of these ways; then the next client is served, and all ends.

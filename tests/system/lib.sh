@@ -117,6 +117,7 @@ config() { # reads further lines for the GPU on stdin
 	cat >"$run/vgpud.conf" <<CONF
 [daemon]
 socket = $run/control.sock
+${daemon_keys:-}
 [gpu gpu0]
 device = vfio-user:$run/gpu/pf.sock
 $(cat)

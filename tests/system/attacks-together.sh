@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Several attackers at once, beside three tenants: VF 3's process is taken over and computes in many threads; VF 4's guest floods its
+# registers, or restarts its driver endlessly; VF 5's client leaves sockets that take long to close; and a member of the group that may read
+# asks vgpud without an end, and sends it such sockets.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/attack-lib.sh"
+[ "$(id -u)" = 0 ] && command -v setpriv >/dev/null || { echo "skipped: needs root and setpriv to be another user"; exit 77; }
+attackers=3 group=$(getent group nogroup | cut -d: -f3)
+daemon_keys="group = nogroup"
+chmod 755 "$run"
+use_impostors softgpu-vf
+becomes none
+start_tenants
+had=$(descriptors)
+# shellcheck disable=SC2016
+asks='while :; do "$1" request "$3" 20; "$2" --socket "$3" vf list; "$1" unread "$3" 20; done </dev/null >/dev/null 2>&1'
+member() {
+	local nice=0
+	[ -z "${ATTACK_FIGURES:-}" ] || nice=19
+	exec setsid sh -c 'echo "$1" >/proc/self/autogroup; shift; exec "$@"' - $nice setpriv --reuid=65534 --regid="$group" --clear-groups \
+		bash -c "$asks" - "$VGPU_BUILD/tests/system/lingering" "$vgpuctl" "$run/control.sock"
+}
+taken_over() { [ "$(readlink "/proc/$(process_of 3)/exe")" -ef "$run/libexec/vgpud/softgpu-vf" ]; }
+has_begun() { grep -q begun "$run/attack$1.txt"; }
+for kind in ${*:-registers windows}; do
+	control "all at once, with $kind"
+	run_attack "$kind" 4 >"$run/attack4.txt" 2>&1 &
+	pids+=($!) began=($!)
+	run_attack lingers 5 >"$run/attack5.txt" 2>&1 &
+	pids+=($!) began+=($!)
+	member &
+	pids+=($!) began+=($!)
+	becomes burns
+	ends 3
+	await 30 taken_over
+	for n in 4 5; do await 60 has_begun $n; done
+	observe before
+	neighbours_keep "all at once: a VF process that computes, $kind, lingers, and a member of the group"
+	await 30 grep -q "VF 3: its process takes " "$run/softgpu.log"
+	becomes none
+	kill "${began[0]}" "${began[1]}"
+	kill -- -"${began[2]}"
+	wait "${began[@]}" 2>/dev/null
+	for n in 3 4 5; do
+		timeout 60 "$attack" look "$run/gpu/vf$n.sock" 30 >"$run/look.txt" || fail "after these attacks VF $n is not served"
+		await 60 free_again $n
+	done
+done
+await 30 no_more_descriptors "$had"
+end_tenants
