@@ -59,16 +59,18 @@ start_host() {
 				containerPath: ("/usr/lib/x86_64-linux-gnu/" + (split("/") | last)), options: ["ro", "nosuid", "nodev", "rbind", "rprivate"]}]' \
 		>/etc/cdi/vgpud.json || fail "no file for containers"
 }
-# The mounting program, started for each order, as by systemd.
+# The mounting program, started for each order, as by systemd. When each order came is in "times".
 start_mount() {
 	python3 - "$run/mount.sock" "$run/programs/vgpud-mount" 2>>"$run/mount.log" <<'PY' &
-import os, socket, subprocess, sys
+import os, socket, subprocess, sys, time
 s = socket.socket(socket.AF_UNIX)
 s.bind(sys.argv[1])
 os.chmod(sys.argv[1], 0o666)
 s.listen(8)
 while True:
     c, _ = s.accept()
+    with open(os.path.dirname(sys.argv[1]) + "/times", "a") as f:
+        print(time.time(), file=f)
     subprocess.run([sys.argv[2]], stdin=c, env={**os.environ, "VGPUD_TENANT_SOCKET": os.path.dirname(sys.argv[1]) + "/tenant.sock"})
     c.close()
 PY
