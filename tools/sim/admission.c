@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -399,11 +400,12 @@ static double boundary(const struct admission_options *o, struct drawn *d, doubl
 
 /*
  * Returns the scale at which budgets, with a switch in each period, reach the cap or the whole
- * engine. *LEAST: the scale at which the smallest budget is a shortest slice.
+ * engine, or the first period that is scaled is the shortest that a policy allows. *LEAST: the
+ * scale at which the smallest budget is a shortest slice.
  */
 static double most_of(const struct admission_options *o, const struct drawn *d, double *least)
 {
-	double all = 0, low, cap = (double)o->cap_pct / 100;
+	double all = 0, low, cap = (double)o->cap_pct / 100, shortest = INFINITY;
 	uint32_t i;
 
 	*least = 0.05; /* of a set with fixed budgets */
@@ -419,8 +421,11 @@ static double most_of(const struct admission_options *o, const struct drawn *d, 
 		       1000.0 / (double)d->servers[i].period) /
 		      d->servers[i].share;
 		*least = low > *least && !d->servers[i].fixed ? low : *least;
+		if (d->servers[i].fixed)
+			shortest = fmin(shortest, (double)d->servers[i].fixed /
+							  d->servers[i].share / SHORTEST_PERIOD);
 	}
-	return cap / all;
+	return fmin(cap / all, shortest);
 }
 
 /*
