@@ -5,11 +5,7 @@
 # a CPU; top runs as usual.
 . "$(dirname "$0")/../system/lib.sh"
 [ "$(id -u)" = 0 ] || { echo "skipped: needs root, for real-time priority"; exit 77; }
-cat >"$run/vgpud.conf" <<CONF
-[daemon]
-socket = $run/control.sock
-[gpu gpu0]
-device = null:command_us=20
+config null:command_us=20 <<CONF
 vfs = 31
 CONF
 start_vgpud

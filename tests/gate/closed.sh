@@ -8,11 +8,7 @@ seconds=${1:-600}
 . "$(dirname "$0")/lavapipe.sh"
 waits=$VGPU_BUILD/tests/gate/gate-waits
 export LP_NUM_THREADS=1
-cat >"$run/vgpud.conf" <<CONF
-[daemon]
-socket = $run/control.sock
-[gpu gpu0]
-device = vulkan:llvmpipe
+config vulkan:llvmpipe <<CONF
 vfs = 3
 policy = prio
 starve_ms = 1000000

@@ -13,11 +13,7 @@ root=$dir/root
 # with PROGRAM ARGUMENT...: runs it with the libraries of the packages.
 libraries=$(find "$root/usr/lib" -name '*.so*' -printf '%h\n' | sort -u | paste -sd:)
 with() { LD_LIBRARY_PATH=$libraries "$@"; }
-cat >"$run/vgpud.conf" <<CONF
-[daemon]
-socket = $run/control.sock
-[gpu gpu0]
-device = vulkan:llvmpipe
+config vulkan:llvmpipe <<CONF
 vfs = 2
 policy = fair
 slice_us = 5000

@@ -17,11 +17,7 @@ cc -O1 -o "$run/capset" "$here/capset.c" || fail "tests/gate/capset.c does not c
 "$here/guest" "$dir" "$run/guest" "$load" "$run/capset" || fail "the guest cannot be packed"
 export VGPUD_SOCKET=$run/control.sock VGPUD_LAYERS=$run/layers VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json
 unset DISPLAY WAYLAND_DISPLAY VK_ICD_FILENAMES
-cat >"$run/vgpud.conf" <<CONF
-[daemon]
-socket = $run/control.sock
-[gpu gpu0]
-device = vulkan:llvmpipe
+config vulkan:llvmpipe <<CONF
 vfs = 2
 policy = fair
 slice_us = 20000

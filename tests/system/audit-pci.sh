@@ -9,11 +9,7 @@
 . "$(dirname "$0")/placement.sh"
 fake_xe 41 2 2048
 host=$(named "$VGPUD_LIBVIRT_DIR")
-cat >"$run/vgpud.conf" <<-CONF
-	[daemon]
-	socket = $run/control.sock
-	[gpu gpu0]
-	device = xe:0000:41:00.0
+config xe:0000:41:00.0 <<-CONF
 	vfs = 2
 	[vf gpu0/0]
 	memory_mib = 2048

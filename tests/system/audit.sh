@@ -8,11 +8,7 @@
 vgpud_libvirt=$VGPU_BUILD/tools/libvirt/daemon/vgpud-libvirt
 [ -x "$vgpud_libvirt" ] || { echo "skipped: built without libvirt"; exit 77; }
 start_softgpu --vfs 4
-cat >"$run/vgpud.conf" <<-CONF
-	[daemon]
-	socket = $run/control.sock
-	[gpu gpu0]
-	device = vfio-user:$run/gpu/pf.sock
+config <<-CONF
 	policy = qos
 	vfs = 4
 	partition = demand

@@ -3,11 +3,7 @@
 # Changes that last: until a restart and no longer, over a crash, saved into the configuration, or refused whole.
 . "$(dirname "$0")/lib.sh"
 saved=$run/vgpud.conf.d/zz-saved.conf
-cat >"$run/vgpud.conf" <<CONF
-[daemon]
-socket = $run/control.sock
-[gpu gpu0]
-device = null:
+config null: <<CONF
 vfs = 3
 policy = fair
 [vf gpu0/1]

@@ -6,11 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/hooks.sh"
 start_softgpu --vfs 4 --vram 512M
-cat >"$run/vgpud.conf" <<-CONF
-	[daemon]
-	socket = $run/control.sock
-	[gpu gpu0]
-	device = vfio-user:$run/gpu/pf.sock
+config <<-CONF
 	vfs = 4
 	partition = demand
 	grace_ms = 1000

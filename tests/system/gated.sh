@@ -6,11 +6,7 @@
 keeper=$VGPU_BUILD/tools/keeper/vgpud-keeper
 . "$(dirname "$0")/../gate/lavapipe.sh"
 
-cat >"$run/vgpud.conf" <<CONF
-[daemon]
-socket = $run/control.sock
-[gpu gpu0]
-device = vulkan:llvmpipe
+config vulkan:llvmpipe <<CONF
 vfs = 3
 policy = fair
 # Lavapipe makes no such calls: the programs run behind a wall, and have none to wait for.

@@ -113,13 +113,13 @@ process_of() { # N [PROGRAM]
 		tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -q "${2:-softgpu-vf} .*--vf $1 " && echo "$p"
 	done
 }
-config() { # reads further lines for the GPU on stdin
+config() { # [DEVICE]: reads further lines for the GPU on stdin
 	cat >"$run/vgpud.conf" <<CONF
 [daemon]
 socket = $run/control.sock
 ${daemon_keys:-}
 [gpu gpu0]
-device = vfio-user:$run/gpu/pf.sock
+device = ${1:-vfio-user:$run/gpu/pf.sock}
 $(cat)
 CONF
 }

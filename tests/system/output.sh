@@ -11,11 +11,7 @@ hook=$VGPU_BUILD/tools/libvirt/hook/vgpud-hook
 vf=$VGPU_BUILD/tools/softgpu/vf/softgpu-vf
 worker=$VGPU_BUILD/tools/softgpu/worker/softgpu-worker
 vulkan=$VGPU_BUILD/tools/render/load/vgpu-vulkan
-cat >"$run/vgpud.conf" <<CONF
-[daemon]
-socket = $run/control.sock
-[gpu gpu0]
-device = null:busy=2
+config null:busy=2 <<CONF
 vfs = 2
 CONF
 start_vgpud

@@ -6,11 +6,7 @@
 . "$(dirname "$0")/placement.sh"
 start_softgpu --vfs 4
 conf() { # further GPUs
-	cat >"$run/vgpud.conf" <<-CONF
-		[daemon]
-		socket = $run/control.sock
-		[gpu gpu0]
-		device = vfio-user:$run/gpu/pf.sock
+	config <<-CONF
 		pool = $1
 		policy = qos
 		vfs = 4

@@ -4,11 +4,7 @@
 # with the environment of another user; all the rest is real.
 . "$(dirname "$0")/lib.sh"
 start_softgpu --vfs 2
-cat >"$run/vgpud.conf" <<-CONF
-	[daemon]
-	socket = $run/control.sock
-	[gpu gpu0]
-	device = vfio-user:$run/gpu/pf.sock
+config <<-CONF
 	policy = fair
 	vfs = 2
 CONF

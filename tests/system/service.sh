@@ -4,11 +4,7 @@
 # sd_listen_fds), because this machine may have no systemd that could start a unit.
 . "$(dirname "$0")/lib.sh"
 start_softgpu --vfs 2
-cat >"$run/vgpud.conf" <<CONF
-[daemon]
-socket = $run/control.sock
-[gpu gpu0]
-device = vfio-user:$run/gpu/pf.sock
+config <<CONF
 vfs = 2
 CONF
 cat >"$run/manager.py" <<'PY'

@@ -5,11 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 hook=$VGPU_BUILD/tools/libvirt/hook/vgpud-hook
 agent=$VGPU_BUILD/tools/libvirt/daemon/vgpud-libvirt
-cat >"$run/vgpud.conf" <<CONF
-[daemon]
-socket = $run/control.sock
-[gpu gpu0]
-device = null:busy=2
+config null:busy=2 <<CONF
 vfs = 2
 CONF
 export VGPUD_HOOK_SOCKET=$run/hook.sock VGPUD_LIBVIRT_DIR=$run

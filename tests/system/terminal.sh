@@ -3,11 +3,7 @@
 # vgpuctl on terminals of several sizes and in pipes, with two GPUs, 31 VFs, and VMs with long names.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/hooks.sh"
-cat >"$run/vgpud.conf" <<-CONF
-	[daemon]
-	socket = $run/control.sock
-	[gpu gpu0]
-	device = null:busy=30
+config null:busy=30 <<-CONF
 	policy = fair
 	vfs = 31
 	[gpu gpu1]
