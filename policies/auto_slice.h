@@ -3,7 +3,8 @@
  * The length of a slice: configured, or computed from the measured world switch W and two goals.
  * Switching should take at most a part O of the time, which needs q >= W * (1 - O) / O; and a
  * rotation of n VFs should take at most R, which needs q <= R / n - W. Where the goals conflict,
- * the rotation is kept as long as that is feasible, and the policy warns the operator.
+ * the rotation is kept as long as slices are worth their switches, and the policy warns the
+ * operator.
  */
 #ifndef POLICIES_AUTO_SLICE_H
 #define POLICIES_AUTO_SLICE_H

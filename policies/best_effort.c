@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * best-effort: VFs that have work take turns. Nothing is charged, and the only promise is that the
- * engine does not stand still. Every eighth round one VF that seems to have no work is visited all
- * the same, so that a lost doorbell cannot strand a guest (AMD's hybrid liquid mode: 8 skips, 500
- * us). After each visit that finds no work the next one is twice as far away, up to a second, so
- * that a VF that is alone loses no more than it must.
+ * engine does not stand still. Every eighth round one VF that seems to have no work is visited
+ * nevertheless, so that a lost doorbell cannot strand a guest (AMD's hybrid liquid mode: 8 skips,
+ * 500 us). Each visit that finds no work doubles the time to the next one, up to a second, so that
+ * a VF that is alone loses little.
  */
 #include "set.h"
 #include "vgpu/policy.h"

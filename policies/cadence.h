@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds out whether a VF wakes at a regular interval, as one that renders frames does. It looks at
- * wakes and not at how long the VF runs: frames run longest of all work that people wait for. A VF
- * that has woken six times at one interval of 4 to 60 ms, within 2 %, keeps time. Each missed tick
- * takes away what one at which it woke has added, so in overload no VF keeps time for long.
+ * Finds out whether a VF wakes at a regular interval, as a VF that renders frames does. Only wakes
+ * count, not run times: frames run longest of all the work that people wait for. A VF that has
+ * woken six times at one interval of 4 to 60 ms, within 2 %, keeps time. Each missed tick undoes
+ * what one kept tick has added, so in overload no VF keeps time for long.
  */
 #ifndef POLICIES_CADENCE_H
 #define POLICIES_CADENCE_H

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * deadline: a guaranteed budget in each period. EDF with hard constant-bandwidth servers. A set of
- * budgets is admitted only if it can be kept, with world switches, blocking and late stops counted
- * in. VFs without a budget take turns in the time that servers leave. What a VF has beyond its turn
- * it pays for with later ones.
+ * deadline: guarantees a budget in each period, by EDF with hard constant-bandwidth servers. A set
+ * of budgets is admitted only if it can be kept, with world switches, blocking and late stops
+ * included. VFs without a budget take turns in the time that servers leave; a VF that exceeds its
+ * turn gets less in later ones.
  *
  * With reclaim=grub a server is charged at the rate at which servers are active (GRUB; Lipari and
- * Baruah, ECRTS 2000; Linux: sched-deadline): the bandwidth of servers that sleep goes to those
- * that work, in EDF order. No deadline is at risk, because what admission has reserved for blocking
- * and overruns is not given away.
+ * Baruah, ECRTS 2000; Linux: sched-deadline): the bandwidth of sleeping servers goes to those with
+ * work, in EDF order. No deadline is at risk, because the time that admission has reserved for
+ * blocking and overruns is not given away.
  */
 #include "promises.h"
 #include "set.h"

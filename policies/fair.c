@@ -3,9 +3,9 @@
  * fair: shares by weight, with slices long enough to be worth their switch; the default. EEVDF over
  * all VFs.
  *
- * An overrun counts against the VF's next request at once and in full, which keeps lag small, but
- * keeps a VF that overran by much from running for long; or it counts over several dispatches
- * (`debt_turns`), as with NVIDIA's averaging factor, and lag grows by what is still to be counted.
+ * An overrun counts against the VF's next request at once and in full: this keeps lag small, but
+ * stops a VF that overran by much for long. Or it counts over several dispatches (`debt_turns`), as
+ * with NVIDIA's averaging factor: then lag grows by what is still to be counted.
  *
  * VFs that render frames are favoured (`favour`): they are due at once, and may be ahead by a part
  * of a slice. So are VFs that wake, where a switch is cheap. They are served sooner, not more.

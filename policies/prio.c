@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prio: eight classes. A VF runs only while no class before its own has work; inside a class VFs
- * share by weight (EEVDF). A VF of a class before that of the running VF takes the engine when it
- * wakes. A VF that has waited for `starve_ms` gets one slice all the same, the one that has waited
- * longest first, so that a flood in a class before it delays a VF but never stops it (the
- * online/offline mix of qGPU, XSched's HPF, with an end to starvation).
+ * prio: eight classes. A VF runs only while no VF of an earlier class has work; inside a class VFs
+ * share by weight (EEVDF). A VF that wakes takes the engine from a VF of a later class. A VF that
+ * has waited for `starve_ms` gets one slice regardless of its class, the longest waiter first: a
+ * flood in an earlier class delays a VF but never stops it (the online/offline mix of qGPU,
+ * XSched's HPF, with an end to starvation).
  */
 #include "eevdf.h"
 

@@ -2,13 +2,13 @@
 /*
  * qos: a guarantee, a limit, and a weight for the rest. Three rules, in this order:
  *
- *   guarantee  VFs that have one and have not had it in this period run first, by EDF on
- *              constant-bandwidth servers; admission keeps the sum of them possible
- *   excess     what is left goes to all VFs that have work, those with guarantees too, by weight
+ *   guarantee  VFs with a guarantee that they have not had in this period run first, by EDF on
+ *              constant-bandwidth servers; admission ensures that all guarantees can be kept
+ *   excess     the rest goes to all VFs that have work, those with guarantees too, by weight
  *              (EEVDF)
- *   limit      a token bucket, filled at the rate of the limit; a VF without tokens does not run,
- *              but for its guarantee, which its limit always covers; and not even for that as long
- *              as it owes more than one budget, which only an overrun can bring about
+ *   limit      a token bucket, filled at the rate of the limit; a VF without tokens runs only for
+ *              its guarantee, which its limit always covers; and not even for that while it owes
+ *              more than one budget, which only an overrun can cause
  *
  * (cgroup cpu.max with its burst, Run:ai's fair mode, qGPU's burst share; with bounds.)
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the policies on the ring promise: shares, bounds, and the lag that they carry over a change
+/* The promises of the policies on the ring: shares, bounds, and the lag that they carry over a change
  * of policy. */
 #ifndef POLICIES_RING_PROMISE_H
 #define POLICIES_RING_PROMISE_H

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hard constant-bandwidth servers under EDF (Abeni and Buttazzo, RTSS '98; Linux: sched-deadline),
+ * Hard constant-bandwidth servers under EDF (Abeni and Buttazzo, RTSS '98; Linux: sched-deadline):
  * the engine behind `deadline` and behind the guarantees of `qos`. A server owns a budget in each
- * of its periods. While it has budget and work it competes by its deadline; without budget it
- * waits for the end of its period, so that one that wants more than it has cannot hurt others.
+ * of its periods. While it has budget and work it competes by its deadline; without budget it waits
+ * for the end of its period, so that a server that wants more than its budget cannot hurt others.
  * What it overruns is taken out of its next budget.
  *
- * Who pays for a world switch: admission counts one for each period of each server, and one for
- * each preemption of a server by another. All others a server causes itself, because it slept and
- * woke again or stopped before its turn was over; it pays for them out of its budget, and for the
- * one that it may displace.
+ * World switches: admission counts one for each period of each server, and one for each preemption
+ * of a server by another. All other switches a server causes itself, because it slept and woke
+ * again or stopped before its turn was over; its budget pays for those, and for the switch of a
+ * server that it may displace.
  *
- * One that wakes with budget left in the middle of its period begins a new period with what is
- * left. Its deadline is never less than a period away from a wake: so no window of time holds more
- * of its budgets than admission has counted.
+ * A server that wakes with budget left in the middle of its period begins a new period with what is
+ * left. Its deadline is never less than a period after a wake: so no window of time holds more of
+ * its budgets than admission has counted.
  */
 #ifndef POLICIES_SERVERS_H
 #define POLICIES_SERVERS_H

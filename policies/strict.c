@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * strict: a fixed share. Every configured VF owns its slots of a repeating round, whether it uses
- * them or not. With idle=hold no other VF may use them: the engine stands still, and the turns of a
+ * strict: a fixed share. Every configured VF owns its slots of a repeating round, whether or not it
+ * uses them. With idle=hold no other VF may use them: the engine stands still, and the turns of a
  * VF do not depend on what its neighbours do. (NVIDIA's "fixed share", AMD's software fairness mode
- * with dummy slots.) Neighbours still move the measured world switch. With switch_us the room for
- * it is constant, and turns are the same to the nanosecond if all contexts are of one size: a VF
- * with a larger context than the mean pays for it out of its own turns.
+ * with dummy slots.) Neighbours still affect the measured world switch. With switch_us the room for
+ * it is constant, and turns are the same to the nanosecond if all contexts have one size: a VF with
+ * a larger context than the mean pays for that out of its own turns.
  */
 #include "ring_promise.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Limits: in no window of time more than rate x length + burst, for every window at once. That is
- * so if a bucket that leaks at the rate never holds more than the burst. The level rises as long as
- * the VF runs, so that the end of each dispatch is the instant to look at.
+ * Limits: in no window of time may a VF get more than rate x length + burst. This holds for every
+ * window if a bucket that leaks at the rate never holds more than the burst. The level rises as
+ * long as the VF runs, so that only the ends of dispatches need to be checked.
  *
  * The core charges a save that took longer than usual to the VF's next dispatch. The policy learns
- * of it then, and can state it from then on; until then it is allowed beside the burst.
+ * of it then, and can state it from then on; until then it is allowed in addition to the burst.
  */
 #include <math.h>
 

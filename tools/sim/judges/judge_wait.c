@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Waits: from the instant at which a VF has work and could run (it wakes, or was stopped) to the
- * one at which it runs. Allowed is what the policy stated at the beginning or at the end of the
- * wait, whichever is more. If an operator has changed something meanwhile, the largest wait that
- * was stated before the change comes on top, once. A second change need not wait for the VF longer
- * than a second: if it did, what the VF has waited until then comes on top instead. So does the
- * time of hangs, exclusive windows and resets, and for each window and reset one world switch to it
- * and one away from it. After a restart of vgpud so does the time until the VF that it found
- * running has stopped: vgpud asks it to stop at once, but has not yet seen how late it may be.
+ * instant at which it runs. Allowed is the larger of what the policy stated at the beginning and at
+ * the end of the wait. If an operator has changed something meanwhile, the largest wait that was
+ * stated before the change is added, once. A second change need not wait for the VF longer than a
+ * second: if it did, what the VF has waited until then is added instead. Also added are the time of
+ * hangs, exclusive windows and resets, and for each window and reset one world switch to it and one
+ * away from it. After a restart of vgpud, the time is added until the VF that it found running has
+ * stopped: vgpud asks it to stop at once, but does not know yet how late that may be.
  */
 #include <math.h>
 
