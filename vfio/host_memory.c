@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <linux/mempolicy.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "kept.h"
 
-#include <errno.h>
 #include <linux/vfio.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "vfio/kernel.h"
 #include "vfio/store.h"

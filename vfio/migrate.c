@@ -6,7 +6,6 @@
  * device that it has open anyway, refuses to move what the name has promised and the kernel or the
  * firmware cannot do.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -96,7 +96,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sysexits.h>
 
 #include "control/call.h"

@@ -5,7 +5,6 @@
  * wrong by more than the tolerance. With 1 %, 0.5 s and 3.5 ms a VF may thus be behind or ahead by
  * 8.5 ms. If one step of one quantum is enough, only that is changed.
  */
-#include <string.h>
 
 #include "private.h"
 

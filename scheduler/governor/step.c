@@ -11,7 +11,6 @@
  * falls back to the static plan and reports it. It resumes as soon as a counter moves.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "private.h"
 

@@ -4,7 +4,6 @@
  * it, and the hash of a step's outcome. Programs and counters are kept as whole words, so that a
  * file has no padding.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "arena.h"

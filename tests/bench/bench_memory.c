@@ -6,8 +6,6 @@
  * partitions.
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
 #include "sample.h"
 #include "vgpu/memory.h"

@@ -10,7 +10,6 @@
  * some of them linked of two images; and launches GPU kernels with much local memory; each also
  * until no more is given; and frees and unloads in between.
  */
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -6,10 +6,8 @@
  * is allowed. Prints JSON: the CPU time for a wake-up, and how late the wake-ups were.
  */
 #include <pthread.h>
-#include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
-#include <unistd.h>
 
 #include "sample.h"
 #include "vgpu/clock.h"

@@ -2,7 +2,6 @@
 /* Tests the monitor: a policy that keeps its promises passes, and the judge of each promise finds
  * each way of breaking it, even once. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "builtin.h"

@@ -5,7 +5,6 @@
  * that is not as it was.
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "builtin.h"
 #include "draw.h"

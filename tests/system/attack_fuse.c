@@ -11,7 +11,6 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>

@@ -3,7 +3,6 @@
  * the file LIST, one name on each line, as systemd does by SystemCallFilter=. */
 #include <seccomp.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 int main(int argc, char **argv)

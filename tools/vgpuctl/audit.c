@@ -7,12 +7,10 @@
  */
 #include "audit.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine.h"
 
-#include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <grp.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

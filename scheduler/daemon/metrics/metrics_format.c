@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "metrics_format.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <strings.h>

@@ -7,11 +7,9 @@
  * Keepers of walls (tools/render/wall) have a socket of their own beside it, and each VF has one.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

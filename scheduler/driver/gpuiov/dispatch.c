@@ -8,7 +8,6 @@
 #include <linux/pci_regs.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "gpuiov.h"
 #include "vgpu/clock.h"

@@ -5,7 +5,6 @@
  * ends in between leaves the plan before it as it is.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "gpuiov.h"
 

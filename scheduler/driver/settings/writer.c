@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "settings.h"
 #include "vfio/thread.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the hook takes of an OCI runtime's state. */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "state.h"
 #include "suite.h"

@@ -4,7 +4,6 @@
  * that placement adds up lead back to one that adds up to the same; and answers that are none.
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "vms/booked.h"
 #include "draw.h"

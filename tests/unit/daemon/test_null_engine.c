@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The engine thread, in real time, on the null driver. */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>

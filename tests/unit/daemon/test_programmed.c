@@ -5,7 +5,6 @@
  * each rotation's sum (q_j + l_j).
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <time.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The registry of drivers; and the null driver in virtual time, under the real core. */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "builtin.h"

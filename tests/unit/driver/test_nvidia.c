@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <unistd.h>
 

@@ -4,7 +4,6 @@
  * habits, a GPU with room for some of them, and swaps that take time. Resident VFs with work share
  * the engine by their shares, as under a policy.
  */
-#include <stdlib.h>
 
 #include "suite.h"
 #include "vgpu/residency.h"

@@ -11,7 +11,6 @@
 #include <sys/pidfd.h>
 #include <sys/ptrace.h>
 #include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

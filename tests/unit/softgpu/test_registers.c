@@ -6,7 +6,6 @@
  *     test-registers PF...        the device name of one PF of each layout
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A VF process, started as softgpu starts it: when it is ready, and when it ends. */
 #include <pthread.h>
-#include <sys/wait.h>
 
 #include "suite.h"
 #include "vf_process.h"

@@ -6,7 +6,6 @@
 #include <libxml/tree.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "document.h"

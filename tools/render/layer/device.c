@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Devices, and their memory. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "submit.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Instances. A worker is shown one device: its VF's, with the memory that the VF has. */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -14,9 +14,7 @@
  * conditions hold. Otherwise one of three threads does so later: the queue's own, the thread that
  * watches the gate, or the one that has passed on what the operation waited for.
  */
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 
 #include "layer.h"

@@ -2,7 +2,6 @@
 #include "compute.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 static const uint32_t shader[] = {
 #include "chain.inc"

@@ -10,7 +10,6 @@
  * note that nothing is under way.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>

@@ -9,7 +9,6 @@
  * weight is put back.
  */
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "answer.h"

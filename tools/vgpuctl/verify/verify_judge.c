@@ -6,7 +6,6 @@
  * were served. So for two VFs that always work, the difference of their services, each over its
  * share, moves by no more than 2 (L / share + L' / share') in any span.
  */
-#include <string.h>
 
 #include "answer.h"
 #include "verify.h"

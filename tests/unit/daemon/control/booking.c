@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Which GPU is booked for a VM: the test answers vgpud at the socket where it asks. */
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -2,7 +2,6 @@
 /* Changes are made in their order, for the policy that is in force when their turn comes, and are
  * kept or saved. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Several libvirts, each with VMs of its own; what vgpud shows of them. */
-#include <string.h>
 
 #include "vms.h"
 
