@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The promises of the policies on the ring: shares, bounds, and the lag that they carry over a change
- * of policy. */
+/* The promises of the policies on the ring: shares, bounds, and the lag that they carry over a
+ * change of policy. */
 #ifndef POLICIES_RING_PROMISE_H
 #define POLICIES_RING_PROMISE_H
 
