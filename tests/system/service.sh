@@ -85,7 +85,7 @@ try:
     release()
     assert waits.wait(30) == 3
     said = ask()
-    assert said.returncode == 3 and "vgpud is not running: its start failed at 2" in said.stderr and "wrong.conf:6: " in said.stderr, said
+    assert said.returncode == 3 and "vgpud is not running: its start failed at 2" in said.stderr and "wrong.conf:7: " in said.stderr, said
     pid = start()
     until("READY=1")
     assert answer() == 0

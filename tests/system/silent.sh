@@ -48,7 +48,7 @@ silent "it was stopped at 2"
 echo 'nonsense = 1' >>"$run/vgpud.conf"
 "$vgpud" --config "$run/vgpud.conf" 2>>"$run/vgpud.log"
 [ $? = 78 ] || fail "vgpud took a wrong configuration"
-silent "its start failed at 2.*vgpud.conf:6: "
+silent "its start failed at 2.*vgpud.conf:7: "
 sed -i '$d' "$run/vgpud.conf"
 # Where vgpud-libvirt is not built, nothing waits for it.
 if [ -x "$agent" ] && in_time "$agent" --socket "$run/hook.sock" set vm1 a:weight=3; then
