@@ -4,11 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5 */
+#endif
 
 _Static_assert(sizeof(((struct sockaddr_un *)NULL)->sun_path) == VGPU_SOCKET_PATH, "a path's size");
 
@@ -196,6 +201,19 @@ static bool take_fds(struct cmsghdr *c, struct vgpu_received *out)
 		}
 	}
 	return all;
+}
+
+int vgpu_socket_peer(int fd, pid_t pid)
+{
+	socklen_t size = sizeof(int);
+	int pidfd;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0)
+		return pidfd;
+	if (errno != ENOPROTOOPT)
+		return -errno;
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	return pidfd < 0 ? -errno : pidfd;
 }
 
 ssize_t vgpu_socket_receive(int fd, void *data, size_t size, int flags, struct vgpu_received *out)

@@ -75,6 +75,9 @@ TEST(test_refused, "refused")
 		{"-device", "{\"driver\":", "is not understood"},
 		{"-device", "[]", ""},
 		{"-device", "vhost-user-gpu-pci,chardev=c", "past the gate"},
+		/* any kind of virtio device, by its number: 16 is a GPU */
+		{"-device", "vhost-user-device-pci,chardev=c,virtio-id=16", "past the gate"},
+		{"-device", "vhost-user-test-device,chardev=c,virtio-id=16", "past the gate"},
 		{"-device", "virtio-gpu-rutabaga-pci", "past the gate"},
 		{"-display", "gtk,gl=on", "want egl-headless"},
 		{"-display", "dbus", "want egl-headless"},

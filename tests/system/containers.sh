@@ -108,6 +108,15 @@ for text in '{"method":"attach","args":{"lease":"'"$lease"'"}}' '{"method":"deta
 	'{"method":"attach"}' '{' '7' '{"method":"x","args":{"lease":"'"$lease"'"}}'; do
 	order 7777 "$text" >"$run/out.txt" 2>&1 && grep -q '"error"' "$run/out.txt" || fail "vgpud-mount takes $text: $(cat "$run/out.txt")"
 done
+# Nor for root's process that has ended, whose number may be another's.
+python3 -c 'import os, socket, sys
+s = socket.socket(socket.AF_UNIX)
+child = os.fork()
+if child == 0:
+    s.connect(sys.argv[1]); os._exit(0)
+os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+s.sendall(sys.argv[2].encode() + b"\n"); print(s.recv(4096).decode())' "$run/mount.sock" '{"method":"detach","args":{"lease":"'"$lease"'"}}' >"$run/out.txt" 2>&1
+grep -q '"error"' "$run/out.txt" || fail "vgpud-mount obeys who has ended: $(cat "$run/out.txt")"
 await 120 can root "$id"
 end root "$without"
 

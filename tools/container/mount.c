@@ -11,6 +11,7 @@
  * and has several threads: this program does only that, and ends.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,14 +64,20 @@ static bool shares(pid_t pid, const char *name)
  * host. uid 0 of another user namespace has no rights. */
 static bool may(uid_t owner)
 {
+	struct pollfd process = {.events = POLLIN};
 	struct ucred peer = {0};
 	socklen_t size = sizeof(peer);
+	bool is;
 
 	if (getsockopt(STDIN_FILENO, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.pid <= 0)
 		return false;
 	if (peer.uid != 0)
 		return peer.uid == owner;
-	return shares(peer.pid, "user") && shares(peer.pid, "pid");
+	process.fd = vgpu_socket_peer(STDIN_FILENO, peer.pid);
+	is = process.fd >= 0 && shares(peer.pid, "user") && shares(peer.pid, "pid") &&
+	     poll(&process, 1, 0) == 0; /* it is what was looked at: it has not ended */
+	vgpu_close(&process.fd);
+	return is;
 }
 
 static const char *text_of(struct json_object *o, const char *name)

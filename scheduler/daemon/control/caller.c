@@ -15,11 +15,8 @@
 
 #include "listen.h"
 #include "vgpu/descriptor.h"
+#include "vgpu/local_socket.h"
 #include "vgpu/process.h"
-
-#ifndef SO_PEERPIDFD /* Linux 6.5 */
-#define SO_PEERPIDFD 77
-#endif
 
 /* Nesting depth of user namespaces; the kernel allows 32. */
 #define DEEPEST 33
@@ -47,18 +44,6 @@ int caller_reopen(uint32_t pid, uint64_t started)
 	    caller_has_ended(fd))
 		return -ESRCH;
 	return vgpu_take(&fd);
-}
-
-/* Opens the peer's process. Its number was read before, and belongs to that process only if the
- * pidfd has not ended. */
-static int open_peer(int fd, uint32_t pid)
-{
-	socklen_t size = sizeof(int);
-	int pidfd = -1;
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0)
-		return pidfd;
-	return errno == ENOPROTOOPT ? open_pid(pid) : -ESRCH;
 }
 
 static bool is_ours(int fd, const char *name)
@@ -133,7 +118,7 @@ int caller_read(int fd, struct caller *out)
 	out->uid = peer.uid;
 	out->gid = peer.gid;
 	out->pid = peer.pid > 0 ? (uint32_t)peer.pid : 0;
-	out->pidfd = open_peer(fd, out->pid);
+	out->pidfd = vgpu_socket_peer(fd, peer.pid);
 	if (out->pidfd < 0 || vgpu_process_read(out->pid, &p) < 0 ||
 	    find_owner(out->pid, peer.uid, &out->owner) < 0)
 		out->owner = (uid_t)-1;

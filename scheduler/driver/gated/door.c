@@ -29,9 +29,6 @@
 #define BREATH_NS 1000000L
 /* How far up the owner of a VF is looked for. */
 #define ANCESTORS 64
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77 /* Linux 6.5 */
-#endif
 
 /* Returns the VF that the process has, or VGPU_NO_VF; and the generation of which it has it. A
  * parent that was started after its child is another process, which has the number of one that has
@@ -211,21 +208,6 @@ static bool let_in(struct vgpu_driver *d, int fd, uint32_t pid, int pidfd, bool 
 	return true;
 }
 
-/* Returns a pidfd of the process that has connected, or -errno. Linux before 6.5 knows its number
- * alone: if it has ended meanwhile, whoever has that now is judged. */
-static int pidfd_of(int fd, pid_t pid)
-{
-	socklen_t size = sizeof(int);
-	int pidfd;
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0)
-		return pidfd;
-	if (errno != ENOPROTOOPT)
-		return -errno;
-	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	return pidfd < 0 ? -errno : pidfd;
-}
-
 static void answer(struct vgpu_driver *d, int fd, bool keeper)
 {
 	struct gate_welcome welcome = {.magic = GATE_MAGIC, .version = GATE_VERSION};
@@ -237,7 +219,7 @@ static void answer(struct vgpu_driver *d, int fd, bool keeper)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
 		return;
 	/* First the descriptor, then the question whose it is. */
-	pidfd = pidfd_of(fd, peer.pid);
+	pidfd = vgpu_socket_peer(fd, peer.pid);
 	if (pidfd < 0)
 		say(&welcome, ESRCH, "it has ended");
 	else if (let_in(d, fd, (uint32_t)peer.pid, pidfd, keeper, &welcome))

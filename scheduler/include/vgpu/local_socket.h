@@ -23,6 +23,10 @@
  * (no process listens), -EAGAIN (not blocking, and the backlog is full).
  */
 int vgpu_socket_connect(const char *path, int flags);
+/* Returns a pidfd of the process PID that has connected to FD, owned by the caller, or -errno. What
+ * was read by PID before is that process's if the pidfd shows that it has not ended. Linux
+ * before 6.5 knows only the number, which may be another process's by now. */
+int vgpu_socket_peer(int fd, pid_t pid);
 /* As vgpu_socket_connect, but blocks for at most PATIENCE here (-ETIMEDOUT: the backlog stayed
  * full), and in each later call that sends (-EAGAIN). */
 int vgpu_socket_connect_within(const char *path, vgpu_nsec patience);

@@ -36,8 +36,10 @@ static const struct {
 
 /* Devices by which a guest's programs can compute on the host, by the beginnings of their names. */
 static const char *const with_venus[] = {"virtio-gpu-gl", "virtio-vga-gl", NULL};
-static const char *const past_the_gate[] = {"vhost-user-gpu", "vhost-user-vga",
-					    "virtio-gpu-rutabaga", "virtio-vga-rutabaga", NULL};
+static const char *const past_the_gate[] = {
+	"vhost-user-gpu",	  "vhost-user-vga",	 "vhost-user-device",
+	"vhost-user-test-device", /* any virtio device, by its number */
+	"virtio-gpu-rutabaga",	  "virtio-vga-rutabaga", NULL};
 
 static bool begins(const char *text, const char *with)
 {
