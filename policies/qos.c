@@ -25,7 +25,8 @@ struct vf {
 	uint32_t max_ppm;
 	int64_t depth;	/* of its token bucket, ns */
 	int64_t tokens; /* as of `filled` */
-	vgpu_nsec free; /* its run time in this dispatch before it had a limit */
+	vgpu_nsec paid; /* the part of this dispatch that is taken out of its bucket already, or
+			 * came before it had a limit */
 	vgpu_nsec filled;
 	uint64_t rest; /* of tokens: ns * ppm modulo a million */
 };
@@ -211,6 +212,18 @@ static void set_server(struct qos *q, uint32_t index, vgpu_nsec budget, vgpu_nse
 		changed(q);
 }
 
+/* Takes what the VF has used of its dispatch by NOW out of its bucket, before another depth cuts
+ * what is in there; without a limit, a bucket begins now. */
+static void pay(struct qos *q, uint32_t index, vgpu_nsec now)
+{
+	vgpu_nsec ran = q->current == index && q->started ? now - q->started : 0;
+	struct vf *vf = &q->own[index];
+
+	fill(vf, now);
+	vf->tokens = is_limited(vf) ? vf->tokens - (int64_t)(ran - vf->paid) : 0;
+	vf->paid = ran;
+}
+
 static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec now,
 		   const char **why)
 {
@@ -234,11 +247,7 @@ static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec
 	set_server(q, index, budget, period, now);
 	eevdf_set(&q->e, index, (uint32_t)values[V_WEIGHT],
 		  (vgpu_nsec)values[V_LATENCY_SLICE] * VGPU_USEC, now);
-	fill(vf, now);
-	if (!is_limited(vf)) { /* its bucket begins now */
-		vf->tokens = 0;
-		vf->free = q->current == index && q->started ? now - q->started : 0;
-	}
+	pay(q, index, now);
 	vf->max_ppm = (uint32_t)values[V_MAX];
 	vf->depth = (int64_t)((vgpu_nsec)vf->max_ppm * period / MILLION +
 			      (vgpu_nsec)values[V_BURST] * VGPU_MSEC);
@@ -327,7 +336,7 @@ static vgpu_nsec end_by(const struct qos *q, vgpu_nsec slice, vgpu_nsec now, vgp
 static vgpu_nsec within_limit(const struct qos *q, uint32_t index, vgpu_nsec used, vgpu_nsec slice)
 {
 	const struct vf *vf = &q->own[index];
-	int64_t left = vf->tokens - (int64_t)used + (int64_t)vf->free;
+	int64_t left = vf->tokens - (int64_t)used + (int64_t)vf->paid;
 
 	if (!is_limited(vf) || left >= (int64_t)slice)
 		return slice;
@@ -473,8 +482,8 @@ static void account(void *state, const struct vgpu_usage *usage)
 	q->now = usage->end;
 	q->current = VGPU_NO_VF;
 	fill(vf, usage->end);
-	vf->tokens -= (int64_t)usage->charge - (int64_t)vf->free;
-	vf->free = 0;
+	vf->tokens -= (int64_t)usage->charge - (int64_t)vf->paid;
+	vf->paid = 0;
 	if (q->served) {
 		eevdf_learn(&q->e, &q->vfs[usage->vf], usage);
 		servers_charge(&q->s, usage, servers_service(usage));
