@@ -1,18 +1,61 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# programs.sh DIR: programs of others, from Debian's packages, compute on lavapipe behind a gate, beside a hog that always has work: each of
-# ffmpeg's Vulkan filters gives the same frames, to the bit, as without vgpud, and vkcube shows its in an X server without
-# a screen. The packages are unpacked in DIR, once.
+# programs.sh DIR [NAME...]: programs of others, from Debian sid's packages, compute on Mesa's lavapipe behind a gate, beside a hog that always
+# has work, and print the same as without vgpud. The packages are unpacked in DIR, once; the programs run in that root. With NAMEs only those
+# of the table.
 . "$(dirname "$0")/../system/lib.sh"
 here=$(cd "$(dirname "$0")" && pwd)
-mkdir -p "${1:?usage: programs.sh DIR}"
+mkdir -p "${1:?usage: programs.sh DIR [NAME...]}"
 dir=$(realpath "$1")
+shift
 . "$here/lavapipe.sh"
-[ -e "$dir/done" ] || { "$here/../fetch" "$dir" --depends ffmpeg xvfb xkb-data x11-xkb-utils vulkan-tools && touch "$dir/done"; } || exit
+packages=(base-files bash coreutils dash grep sed mesa-vulkan-drivers libgl1-mesa-dri libegl1 libgl1 libegl-mesa0 libglx-mesa0 mesa-opencl-icd
+	ocl-icd-libopencl1 xvfb xkb-data x11-xkb-utils vulkan-tools vkmark ffmpeg glmark2-x11 piglit clinfo clpeak llama.cpp-tools llama.cpp-tests
+	libggml0-backend-vulkan whisper.cpp-tools)
+[ "$(cat "$dir/done" 2>/dev/null)" = "${packages[*]}" ] ||
+	{ rm -rf --one-file-system "$dir/root" && "$here/../fetch" "$dir" --of sid "${packages[@]}" && ldconfig -r "$dir/root" && echo "${packages[*]}" >"$dir/done"; } || exit
 root=$dir/root
-# with PROGRAM ARGUMENT...: runs it with the libraries of the packages.
-libraries=$(find "$root/usr/lib" -name '*.so*' -printf '%h\n' | sort -u | paste -sd:)
-with() { LD_LIBRARY_PATH=$libraries "$@"; }
+
+# The table: NAME | what lines that are compared have in them: one of these regular expressions | COMMAND | why it fails without vgpud, too.
+# ggml's Vulkan passes over devices of the CPU unless it is told their numbers; zink, unless software is asked for. Both are asked to here.
+zink='MESA_LOADER_DRIVER_OVERRIDE=zink LIBGL_ALWAYS_SOFTWARE=1'
+filter() { # FILTER: ffmpeg's command for it
+	echo "ffmpeg -nostdin -hide_banner -loglevel error -init_hw_device vulkan=v:0 -filter_hw_device v -f lavfi -i testsrc2=size=320x180:rate=10:duration=1" \
+		"-vf format=yuv420p,hwupload,$1,hwdownload,format=yuv420p -f framemd5 -"
+}
+tests="-t opengl.1.1@draw-pixels -t opengl.1.1@masked-clear -t opengl.1.1@scissor-bitmap -t opengl.1.1@texsubimage"
+no_cl="rusticl looks for GPUs among DRM's render nodes alone (Mesa, pipe_loader_drm_zink_probe), and lavapipe has none"
+table="
+ffmpeg-avgblur   | ^[0-9]          | $(filter avgblur_vulkan=sizeX=8)
+ffmpeg-chromaber | ^[0-9]          | $(filter chromaber_vulkan=dist_x=3) | ffmpeg 9.0.2 ends with SIGSEGV in this filter on lavapipe
+ffmpeg-gblur     | ^[0-9]          | $(filter gblur_vulkan=sigma=2)
+ffmpeg-hflip     | ^[0-9]          | $(filter hflip_vulkan)
+ffmpeg-scale     | ^[0-9]          | $(filter scale_vulkan=w=160:h=90)
+ffmpeg-transpose | ^[0-9]          | $(filter transpose_vulkan)
+ggml             | passed          | /usr/libexec/x86_64-linux-gnu/ggml/test-backend-ops -b Vulkan0 -o ADD1,CLAMP,SUM_ROWS,ARGMAX
+llama.cpp        | .               | llama-completion -m $run/llama.gguf -dev Vulkan0 -ngl 99 -t 1 -p hello -n 8 --temp 0 -no-cnv --no-warmup
+whisper.cpp      | .               | whisper-cli -m $run/whisper.bin -f $run/sound.wav -nf -bs 1 -bo 1 -t 1 -ac 64
+vkmark           | Device Name     | vkmark --winsys headless -b vertex:duration=1 -b texture:duration=1
+vkcube           |                 | vkcube --c 30 --width 200 --height 150
+glmark2-zink     | RENDERER,Valid  | $zink glmark2 --validate -b build -b texture -b shading
+piglit-zink      | : pass,: fail   | $zink piglit run -o -1 -p glx $tests quick $run/piglit && piglit summary console $run/piglit
+clinfo-rusticl   | Device          | RUSTICL_ENABLE=zink LIBGL_ALWAYS_SOFTWARE=1 clinfo -l ;; grep Device | $no_cl
+clpeak-rusticl   | .               | RUSTICL_ENABLE=zink LIBGL_ALWAYS_SOFTWARE=1 clpeak --kernel-latency | $no_cl
+"
+
+# in_root COMMAND...: becomes the program, in the root.
+in_root() {
+	exec unshare --mount --propagation private bash -c '
+		root=$1 run=$2; shift 2
+		mount --rbind "$root" "$root"
+		for d in dev proc sys; do mount --rbind /$d "$root/$d"; done
+		mkdir -p "$root$run"; mount --bind "$run" "$root$run"
+		cd /; exec chroot "$root" "$@"' sh "$root" "$run" "$@"
+}
+export VGPUD_LAYERS=$run/layers GGML_VK_VISIBLE_DEVICES=0 USER=root
+mkdir "$run/layers"
+cp "$VGPU_BUILD"/tools/render/layer/{libVkLayer_vgpud_gate.so,VkLayer_vgpud_gate.json} "$run/layers"
+python3 "$here/models.py" "$run" || fail "no models"
 config vulkan:llvmpipe <<CONF
 vfs = 2
 policy = fair
@@ -20,63 +63,57 @@ slice_us = 5000
 grace_ms = 10000
 CONF
 start_vgpud
-gated() { "$vgpuctl" run --gpu gpu0 --weight 100 -- "$@"; }
-two_seats() { [ "$(json vf list | jq '[.vfs[] | select(.state == "available")] | length')" -ge 1 ]; }
-
-# taken COMMAND...: runs it, and sees that it has had turns: those of all VFs but the hog's, which has them all the time.
-turns() { json vf list | jq --argjson hog "$hog_vf" '[.vfs[] | select(.vf != $hog).dispatches] | add'; }
-taken() {
-	local before
-	before=$(turns)
-	"$@" || return
-	[ "$(turns)" -gt "$before" ] || fail "it had no turns, and computed past the gate: $*"
-}
-
-# The frames' checksums, without vgpud and then behind the gate.
-frames() { # OUT FILTER [COMMAND...]
-	local out=$1 filter=$2
-	shift 2
-	with "$@" timeout 120 "$root/usr/bin/ffmpeg" -nostdin -hide_banner -loglevel error -init_hw_device vulkan=v:0 -filter_hw_device v \
-		-f lavfi -i "testsrc2=size=320x180:rate=10:duration=1" -vf "format=yuv420p,hwupload,$filter,hwdownload,format=yuv420p" \
-		-f framemd5 - >"$out" 2>"$out.log"
-}
-filters=(avgblur_vulkan=sizeX=8 chromaber_vulkan=dist_x=3 gblur_vulkan=sigma=2 hflip_vulkan vflip_vulkan flip_vulkan
-	scale_vulkan=w=160:h=90 transpose_vulkan)
-"$vgpuctl" run --gpu gpu0 --weight 100 -- "$load" --seconds 1000 --steps 5000 >"$run/hog.json" 2>"$run/hog.log" &
+"$vgpuctl" run --gpu gpu0 --weight 100 -- "$load" --seconds 100000 --steps 5000 >"$run/hog.json" 2>"$run/hog.log" &
 hog=$!
 pids+=($!)
 ready() { grep -q 'ready on' "$run/hog.log"; }
-await 30 ready
+await 60 ready
 hog_vf=$(json vf list | jq '[.vfs[] | select(.state != "available").vf][0]')
-right=0
-for filter in "${filters[@]}"; do
-	if ! frames "$run/bare" "$filter"; then
-		echo "$filter fails without vgpud, too: $(tail -1 "$run/bare.log")"
-		continue
-	fi
-	await 30 two_seats
-	taken frames "$run/gated" "$filter" gated || fail "ffmpeg, $filter, ended with $?: $(cat "$run/gated.log")"
-	cmp -s "$run/bare" "$run/gated" || fail "$filter computes something else behind the gate: $(diff "$run/bare" "$run/gated" | head -4)"
-	right=$((right + 1))
-done
-echo "ffmpeg: $right of ${#filters[@]} filters give the same frames"
-[ $right -ge 6 ] || fail "only $right filters could be compared"
+seat_free() { [ "$(json vf list | jq '[.vfs[] | select(.state == "available")] | length')" -ge 1 ]; }
+turns() { json vf list | jq --argjson hog "$hog_vf" '[.vfs[] | select(.vf != $hog).dispatches] | add'; }
 
-# What is shown: acquire, submit and present, with binary semaphores. An X server without a screen, whose display the server chooses.
-# It looks for xkbcomp in /usr/bin alone, and has one of its own there.
-LD_LIBRARY_PATH=$libraries unshare --mount sh -c 'mount -t overlay -o "lowerdir=$1/usr/bin:/usr/bin" overlay /usr/bin &&
-	exec Xvfb -displayfd 7 -screen 0 640x480x24 -nolisten tcp -xkbdir "$1/usr/share/X11/xkb"' sh "$root" 7>"$run/display" 2>"$run/xvfb.log" &
+# An X server without a screen, whose display the server chooses.
+export VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json VK_ICD_FILENAMES=''
+(in_root bash -c "exec Xvfb -displayfd 7 -screen 0 800x600x24 -nolisten tcp 7>$run/display" 2>"$run/xvfb.log") &
 server=$!
-pids+=($server)
-await 60 test -s "$run/display"
+pids+=("$server")
+await 120 test -s "$run/display"
 DISPLAY=:$(cat "$run/display")
 export DISPLAY
-await 30 two_seats
-cube() { with gated timeout 120 "$root/usr/bin/vkcube" --c 60 --width 200 --height 150 >"$run/cube.log" 2>&1; }
-taken cube || fail "vkcube ended with $?: $(cat "$run/cube.log")"
-kill "$server" # it removes its socket
+
+# NAME.bare and NAME.gated: what a program prints, and in NAME.HOW.txt its errors; it ends with the program's status.
+bare() { (in_root timeout 900 bash -c "$2") </dev/null >"$run/$1.bare" 2>"$run/$1.bare.txt"; }
+gated() {
+	"$vgpuctl" run --gpu gpu0 --weight 100 -- bash -c "$(declare -f in_root); root=$root run=$run; in_root timeout 900 bash -c \"\$1\"" bash "$2" \
+		</dev/null >"$run/$1.gated" 2>"$run/$1.gated.txt"
+}
+right=0 broken=0
+while IFS='|' read -r name keep command why; do
+	read -r name <<<"$name"
+	read -r keep <<<"${keep//,/|}"
+	command=${command//;;/|} began=$SECONDS
+	[ $# = 0 ] || [[ " $* " == *" $name "* ]] || continue
+	if bare "$name" "$command"; then
+		[ -z "$why" ] || fail "$name runs without vgpud now: take the reason out of its row"
+	else
+		[ -n "$why" ] || fail "$name fails without vgpud, too: $(tail -3 "$run/$name.bare" "$run/$name.bare.txt")"
+		echo "$name: fails without vgpud, too:$why"
+		broken=$((broken + 1))
+		continue
+	fi
+	await 60 seat_free
+	before=$(turns)
+	gated "$name" "$command" || fail "$name ended with $? behind the gate: $(tail -5 "$run/$name.gated" "$run/$name.gated.txt")"
+	[ "$(turns)" -gt "$before" ] || fail "$name had no turns, and computed past the gate"
+	for how in bare gated; do grep -aE "${keep:-^$}" "$run/$name.$how" >"$run/$name.$how.kept"; done
+	[ -z "$keep" ] || [ -s "$run/$name.bare.kept" ] || fail "$name prints nothing to compare: $(cat "$run/$name.bare")"
+	cmp -s "$run/$name".{bare,gated}.kept || fail "$name computes something else behind the gate: $(diff "$run/$name".{bare,gated}.kept | head -6)"
+	echo "$name: $(grep -c '' "$run/$name.gated.kept") lines are equal, $(($(turns) - before)) turns, $((SECONDS - began)) s"
+	right=$((right + 1))
+done < <(grep -v '^$' <<<"$table")
+kill "$server"
 wait "$server"
 kill -INT "$hog"
 wait "$hog" || fail "the hog ended with $?: $(cat "$run/hog.log")"
 [ "$(jq .wrong "$run/hog.json")" = 0 ] || fail "the hog: wrong results"
-echo "vkcube shows its frames; the hog's $(jq .submissions "$run/hog.json") submissions are right"
+echo "$right programs compute the same behind the gate, $broken fail without it, too; the hog's $(jq .submissions "$run/hog.json") submissions are right"
