@@ -56,7 +56,7 @@ for who in root tenant; do
 	end $who "$id"
 
 	# Asked first, started then: what is refused starts no engine, and what is given is the container's, and again after a restart.
-	engine=(podman run -d "${plain[@]}" $(gpu) --rootfs "$run/$who.fs" sleep 1000)
+	engine=(podman run -d "${plain[@]}" --device vgpud.dev/gpu=gpu0 --rootfs "$run/$who.fs" sleep 1000)
 	by $who run --gpu gpu0 --memory 100G -- "${engine[@]}" >"$run/out.txt" 2>&1 && fail "100 GiB are given"
 	grep -q "102400 MiB" "$run/out.txt" && [ -z "$("as_$who" ps -aq)" ] || fail "a refusal before the start: $(cat "$run/out.txt"; "as_$who" ps -a)"
 	id=$(by $who run --gpu gpu0 weight=70 -- "${engine[@]}" 2>"$run/out.txt") || fail "vgpuctl run -- podman run: $(cat "$run/out.txt")"

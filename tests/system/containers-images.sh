@@ -68,7 +68,7 @@ if [ ! -e "$cache/others/fetched" ]; then
 fi
 mount --bind -o ro / /media && ! touch /media/written 2>/dev/null || fail "the machine's files cannot be a container's"
 in_files() { # FILES GPU OPTIONS... -- PROGRAM...: in a container of root's whose files stay as they are
-	local files=$1 options=($(gpu "$2"))
+	local files=$1 options=(--device "vgpud.dev/gpu=$2")
 	shift 2
 	while [ "$1" != -- ]; do options+=("$1"); shift; done
 	as_root run "${plain[@]}" "${options[@]}" --rootfs "$files:O" "${@:2}"
