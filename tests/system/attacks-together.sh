@@ -23,7 +23,8 @@ member() {
 }
 taken_over() { [ "$(readlink "/proc/$(process_of 3)/exe")" -ef "$run/libexec/vgpud/softgpu-vf" ]; }
 has_begun() { grep -q begun "$run/attack$1.txt"; }
-for kind in ${*:-registers windows}; do
+kinds=${*:-registers windows}
+for kind in $kinds; do
 	control "all at once, with $kind"
 	run_attack "$kind" 4 >"$run/attack4.txt" 2>&1 &
 	pids+=($!) began=($!)
