@@ -143,7 +143,7 @@ void firmware_reset_failed(struct softgpu *gpu, int vf)
 	firmware_wake(gpu);
 }
 
-/* A guest may ask for so many resets, and each of them costs only its own time. */
+/* Returns whether a guest may request another reset now; each costs only its own time. */
 static bool may_reset(struct firmware_vf *f, vgpu_nsec now)
 {
 	uint32_t i;
@@ -207,7 +207,8 @@ static void issue(struct softgpu *gpu, uint32_t code, vgpu_nsec most, vgpu_nsec 
 	command_issue(gpu, code, gpu->firmware.turns.current);
 }
 
-/* A turn begins, which may be that of a VF that does not want it. */
+/* Begins a turn, perhaps that of a VF that does not want it. Returns whether to look again at once.
+ */
 static bool begin_turn(struct softgpu *gpu, vgpu_nsec now)
 {
 	struct firmware *fw = &gpu->firmware;
@@ -388,7 +389,7 @@ static bool is_answered(struct softgpu *gpu, vgpu_nsec now)
 	return true;
 }
 
-/* Which VF's counter runs. */
+/* Returns the VF whose counter runs. */
 static int counted(const struct softgpu *gpu)
 {
 	const struct firmware *fw = &gpu->firmware;

@@ -190,7 +190,7 @@ void raise_pf(struct softgpu *gpu, uint32_t vector, uint32_t bits);
 void registers_take_message(struct softgpu *gpu, int vf, bool valid, const uint32_t words[4]);
 void registers_take_acknowledgement(struct softgpu *gpu, int vf);
 
-/* partitions.c */
+/* partitions.c: GPU memory and its partitions */
 int memory_create(struct softgpu *gpu, struct vgpu_error *err);
 void memory_destroy(struct softgpu *gpu);
 bool memory_set_partition(struct softgpu *gpu, int vf, uint64_t offset, uint64_t size);
@@ -226,7 +226,8 @@ void swap_copied_in(struct vf *vf, uint64_t at, const uint64_t *hashes, uint64_t
 void swap_left(struct vf *vf);
 void swap_came(struct softgpu *gpu, struct vf *vf, uint64_t offset);
 
-/* status.c: the status page, if the layout has one; publish: under the lock, before interrupts. */
+/* status.c: the status page, if the layout has one. status_create returns 0 or -errno with the
+ * reason; status_publish must be called under the lock, before interrupts are delivered. */
 int status_create(struct softgpu *gpu, struct vgpu_error *err);
 void status_destroy(struct softgpu *gpu);
 void status_publish(struct softgpu *gpu);

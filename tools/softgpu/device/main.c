@@ -156,7 +156,8 @@ static int find_user(const char *name, struct softgpu_config *config, struct vgp
 	return 0;
 }
 
-/* NAME, if it was given; else a user for each process, if all of them can be had. */
+/* Chooses the users of processes: NAME, if it was given; else a user for each process, if all of
+ * those can be used. Returns 0 or -errno with the reason. */
 static int choose_users(const char *name, struct softgpu_config *config, struct vgpu_error *err)
 {
 	if (name)
@@ -174,7 +175,8 @@ static int choose_users(const char *name, struct softgpu_config *config, struct 
 	return find_user("nobody", config, err);
 }
 
-/* FIRST-LAST, without root, and without the number that means nobody. */
+/* Parses a range of users, FIRST-LAST, which must not contain root or the number that means "no
+ * user". */
 static int take_users(void *options, char *text, struct vgpu_error *err)
 {
 	struct softgpu_config *config = &((struct options *)options)->config;
@@ -311,7 +313,7 @@ static void usage(FILE *to)
 	vgpu_options_list(rows, 21, to);
 }
 
-/* Checks what was given together. */
+/* Checks the options together. */
 static int settle(struct options *o, struct sockets *sockets, int argc, char **argv,
 		  struct vgpu_error *err)
 {

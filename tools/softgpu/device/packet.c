@@ -104,7 +104,7 @@ static enum softgpu_error check_report(const struct packet_limits *l,
 	return p->arg[6] % 8 ? SOFTGPU_BAD_ARGUMENT : in_window(l, p->arg[6], 8);
 }
 
-/* A structure of SIZE bytes in the window. */
+/* Checks a structure of SIZE bytes in the window. */
 static enum softgpu_error check_structure(const struct packet_limits *l, const uint64_t *a,
 					  uint64_t size)
 {

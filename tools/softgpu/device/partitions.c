@@ -353,7 +353,7 @@ static int read_all(int fd, uint64_t at, void *data, uint64_t size)
 	return n < 0 ? -errno : (uint64_t)n < size ? -EIO : 0;
 }
 
-/* The kernel writes a part of it if there is no more memory. */
+/* Writes all of DATA, or returns -errno: the kernel writes only a part if memory runs out. */
 static int write_all(int fd, uint64_t at, const void *data, uint64_t size)
 {
 	ssize_t n = pwrite(fd, data, size, (off_t)at);
@@ -525,7 +525,7 @@ static enum carried carried(const struct softgpu *gpu, const struct piece *from,
 	return from->host ? CARRIED_IN : CARRIED_OUT;
 }
 
-/* Copies a piece of device memory by its worker. What the worker has not done, carry_end() tells.
+/* Lets the worker copy a piece of device memory. carry_end() reports what the worker has not done.
  * Called without the lock. */
 static int carry_piece(struct softgpu *gpu, struct carry *c, const struct piece *from,
 		       const struct piece *to, void *buffer)

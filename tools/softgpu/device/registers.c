@@ -41,7 +41,7 @@ static bool vm_bit(const struct vf *vf, enum gpuiov_register reg)
 	}
 }
 
-/* A register with one bit for each VF. */
+/* Returns a register with one bit for each VF. */
 static uint32_t vm_bitmap(const struct softgpu *gpu, enum gpuiov_register reg)
 {
 	uint32_t i, bits = 0;
@@ -126,7 +126,8 @@ void registers_take_acknowledgement(struct softgpu *gpu, int index)
 		raise_pf(gpu, GPUIOV_VECTOR_MAILBOX, 0);
 }
 
-/* DW1 and DW2: two bits for each VF; the odd one is set while a message of its scheduler waits. */
+/* Returns DW1 or DW2: two bits for each VF; the odd one is set while a message of its scheduler
+ * waits. */
 static uint32_t hvvm_pairs(const struct softgpu *gpu, uint32_t first)
 {
 	uint32_t i, bits = 0;
@@ -269,7 +270,7 @@ static void reg_write(struct softgpu *gpu, enum gpuiov_register reg, uint32_t pa
 	}
 }
 
-/* Bytes of a register in configuration space. */
+/* Returns the bytes of a register in configuration space. */
 static uint32_t width(enum gpuiov_register reg)
 {
 	switch (reg) {

@@ -258,7 +258,8 @@ static const char *go_on(struct tenant *a, uint32_t method)
 	return moves(a, before, DEADLINE) ? NULL : "work does not begin, or does not continue";
 }
 
-/* How long a message to a worker takes that has nothing to do, and its answer. */
+/* Measures how long a message to an idle worker and its answer take. Returns false if there is no
+ * answer. */
 static bool time_trip(struct tenant *b, vgpu_nsec *trip)
 {
 	vgpu_nsec begin = vgpu_now();

@@ -36,7 +36,8 @@ int sockets_own(struct sockets *sockets, struct vgpu_error *err);
 /* Lets another softgpu have the directory, which stays. */
 void sockets_disown(struct sockets *sockets);
 
-/* A socket that listens for VF; the caller's. -errno with the reason. Any thread. */
+/* Returns a socket that listens for VF, which the caller closes; or -errno with the reason. Any
+ * thread. */
 int sockets_listen(const struct sockets *sockets, int vf, struct vgpu_error *err);
 
 /* Removes the sockets of VF N and those behind it. Any thread. */

@@ -132,7 +132,7 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 		   const struct softgpu_carrier *carrier, void *opaque, struct vgpu_error *err);
 void softgpu_destroy(struct softgpu *gpu);
 
-/* Bytes of GPU memory. */
+/* Returns the bytes of GPU memory. */
 uint64_t softgpu_vram(const struct softgpu *gpu);
 /* Returns the VFs that have a client, a mask, as their processes say. */
 uint32_t softgpu_used(struct softgpu *gpu);

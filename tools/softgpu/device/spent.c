@@ -185,7 +185,8 @@ static vgpu_nsec compiled(struct spent_of *of, pid_t pid, vgpu_nsec passed)
 	return sum < passed ? sum : passed;
 }
 
-/* A worker uses much CPU time while it starts, before anything of its guest's reaches it. */
+/* Returns whether VF's process or worker (KIND) has used too much. A worker may use much CPU time
+ * while it starts, before anything of its guest reaches it. */
 static bool too_much(struct softgpu *gpu, int vf, int kind)
 {
 	struct spent_of *of = &gpu->spent[vf].of[kind];

@@ -74,7 +74,7 @@ const char *spent_too_much(struct softgpu *gpu, int vf);
 /* Returns, when a process has ended after spent_too_much(), how long, ns, the VF has to wait until
  * its next process, which may be another client's, has the full allowance. */
 vgpu_nsec spent_owed(const struct softgpu *gpu, int vf);
-/* Register of the PF: see SOFTGPU_SPENT. */
+/* Reads a register of the PF: see SOFTGPU_SPENT. */
 uint32_t spent_read(struct softgpu *gpu, uint32_t offset);
 
 #endif

@@ -20,9 +20,9 @@
 
 #define FDS (WORKER_LOG_FD + 1 - WORKER_SOCKET_FD)
 
-/* A file that this process shares with the worker, and with the VF's process if it maps it. None of
- * them can take it away from the others: a mapped page behind the end of a file is a SIGBUS. -1: it
- * cannot be made. */
+/* Creates a file that this process shares with the worker, and with the VF's process if that maps
+ * it. The file is sealed, so that none of them can shrink it: a mapped page behind the end of a
+ * file raises SIGBUS. Returns its descriptor, or -1. */
 static int create_shared(uint64_t size)
 {
 	int fd = memfd_create("softgpu-worker", MFD_CLOEXEC | MFD_ALLOW_SEALING);

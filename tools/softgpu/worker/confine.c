@@ -216,7 +216,7 @@ static int add_rules(scmp_filter_ctx filter)
 	return seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 }
 
-/* A process that needs no more threads can use no more CPUs than it has threads. */
+/* Denies new threads: a process cannot use more CPUs than it has threads. */
 static int deny_threads(scmp_filter_ctx filter)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -227,7 +227,7 @@ static int deny_threads(scmp_filter_ctx filter)
 #endif
 }
 
-/* Takes away limits that the host may grant its users: for raising a priority, and for messages in
+/* Removes limits that the host may grant its users: for raising a priority, and for messages in
  * queues. */
 static int limit_resources(void)
 {

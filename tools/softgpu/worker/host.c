@@ -179,7 +179,7 @@ static int host_open(struct device *d, const struct device_setup *setup, struct 
 	return 0;
 }
 
-/* The kernel frees the pages, and gives zeros in their place. */
+/* Gives the memory back: the kernel frees the pages, and later accesses read zeros. */
 static int host_leave(struct device *d)
 {
 	const uint64_t n = d->size - d->window_size;

@@ -38,7 +38,8 @@ int limit_own_group(char *path, size_t size, struct vgpu_error *err)
 	return 0;
 }
 
-/* The VF's control group, below that of this process: its name, and its directory below ROOT. */
+/* Writes the VF's control group, below that of this process: its name, and its directory below
+ * ROOT. */
 static int group_of(const char *root, pid_t owner, uint32_t vf, char *group, char *dir,
 		    struct vgpu_error *err)
 {
@@ -87,7 +88,7 @@ static int enter(const char *root, pid_t owner, uint32_t vf, char *group, struct
 	return 0;
 }
 
-/* Runs the tool. Its exit status; -errno: it does not start or does not end. */
+/* Runs the tool. Returns its exit status, or -errno if it does not start or does not end. */
 static int run(char *const argv[])
 {
 	posix_spawn_file_actions_t actions;

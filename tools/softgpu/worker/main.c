@@ -133,7 +133,7 @@ static void stop_hard(struct worker *w)
 		send_ended(w, &m);
 }
 
-/* Waits until nothing of the VF is on the device any more. */
+/* Waits until nothing of the VF is on the device. Returns false if UNTIL passes first. */
 static bool await_still(struct worker *w, vgpu_nsec until)
 {
 	struct pollfd p = {w->event_fd, POLLIN, 0};
@@ -149,8 +149,9 @@ static bool await_still(struct worker *w, vgpu_nsec until)
 	return true;
 }
 
-/* Brings the VF to the end of a GPU kernel: one that was stopped hard continues for a short time,
- * because memory must not be taken from it. Whether it has ended; if not, it is stopped again. */
+/* Brings the VF to the end of a GPU kernel: work that was stopped hard continues for a short time,
+ * because memory must not be taken from it. Returns whether it has ended; if not, it is stopped
+ * again. */
 static bool continue_to_end(struct worker *w)
 {
 	const struct timespec pause = {.tv_nsec = AGAIN};

@@ -30,9 +30,9 @@ bool map_executes(uint32_t opcode);
 
 enum { MAP_DONE = 0, MAP_MORE = 1 };
 
-/* Executes a part of JOB's packet, which was checked, while nothing is in flight. MAP_MORE: call
- * again. Negative: an enum softgpu_error: BAD_MAP, after which nothing of it is mapped, or FAULTED:
- * the device is lost. */
+/* Executes a part of JOB's packet, which was checked, while nothing is in flight. Returns MAP_MORE:
+ * call again; or, negative, an enum softgpu_error: BAD_MAP, after which nothing of it is mapped, or
+ * FAULTED: the device is lost. */
 int map_packet(const struct map *m, uint32_t source, struct piece_job *job, uint8_t *window);
 
 /* Unmaps all that SOURCE has mapped, while nothing is in flight. Returns 0 or -EIO: the device is

@@ -329,7 +329,7 @@ static int launch(struct module_table *t, uint32_t module, const struct softgpu_
 	return r < 0 ? r : MODULE_PIECE;
 }
 
-/* Where FUNCTION's parameters lie. A name that is not found is no error of the VF. */
+/* Writes where FUNCTION's parameters lie. A name that is not found is no error of the VF. */
 static int find_function(struct module_table *t, uint32_t module, const struct softgpu_packet *p,
 			 uint8_t *window)
 {

@@ -39,7 +39,7 @@ int module_packet(struct module_table *t, uint32_t source, struct piece_job *job
 void module_close(struct module_table *t, uint32_t source);
 /* A run begins: there may be work that does not wait for the compiler. */
 void module_go_on(struct module_table *t);
-/* There is no work but what may wait for the compiler: tells softgpu so, until WAKE. */
+/* Tells softgpu that, until WAKE, there is no work but what may wait for the compiler. */
 bool module_wait(struct module_table *t);
 /* Remembers that a launch of FUNCTION took TOOK, as the expected time of the next one. */
 void module_learn(struct module_table *t, const void *function, vgpu_nsec took);

@@ -27,7 +27,8 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Bytes of a range that one piece covers. A and B: offsets of the range and of its source. */
+/* Returns the bytes of a range that one piece covers. A and B: offsets of the range and of its
+ * source. */
 static uint64_t piece_bytes(const struct piece_space *space, uint64_t a, uint64_t b)
 {
 	return a < space->window_size || b < space->window_size ? BYTES_BY_BUS : BYTES_LOCAL;
@@ -131,8 +132,8 @@ static bool saxpy(struct piece_job *job, const struct piece_space *space, struct
 	return true;
 }
 
-/* AT: number of blocks of C that are done; INNER: products done of each element of the current
- * blocks. */
+/* Makes the next piece of a GEMM. AT: number of blocks of C that are done; INNER: products done of
+ * each element of the current blocks. */
 static bool gemm(struct piece_job *job, const struct piece_space *space, struct piece *out)
 {
 	const uint64_t *a = job->packet.arg;
@@ -159,7 +160,8 @@ static bool gemm(struct piece_job *job, const struct piece_space *space, struct 
 	return true;
 }
 
-/* INNER: 0 at first; 1 after the first piece of whole blocks; 2 after the piece with the end. */
+/* Makes the next piece of a SHA256. INNER: 0 at first; 1 after the first piece of whole blocks; 2
+ * after the piece with the end. */
 static bool sha256(struct piece_job *job, const struct piece_space *space, struct piece *out)
 {
 	const uint64_t *a = job->packet.arg;
@@ -224,7 +226,7 @@ static bool fence(struct piece_job *job, struct piece *out)
 	return job->at++ == 0;
 }
 
-/* One piece without a gate, however long: it can only be stopped hard. */
+/* Makes one piece without a gate, however long: it can only be stopped hard. */
 static bool nonpreemptible(struct piece_job *job, struct piece *out)
 {
 	uint64_t total = job->packet.arg[0] * VGPU_USEC;

@@ -57,8 +57,7 @@ static int find_program(const char *name, char *path, size_t size)
 	return access(path, X_OK) == 0 ? 0 : -ENOENT;
 }
 
-/* Duplicates FDS above the numbers that the program expects, so that none is overwritten by
- * another. */
+/* Duplicates FDS to numbers above those that the program expects, so that none is overwritten. */
 static int lift(const int *fds, uint32_t n, int *high)
 {
 	uint32_t i;

@@ -98,7 +98,7 @@ struct ring {
 	vgpu_nsec wait_most; /* for work that is about to end, before a hard stop */
 };
 
-/* A clock that stands still while the device is stopped hard. */
+/* Returns the time, ns, by a clock that stands still while the device is stopped hard. */
 static vgpu_nsec run_time(const struct ring *r)
 {
 	vgpu_nsec at = vgpu_now(), frozen_at = atomic_load(&r->frozen_at);
@@ -324,14 +324,14 @@ static struct packet_limits limits_of(const struct ring *r, const struct source 
 	return l;
 }
 
-/* Whom an AWAIT waits for. */
+/* Returns the source for which an AWAIT waits. */
 static const struct source *awaited(const struct ring *r, const struct source *s)
 {
 	return &r->sources[1 + s->job.packet.arg[0]];
 }
 
-/* AWAIT is refused in the VF's own ring, where it could block SLOTS for ever, and in a slot that
- * waits for itself. */
+/* Checks an AWAIT: it is refused in the VF's own ring, where it could block SLOTS for ever, and in
+ * a slot that waits for itself. */
 static enum softgpu_error check_await(const struct ring *r, const struct source *s)
 {
 	if (!s->slot)
@@ -478,9 +478,9 @@ static enum next next_mapping(struct ring *r, struct source *s)
 	return x == MAP_MORE ? NEXT_AGAIN : NEXT_NONE;
 }
 
-/* Makes the next piece of the current packet of S. NEXT_NONE: it has no more. NEXT_LATER: try again
- * when the compiler is done, or the pieces in flight are. NEXT_AGAIN: at once. NEXT_AWAITS: when
- * another slot has gone on. */
+/* Makes the next piece of the current packet of S. Returns NEXT_NONE: it has no more. NEXT_LATER:
+ * try again when the compiler is done, or the pieces in flight are. NEXT_AGAIN: at once.
+ * NEXT_AWAITS: when another slot has gone on. */
 static enum next next_piece(struct ring *r, struct source *s, struct piece *p)
 {
 	const struct softgpu_packet *packet = &s->job.packet;
@@ -576,7 +576,7 @@ static enum step put_piece(struct ring *r, struct source *s)
 	return STEP_MORE;
 }
 
-/* Takes the next packet of S, or puts its next piece into the queue. STEP_MORE: call again;
+/* Takes the next packet of S, or puts its next piece into the queue. Returns STEP_MORE: call again;
  * STEP_WAIT: wait for pieces in flight; STEP_END: it has no work, or waits for the compiler or
  * another slot. */
 static enum step feed_from(struct ring *r, struct source *s)

@@ -16,7 +16,8 @@ static int out(struct swap *s, const struct worker_memory *m)
 	return s->ops->copy(s->device, m->at, m->bytes, true);
 }
 
-/* A copy that begins anew, or again where it was, is taken; one with a gap is not. */
+/* Takes a piece of a copy that comes back: one that begins anew or repeats a part, but none after a
+ * gap. Returns 0 or -errno. */
 static int in(struct swap *s, const struct worker_memory *m)
 {
 	int r;

@@ -16,8 +16,8 @@ struct swap {
 	uint64_t upto;
 };
 
-/* Does what M asks while nothing of the VF runs, and sets its result. -EIO: the device has failed,
- * and the worker must end; otherwise 0. */
+/* Does what M asks while nothing of the VF runs, and sets its result. Returns 0, or -EIO: the
+ * device has failed, and the worker must end. */
 int swap_serve(struct swap *s, struct worker_memory *m);
 
 #endif

@@ -94,8 +94,8 @@ static bool ask_worker(struct carry *c, struct worker_memory m)
 	return c->result == 0 && c->host == 0;
 }
 
-/* The stage is accessed by a mapping, for which the lock of its file does not count, and which the
- * file's seals keep whole: a worker has both. */
+/* Accesses the stage by a mapping: it needs no lock of the file, which a worker may hold, and the
+ * file's seals keep it from shrinking. */
 bool carry_copy(struct carry *c, uint64_t at, void *buffer, uint64_t n, bool out)
 {
 	const struct worker_memory m = {.what = out ? WORKER_MEMORY_OUT : WORKER_MEMORY_IN,

@@ -92,7 +92,7 @@ static void accept_for(struct doors *d, int vf)
 	vgpu_untrusted_close(&fd);
 }
 
-/* The pipe by its number; -1: there is none. Called with the lock held. */
+/* Returns the descriptor of pipe number PIPE, or -1. Called with the lock held. */
 static int pipe_of(const struct softgpu *gpu, uint32_t pipe)
 {
 	const struct vf *vf = &gpu->vfs[pipe / SAYS_KINDS];
@@ -124,8 +124,8 @@ static void await(const struct doors *d, int fd, uint64_t what)
 		epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &want);
 }
 
-/* Opens the doors of VFs whose rest has ended. How long until the next one ends, ms; -1: for ever.
- */
+/* Opens the doors of VFs whose rest has ended. Returns how long until the next rest ends, ms; -1 if
+ * none is under way. */
 static int open_rested(struct doors *d)
 {
 	vgpu_nsec now = vgpu_now(), next = VGPU_NEVER;

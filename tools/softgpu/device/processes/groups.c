@@ -62,7 +62,8 @@ static const char *name_of(uint32_t vf, char name[16])
 	return name;
 }
 
-/* systemd marks the groups that it has delegated (systemd.resource-control(5), Delegate=). */
+/* Returns whether systemd has marked this process's group as delegated
+ * (systemd.resource-control(5), Delegate=). */
 static bool is_delegated(const struct groups *g)
 {
 	char mark = 0;
@@ -70,8 +71,9 @@ static bool is_delegated(const struct groups *g)
 	return getxattr(g->path, "user.delegate", &mark, 1) == 1 && mark == '1';
 }
 
-/* A group with controllers for its children has no processes itself (the kernel's
- * admin-guide/cgroup-v2.rst, "No Internal Process Constraint"). */
+/* Moves this process to a child group and enables controllers for children: a group that has such
+ * controllers cannot have processes (the kernel's admin-guide/cgroup-v2.rst, "No Internal Process
+ * Constraint"). Returns 0, or -errno with the reason. */
 static int divide(const struct groups *g, struct vgpu_error *err)
 {
 	char name[16];

@@ -136,8 +136,9 @@ void link_end_for(struct link *l, const char *why)
 	link_kill(l);
 }
 
-/* A process that has waited for a CPU, which the host of this machine may have taken, has not used
- * what it was lent. */
+/* Extends a loan to what is left of the VF's allowance: a process that has waited for a CPU, which
+ * the host of this machine may have taken, has not used what it was lent. Returns false if too
+ * little is left. */
 static bool extend(struct link *l)
 {
 	vgpu_nsec now = vgpu_now(), used = loan_used(&l->loan);

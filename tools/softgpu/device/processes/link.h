@@ -86,8 +86,8 @@ pid_t link_process(const struct link *l, uint64_t *fences);
 /* Asks the process for an answer after the PF has reset the VF; it is killed if it does not answer
  * within 2 s. */
 void link_check(struct link *l);
-/* Accepts the next connection of a client. -EBUSY: there is no process to serve it yet, which then
- * calls link_open(). */
+/* Accepts the next connection of a client. Returns 0 or -errno; -EBUSY: there is no process to
+ * serve it yet, which then calls link_open(). */
 int link_accept(struct link *l);
 /* Passes the connection to the process, as its client, and takes it over. Returns false if the
  * process has a client. */

@@ -62,7 +62,8 @@ static inline struct vf *link_vf(const struct link *l)
 /* Returns how long, ns, the VF's messages, resets and wakes have to wait because it has caused too
  * many. */
 vgpu_nsec link_owes(struct link *l);
-/* The policy of a process that need not stop: one that computes takes what others leave. */
+/* Returns the scheduling policy of a process that need not stop: a process that computes gets the
+ * CPU time that others leave. */
 int link_ordinary(const struct link *l);
 /* Takes back the priority that was lent to the process for a stop. The process continues at POLICY.
  */

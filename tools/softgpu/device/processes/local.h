@@ -17,8 +17,8 @@ int local_create(struct local **out, struct softgpu *gpu, int vf);
 /* L may be NULL. */
 void local_destroy(struct local *l);
 
-/* A new listening socket for the VF's process, which the thread will connect to; the caller's, or
- * -errno with the reason. */
+/* Returns a new listening socket for the VF's process, to which the thread will connect, and which
+ * is the caller's; or -errno with the reason. */
 int local_listen(struct local *l, struct vgpu_error *err);
 /* Makes a new socket for DMA. Returns the end for the VF's process, which is the caller's; -1: no
  * descriptors. */

@@ -264,8 +264,9 @@ bool workers_end_turn(struct softgpu *gpu, int index)
 	return !gpu->workers->of[index] || worker_end_turn(gpu->workers->of[index]);
 }
 
-/* A worker waits for work that ends soon for twice the time of a stop: with the stop after it, it
- * must be in time, however short the operator has made that. */
+/* Returns the time of a stop for which a worker is told to plan, ns. A worker waits for work that
+ * ends soon for twice that time: together with the stop after it, this must be in time, however
+ * short the operator has made the limit. */
 static vgpu_nsec typical_stop(const struct workers *w)
 {
 	return w->tested.typical < w->kill_after / 4 ? w->tested.typical : w->kill_after / 4;

@@ -55,7 +55,7 @@ pid_t workers_process(const struct softgpu *gpu, int index, uint64_t *fences);
 /* Returns whether the VF's worker is starting: for 10 s at most, and never again once it has said
  * that it is not. */
 bool workers_is_starting(struct softgpu *gpu, int index);
-/* worker_lend() for the VF's worker, if there is one. */
+/* Does worker_lend() for the VF's worker, if there is one. */
 vgpu_nsec workers_lend(struct softgpu *gpu, int index, bool on);
 /* Notes that the VF is about to run, so that workers_restart() must replace its worker from now on.
  */
