@@ -1,11 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # containers.sh DIR: containers of podman, root's and a user's, whose programs compute by Venus on lavapipe, outside of them, and share it by
-# weight. virglrenderer and Mesa, the server's and the containers', are Debian 13's, of the root that tests/gate/setup made in DIR.
+# weight. Beside two that always have work, a third one has llama.cpp's Vulkan back end test itself. virglrenderer and Mesa, the server's
+# and the containers', are Debian 13's, of the root that tests/gate/setup made in DIR; the third image is fetched into DIR, once.
 # Words are split on purpose: gpu and named print several.
 # shellcheck disable=SC2046
 dir=$(realpath "${1:?usage: containers.sh DIR}")
 . "$(dirname "$0")/../system/containers-lib.sh"
+ggml=$dir/ggml
+[ -e "$ggml/done" ] || { "$here/../fetch" "$ggml" --of "trixie trixie-backports" libggml0-backend-vulkan mesa-vulkan-drivers &&
+	mkdir -p "$ggml"/root/{proc,sys,dev,run,tmp} && ln -sfn usr/lib "$ggml/root/lib" && ln -sfn usr/lib64 "$ggml/root/lib64" && touch "$ggml/done"; } || exit
 load=$VGPU_BUILD/tools/render/load/vgpu-vulkan
 lib=usr/lib/x86_64-linux-gnu
 mkdir -p "$run/layers"
@@ -94,12 +98,23 @@ for who in root tenant; do
 done
 
 # Two that always have work, of two owners.
-a=$(begin root $(gpu) $(named a) --annotation vgpud.dev/weight=70 -- vgpu-vulkan --seconds 600 --steps 8000 --deep 4)
-b=$(begin tenant $(gpu) $(named b) --annotation vgpud.dev/weight=30 -- vgpu-vulkan --seconds 600 --steps 8000 --deep 4)
+a=$(begin root $(gpu) $(named a) --annotation vgpud.dev/weight=70 -- vgpu-vulkan --seconds 3600 --steps 8000 --deep 4)
+b=$(begin tenant $(gpu) $(named b) --annotation vgpud.dev/weight=30 -- vgpu-vulkan --seconds 3600 --steps 8000 --deep 4)
 vf_of() { json tenant list | jq --arg n "$1" '.tenants[] | select(.name == $n) | .vf'; }
 await 60 at_least "$(vf_of a)" dispatches 20
 await 60 at_least "$(vf_of b)" dispatches 20
 shares_kept 10 "$(vf_of a)=70" "$(vf_of b)=30"
+
+# ggml, llama.cpp's library, compares what its Vulkan back end computes with what its back end for the CPU does, beside both.
+cases='type_a=(f32|q4_0),type_b=f32,m=16,n=1,k=256,bs=\[1,1\],nr=\[1,1\],per=\[0,1,2,3\],|type=f32,ne=\[64,5,4,3\],v=0'
+timeout -s KILL 900 "$run/bin/podman" run "${plain[@]}" $(gpu) -e GGML_VK_VISIBLE_DEVICES=0 -e VK_DRIVER_FILES=/usr/share/vulkan/icd.d/virtio_icd.json --rootfs "$ggml/root:O" \
+	/usr/libexec/x86_64-linux-gnu/ggml/test-backend-ops test -b Vulkan0 -o MUL_MAT,RMS_NORM -p "$cases" >"$run/ggml.txt" 2>"$run/out.txt" ||
+	fail "ggml ended with $?: $(tail -n 20 "$run/ggml.txt" "$run/out.txt")"
+grep -q "Device description: .*Venus (llvmpipe" "$run/ggml.txt" || fail "ggml on another device: $(cat "$run/ggml.txt")"
+cases=$(sed 's/\x1b\[[0-9;]*m//g' "$run/ggml.txt" | grep -c '): OK$')
+[ "$cases" -ge 8 ] || fail "ggml has compared $cases cases: $(cat "$run/ggml.txt")"
+has "a b" || fail "beside ggml, a container has ended: $(running .name)"
+echo "ggml: $cases products of matrices and norms are those of the CPU"
 
 # vgpud is killed, and one container is started again: what begins in either finds its GPU.
 old=$(child)
@@ -108,9 +123,14 @@ await 60 eval '[ -n "$(child)" ] && [ "$(child)" != "$old" ] && ctl gpu list'
 vf_a=$(vf_of a)
 as_root restart -t 0 "$a" >/dev/null 2>"$run/out.txt" || fail "a restart: $(cat "$run/out.txt")"
 [ "$(vf_of a)" = "$vf_a" ] || fail "after a restart: $(json tenant list)"
+# Two programs at a time, beside that which the container was started with: a VF is all of theirs.
 for who in root tenant; do
-	"as_$who" exec "$([ $who = root ] && echo "$a" || echo "$b")" "${venus[@]}" >"$run/out.txt" 2>"$run/said.txt"
+	id=$([ $who = root ] && echo "$a" || echo "$b")
+	"as_$who" exec "$id" "${venus[@]}" >"$run/second.txt" 2>"$run/second.log" &
+	second=$!
+	"as_$who" exec "$id" "${venus[@]}" >"$run/out.txt" 2>"$run/said.txt"
 	right "after vgpud was killed, in a container of $who"
+	wait $second && jq -e '.wrong == 0' "$run/second.txt" >/dev/null || fail "a second program: $(cat "$run/second.txt" "$run/second.log")"
 done
 
 # The worker of one is killed: its container lives, and further programs in it find no GPU. The neighbour goes on.
