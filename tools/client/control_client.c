@@ -34,7 +34,7 @@ struct exchange {
 	size_t skipped_size;
 };
 
-/* The socket's own group is the one whose members may connect. */
+/* Reports that access is denied, and names the socket's group, whose members may connect. */
 static int deny(const char *path, struct vgpu_error *err)
 {
 	struct stat at;
@@ -185,7 +185,7 @@ static int await_answer(struct exchange *x, char **answer)
 	return 0;
 }
 
-/* vgpud sends the names of errno.h, such as "EBUSY". Unknown names become EIO. */
+/* Returns the errno for a name that vgpud sends, such as "EBUSY"; EIO for an unknown name. */
 static int error_number(const char *name)
 {
 	int i;
@@ -212,7 +212,7 @@ char *client_request(const char *method, struct json_object *args)
 	return line;
 }
 
-/* Why vgpud refuses; its negative errno. */
+/* Reads vgpud's reason for refusing into ERR. Returns vgpud's negative errno. */
 static int read_refusal(struct json_object *error, struct vgpu_error *err)
 {
 	const char *message = json_object_get_string(json_object_object_get(error, "message"));

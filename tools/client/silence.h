@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a client says of a vgpud that cannot be reached, or does not answer. Any thread. */
+/* Explains why vgpud cannot be reached, or does not answer. Any thread. */
 #ifndef CLIENT_SILENCE_H
 #define CLIENT_SILENCE_H
 
@@ -11,7 +11,7 @@
  * together less than the five seconds in which an operator gets an answer. */
 #define SILENCE_ASK (3 * VGPU_SEC / 2)
 #define SILENCE_END (5 * VGPU_SEC / 2)
-/* One that is starting or being restarted has that long, all in all. */
+/* How long a vgpud that is starting or being restarted has, in all. */
 #define SILENCE_START (30 * VGPU_SEC)
 
 /* What the process at the other end of a connection is doing, as far as its silence needs words. */
@@ -22,7 +22,7 @@ enum silence {
 	SILENCE_STARTING, /* it is starting, or has ended and is being restarted */
 };
 
-/* Looks at the process that listens for the connection FD. */
+/* Finds out what the process that listens for the connection FD is doing. */
 enum silence silence_of(int fd);
 
 /* Writes to ERR why no process accepts connections at PATH, with the error R of connect(). Returns

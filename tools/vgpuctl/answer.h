@@ -54,8 +54,8 @@ static inline double get_ms(struct json_object *o, const char *key)
 	return (double)get_int(o, key) / 1e6;
 }
 
-/* count returns the number of elements of LIST, which may be NULL or no list; element returns
- * element I, or NULL. */
+/* count returns the number of elements of LIST, which may be NULL or no list; at returns element I,
+ * or NULL. */
 static inline size_t count(struct json_object *list)
 {
 	return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;

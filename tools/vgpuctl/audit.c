@@ -58,7 +58,7 @@ static bool is_container(struct json_object *lease)
 	return strcmp(get_text(lease, "kind"), "container") == 0;
 }
 
-/* podman's container of that id, among those of the caller. */
+/* Returns podman's container with that id, among the caller's; NULL if there is none. */
 static struct json_object *container_of(const struct look *l, const char *id)
 {
 	size_t i;

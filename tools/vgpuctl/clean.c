@@ -59,7 +59,7 @@ static bool find_control(const char *text)
 	return *text;
 }
 
-/* Leaves out one member whose name has control characters. */
+/* Removes one member whose name has control characters. Returns false if there is none. */
 static bool leave_out(struct json_object *object)
 {
 	char *name = NULL;

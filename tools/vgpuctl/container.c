@@ -22,7 +22,7 @@
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
 
-/* Has vgpud-mount do ORDER for a lease. An exit code. */
+/* Makes vgpud-mount carry out WHAT for a lease. Returns an exit code. */
 static int order(const struct options *o, const char *what, const char *lease)
 {
 	const char *given = getenv("VGPUD_MOUNT_SOCKET");
@@ -102,7 +102,8 @@ static int attach(const struct options *o, const char *name, char **words)
 	return code;
 }
 
-/* Finds the lease of what is called NAME, or whose id begins so. "": there is none, or several. */
+/* Writes the lease of the container called NAME, or whose id begins so, to LEASE; "" if there is
+ * none, or several. Returns an exit code. */
 static int find_lease(const struct options *o, const char *name, char lease[64])
 {
 	struct json_object *answer = NULL, *list, *one;
@@ -134,7 +135,8 @@ static int find_lease(const struct options *o, const char *name, char lease[64])
 	return EXIT_NOT_FOUND;
 }
 
-/* The lease ends, whether it could be unmounted or not: its VF is nobody's then. */
+/* Ends the lease, whether or not it could be unmounted: its VF is free then. Returns an exit code.
+ */
 static int detach(const struct options *o, const char *lease)
 {
 	int code = order(o, "detach", lease), r = stop(o, lease);

@@ -23,7 +23,7 @@ static const struct {
 
 #define ENGINES (sizeof(engines) / sizeof(engines[0]))
 
-/* Reads all that comes from FD, as a text that the caller frees. */
+/* Returns all that comes from FD, as a text that the caller frees. */
 static char *read_text(int fd)
 {
 	size_t have = 0, size = 4096;

@@ -121,7 +121,8 @@ static bool is_taken(struct json_object *devices, const char *name)
 	return false;
 }
 
-/* What CDI asks of the ends of a name; between them it takes all that vgpud does. */
+/* Returns whether NAME begins and ends as CDI requires; between, CDI accepts all characters that
+ * vgpud does. */
 static bool is_name(const char *name)
 {
 	return isalnum((unsigned char)name[0]) && isalnum((unsigned char)name[strlen(name) - 1]);

@@ -47,7 +47,8 @@ static int save(const char *path, struct json_object *answer,
 	return fclose(f) == 0 ? EXIT_OK : cannot_write(path);
 }
 
-/* vgpud sends the recording in hexadecimal, because JSON has no bytes. */
+/* Writes a recording to the file of --output. vgpud sends it in hexadecimal, because JSON has no
+ * bytes. */
 static int save_recording(const struct options *o, struct json_object *answer)
 {
 	const char *text = get_text(answer, "recording");
@@ -133,7 +134,7 @@ static int show_one(struct session *s, const struct command *c, struct json_obje
 	return r;
 }
 
-/* Shows what the command shows, once or again and again. */
+/* Shows the answers of a command, once or repeatedly. Returns an exit code. */
 static int watch(struct session *s, const struct command *c, struct json_object *args,
 		 char *const *words)
 {
@@ -228,7 +229,8 @@ static int doctor_there(const struct options *o)
 	return code;
 }
 
-/* The commands that work while vgpud is down. */
+/* Runs a command that needs no vgpud. Returns its exit code, or EXIT_USAGE if its words are wrong.
+ */
 static int without_vgpud(const struct options *o, const struct command *c, char **words)
 {
 	if (strcmp(c->noun, "bridge") == 0 && !words[0])

@@ -146,7 +146,7 @@ static int store(const struct row *row, const char *value, struct options *o)
 	return 0;
 }
 
-/* Names the option that the user may have meant. */
+/* Reports an unknown option, and names the one that the user may have meant. */
 static int unknown(const char *word)
 {
 	size_t i, length = strcspn(word, "=");

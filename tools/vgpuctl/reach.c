@@ -82,7 +82,7 @@ static bool permits(const struct identity *who, const struct stat *st, mode_t wa
 	return st->st_mode & want;
 }
 
-/* Looks at one part of the way, a directory or the socket at its end. */
+/* Checks one part of the path, a directory or the socket at its end. */
 static int look(const struct identity *who, const char *name, const char *path, mode_t want,
 		struct vgpu_error *err)
 {

@@ -150,7 +150,8 @@ static int hang_up(struct session *s)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 }
 
-/* Connects to another host's vgpud. What keeps that from working shows with the first answer. */
+/* Connects to another host's vgpud. A failure is noticed only when the first answer is awaited.
+ * Returns an exit code. */
 static int open_there(struct session *s)
 {
 	int r;

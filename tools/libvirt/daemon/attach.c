@@ -51,7 +51,8 @@ static bool note_failure(const char *uuid, const char *alias, const char *why)
 	return news;
 }
 
-/* managed='no': vgpud has bound the VF to its VFIO driver, and libvirt must leave it there. */
+/* Attaches a VF to a domain, with managed='no': vgpud has bound the VF to its VFIO driver, and
+ * libvirt must leave it there. */
 static int attach(virDomainPtr d, const char *alias, const char *address)
 {
 	struct pci_address at;

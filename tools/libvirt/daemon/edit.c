@@ -11,7 +11,7 @@
 #include "document.h"
 #include "vgpu/number.h"
 
-/* Finds the <vf> with that name; "": the first. */
+/* Returns the <vf> called NAME, or the first if NAME is ""; NULL if there is none. */
 static xmlNode *find_vf(xmlNode *root, const char *name)
 {
 	xmlNode *n;
@@ -37,7 +37,8 @@ static bool as_number(const char *value, char *out, size_t size)
 	return vgpu_parse_between(value, 1, INT64_MAX, &n) == 0;
 }
 
-/* Parts per million as percent, of which a claim takes two decimals. */
+/* Converts parts per million to percent; a claim accepts two decimals. Returns false if VALUE has
+ * more. */
 static bool as_percent(const char *value, char *out, size_t size)
 {
 	int64_t ppm;
@@ -52,7 +53,7 @@ static bool as_percent(const char *value, char *out, size_t size)
 	return true;
 }
 
-/* Percent as it was given, perhaps with its sign. */
+/* Copies a value in percent, without its sign. Returns false if VALUE is not one number. */
 static bool as_given(const char *value, char *out, size_t size)
 {
 	size_t n = strcspn(value, "%");
@@ -61,7 +62,7 @@ static bool as_given(const char *value, char *out, size_t size)
 	return n > 0 && (!value[n] || !value[n + 1]);
 }
 
-/* Only some of the classes of policy prio have a name. */
+/* Converts a class of policy prio to its name; only some classes have one. */
 static bool as_class(const char *value, char *out, size_t size)
 {
 	static const char *const words[] = {"highest", "", "high", "",
@@ -96,7 +97,8 @@ static const struct place *place_of(const char *name)
 	return NULL;
 }
 
-/* Finds the <param> that sets the same as NAME, which may be the name in percent. */
+/* Returns the <param> that sets the parameter NAME, which may be its name in percent; NULL if there
+ * is none. */
 static xmlNode *find_param(xmlNode *sched, const char *name)
 {
 	char ppm[40];

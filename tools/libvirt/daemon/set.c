@@ -48,7 +48,7 @@ __attribute__((format(printf, 2, 3))) static bool say(virDomainPtr d, const char
 	return false;
 }
 
-/* Says why there is no claim to change: the claim of a server of Nova is its flavor. */
+/* Prints why there is no claim to change: a Nova server's claim is its flavor. */
 static bool say_why_not(virDomainPtr d, const struct side *s)
 {
 	char why[300], uuid[VIR_UUID_STRING_BUFLEN] = "";
@@ -86,7 +86,8 @@ static bool prepare(virDomainPtr d, struct side *s, int n, char **changes)
 	return true;
 }
 
-/* Asks vgpud whether the changed claim can be. */
+/* Asks vgpud whether it accepts the changed claim. Returns false if not, with the reason on stderr.
+ */
 static bool ask_vgpud(virDomainPtr d, const struct side *s, int vgpud)
 {
 	struct json_object *args = json_object_new_object(), *result = NULL;

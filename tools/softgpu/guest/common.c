@@ -43,7 +43,7 @@ static uint32_t number_in(const struct guest *g, uint32_t word)
 	return word & WORD_COMMON && number < g->share.n_common ? number : g->share.n_common;
 }
 
-/* More than each number that can have pieces, or a holder. */
+/* Returns a bound above every number that can have pieces or a holder. */
 static uint32_t end(const struct guest *g)
 {
 	uint32_t most = atomic_load(g->share.common_end);

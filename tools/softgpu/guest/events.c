@@ -10,8 +10,8 @@
 
 #include "guest_private.h"
 
-/* A word that no other event of this VF has had, nor will have: the number that a slot would be
- * given now, and whose it is. */
+/* Returns a word that no other event of this VF has ever: the number that a slot would be given
+ * now, and its slot. */
 static uint64_t new_owner(struct guest *g)
 {
 	return share_number(g) << 4 | (1 + g->share.own);

@@ -205,7 +205,7 @@ static bool is_unread(uint32_t control)
 	return (control & (GPUIOV_MBOX_TRN_VALID | GPUIOV_MBOX_TRN_ACK)) == GPUIOV_MBOX_TRN_VALID;
 }
 
-/* Sends a message when the PF has read the one before, or has not done so for long. */
+/* Sends a message, after the PF has read the one before or has failed to do so for long. */
 static int send_request(struct guest *g, uint32_t word)
 {
 	vgpu_nsec until = vgpu_now() + READ_WITHIN;
@@ -242,7 +242,8 @@ static int gone(struct vgpu_error *err)
 			      "the VF is gone: read softgpu's log on the host, which says why");
 }
 
-/* The host has not answered; of a VF that is away, vgpud has got no request. */
+/* Reports that the host has not answered. While a VF reads as ones, vgpud receives no request of
+ * it. */
 static int timed_out(const struct guest *g, struct vgpu_error *err)
 {
 	if (g->away_since)
@@ -540,7 +541,8 @@ static bool reached_own(struct guest *g, const void *fence)
 	return guest_reached(g, *(const uint64_t *)fence);
 }
 
-/* Looks for news of the VF as often as with interrupts, and at the end. */
+/* Sleeps until REACHED returns true or the deadline passes; checks the VF as often as with
+ * interrupts, and at the end. */
 static int nap_until(struct guest *g, bool (*reached)(struct guest *g, const void *fence),
 		     const void *fence, vgpu_nsec deadline)
 {

@@ -50,7 +50,7 @@ struct shared_page {
 _Static_assert(GUEST_WINDOW_OF_TWO == FREE_AT + 2 * PART_LEAST, "a part for each");
 _Static_assert(PAGE_AT + sizeof(struct shared_page) <= FREE_AT, "it lies before the parts");
 
-/* Of a VF that no other process can have, every lock is free. */
+/* Takes or releases lock N. If no other process can have the VF, every lock is free. */
 static int lock(struct guest *g, uint32_t n, bool on)
 {
 	return g->share.alone ? 0 : vfio_lock(g->device, n, on);
@@ -163,8 +163,8 @@ uint64_t share_number(struct guest *g)
 	return g->share.asked;
 }
 
-/* Closes the slot of a process that has ended, whatever it has left there: without packets, a slot
- * is not open, and a new number is always answered. */
+/* Closes the slot of a process that has ended, whatever its state: without packets, a slot is not
+ * open, and a new number is always answered. */
 static int close_slot(struct guest *g, uint32_t slot, vgpu_nsec deadline)
 {
 	int r;
@@ -254,8 +254,8 @@ static int make_slots(struct guest *g, vgpu_nsec deadline)
 	return 0;
 }
 
-/* Reads once what the header says, and checks it: any process of the VF can write there. Whether it
- * is valid; then *SLOTS is how many slots there are. */
+/* Reads the header once, and checks it: any process of the VF can write there. Returns whether it
+ * is valid; *SLOTS is the number of slots then. */
 static bool read_page(struct guest *g, uint32_t *slots)
 {
 	struct shared_page *page = g->share.page;
@@ -280,7 +280,7 @@ static bool read_page(struct guest *g, uint32_t *slots)
 	       s->n_pieces <= (g->partition - g->size) / s->piece;
 }
 
-/* Brings the VF up, alone, or with processes that have lost it. */
+/* Brings the VF up, alone, or together with processes that have lost it. */
 static int bring_up(struct guest *g, vgpu_nsec deadline, struct vgpu_error *err)
 {
 	vgpu_nsec now = vgpu_now();

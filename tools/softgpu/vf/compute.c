@@ -70,9 +70,9 @@ static void look_at_worker(struct vf *vf)
 }
 
 /*
- * Waits for the eventfd of the worker that the VF has: one thread for all that it will have, so
- * that the process needs no other one after its start. It never reads the eventfd, since the worker
- * has the same open file and can make it one that blocks.
+ * Waits for the eventfd of the VF's worker: one thread for all that it will have, so that the
+ * process needs no other one after its start. It never reads the eventfd, since the worker has the
+ * same open file and can make it one that blocks.
  */
 static void *watch(void *arg)
 {
@@ -205,7 +205,8 @@ static uint64_t note_end(struct compute *c, const struct worker_ended *ended)
 
 enum received { NOTHING, MESSAGE, END };
 
-/* Serves one message of the worker, if there is one. END: the run is over, with *ERROR. */
+/* Serves one message of the worker, if there is one. Returns END if the run is over, with *ERROR.
+ */
 static enum received receive(struct compute *c, uint64_t *error)
 {
 	struct worker_message m;

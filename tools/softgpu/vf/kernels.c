@@ -83,7 +83,7 @@ static enum tile saxpy(const struct vf *vf, struct job *job)
 	return advance(job, n, a[2]);
 }
 
-/* Number of blocks that N rows or columns have. */
+/* Returns the number of blocks of N rows or columns. */
 static uint64_t blocks(uint64_t n)
 {
 	return (n + GEMM_EDGE - 1) / GEMM_EDGE;

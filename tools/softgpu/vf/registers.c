@@ -94,7 +94,7 @@ static void set_half(uint64_t *value, uint32_t offset, uint32_t half_value)
 	*value = (*value & keep) | (uint64_t)half_value << (offset & 4 ? 32 : 0);
 }
 
-/* Registers that can be read whether the VF has the engine or not. */
+/* Reads a register that can be read whether or not the VF has the engine. */
 static uint32_t read_fact(struct vf *vf, uint32_t offset)
 {
 	struct softgpu_about about;

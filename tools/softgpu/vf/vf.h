@@ -136,8 +136,8 @@ struct softgpu_about compute_about(const struct compute *c);
 /* Passes the doorbells on to the worker: that of the VF's ring, and how many there were of slots.
  * With the lock. */
 void compute_doorbell(struct compute *c, uint64_t wptr, uint32_t bell);
-/* Executes until there is no work, or the RUN word says to stop. An enum softgpu_error. Called by
- * the first thread, without the lock. */
+/* Executes until there is no work, or the RUN word says to stop. Returns an enum softgpu_error.
+ * Called by the first thread, without the lock. */
 uint64_t compute_execute(struct vf *vf);
 
 #endif

@@ -19,13 +19,13 @@
 /* By how much CLOCK_MONOTONIC is ahead where vgpud runs, nanoseconds. */
 static int64_t ahead_there;
 
-/* CLOCK_MONOTONIC where vgpud runs. */
+/* Returns CLOCK_MONOTONIC, ns, of the host where vgpud runs. */
 static int64_t now_there(void)
 {
 	return (int64_t)vgpu_now() + ahead_there;
 }
 
-/* Nanoseconds by which the time of day is ahead of that clock. */
+/* Returns by how many ns the time of day is ahead of that clock. */
 static int64_t day_ahead(void)
 {
 	struct timespec t;
@@ -46,7 +46,8 @@ static void time_of_day(int64_t monotonic, char *out, size_t size)
 	snprintf(out, size, "%s.%06" PRId64, text, ns % (int64_t)VGPU_SEC / 1000);
 }
 
-/* "30s", "10m", "2h" or "1d" before now; CLOCK_MONOTONIC. */
+/* Parses "30s", "10m", "2h" or "1d" as a time before now, CLOCK_MONOTONIC. Returns false if TEXT is
+ * none of these. */
 static bool parse_ago(const char *text, int64_t *out)
 {
 	static const char units[] = "smhd";
@@ -65,7 +66,8 @@ static bool parse_ago(const char *text, int64_t *out)
 	return true;
 }
 
-/* A time of today, or with a date, local; CLOCK_MONOTONIC. */
+/* Parses a local time of today, or with a date, to CLOCK_MONOTONIC. Returns false if TEXT is
+ * neither. */
 static bool parse_day(const char *text, int64_t *out)
 {
 	static const char *const forms[] = {"%H:%M", "%H:%M:%S", "%Y-%m-%d", "%Y-%m-%d %H:%M",

@@ -80,7 +80,7 @@ static const struct order {
 static const struct order *order = orders;
 static bool reversed;
 
-/* VFs without a VM come last. */
+/* Compares names of VMs. VFs without a VM come last. */
 static int compare_names(const char *a, const char *b)
 {
 	return *a && *b ? strcmp(a, b) : !*a - !*b;
@@ -348,7 +348,7 @@ static void print_view(struct json_object *now, struct json_object *before, size
 	free(v);
 }
 
-/* Asks about all GPUs. */
+/* Asks vgpud about all GPUs. Returns an exit code. */
 static int look(struct session *s, struct json_object **out)
 {
 	struct json_object *list = json_object_new_array(), *answer;

@@ -122,7 +122,7 @@ static double quantum_part(const struct verify *v, int64_t vf, size_t from, size
 	return ratio(own, all);
 }
 
-/* Of all quanta now, as the view has them. */
+/* Returns the part of VF's quantum in the sum of all present quanta. */
 static double quantum_part_now(const struct verify *v, int64_t vf)
 {
 	struct json_object *list = get(v->vfs, "vfs");
