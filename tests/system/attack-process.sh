@@ -36,15 +36,20 @@ done
 [ "$(cut -d' ' -f1 "$run/files" | paste -sd' ')" = "0 1 2 3" ] || fail "VFs' processes have these files of partitions: $(cat "$run/files")"
 [ "$(cut -d' ' -f2 "$run/files" | sort | uniq -d)" = "" ] || fail "two VFs' processes have one file: $(cat "$run/files")"
 
+# What VF 3's process shares with softgpu and its client: nothing of it is the next one's.
+shares() { awk '/memfd:softgpu/ {print $5}' "/proc/$(process_of 3)/maps" | sort -u; }
 for signal in STOP KILL; do
 	control SIG$signal
 	start_guest victim 3 spin --us 50000 --depth 16 --seconds 600; victim=$guest_pid
 	await 30 is 3 state active
 	observe before
+	shares >"$run/shared"
+	[ "$(wc -l <"$run/shared")" -ge 2 ] || fail "VF 3's process shares $(cat "$run/shared")"
 	kill -$signal "$(process_of 3)"
 	neighbours_keep "a VF process gets SIG$signal"
 	wait $victim
 	await 60 is 3 state available
+	[ -z "$(shares | comm -12 - "$run/shared")" ] || fail "after SIG$signal VF 3's next process has a file of the last one's"
 done
 start_guest next 3 mandelbrot --jobs 2; wait_guest $guest_pid next
 await 60 is 3 state available
