@@ -34,7 +34,7 @@ void screen_end(void);
 /* Returns whether texts are drawn in place of each other. */
 bool screen_is_drawn(void);
 
-/* screen_close draws what was printed to stdout since screen_open. Its first FIXED lines stay when
+/* screen_draw draws what was printed to stdout since screen_open. Its first FIXED lines stay when
  * the others are scrolled by the keys of screen_wait. */
 void screen_open(void);
 void screen_draw(unsigned fixed);
