@@ -139,6 +139,7 @@ static void expect(const struct packet_limits *l, const struct softgpu_packet *p
 	case SOFTGPU_SYMBOL:
 	case SOFTGPU_OCCUPANCY:
 	case SOFTGPU_ARENA:
+	case SOFTGPU_OUTPUT:
 		may_write(a[1], a[2]);
 		break;
 	case SOFTGPU_FENCE:

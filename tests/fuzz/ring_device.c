@@ -44,7 +44,7 @@ struct device {
 	struct slot slots[DEVICE_SLOTS];
 	uint32_t queue[DEVICE_SLOTS], n; /* slots whose pieces run, the first one first */
 	uint64_t serial, steps;
-	bool shut, held, rests, faulted, hurries;
+	bool shut, held, rests, faulted, hurries, has_printed;
 	bool loaded[DEVICE_MODULES];
 	struct code *code[DEVICE_MODULES]; /* of code_text; NULL: it has another image */
 	/* what the worker's gate reads and writes */
@@ -540,7 +540,7 @@ static int model_load(struct device *d, uint32_t module, void *compiled)
 	if (loads && c->is_code)
 		d->code[module] = code_create(c->text ? c->text : code_text, c->gated);
 	model_drop(compiled);
-	return loads ? 0 : -EINVAL;
+	return loads ? (int)(module & 1) : -EINVAL;
 }
 
 static void model_unload(struct device *d, uint32_t module)
@@ -605,6 +605,15 @@ static int model_symbol(struct device *d, uint32_t module, const char *name, uin
 	return 0;
 }
 
+/* Each time some text, and then none. */
+static uint32_t model_output(struct device *d, char *text, uint32_t room)
+{
+	HOLDS(d->n == 0 && room >= 5);
+	d->has_printed = !d->has_printed;
+	memcpy(text, "text\n", 5);
+	return d->has_printed ? 5 : 0;
+}
+
 static const struct device_arena *model_arena(struct device *d)
 {
 	static struct device_arena arena = {ARENA_DEVICE_AT, GRANULE, GRANULES, NULL};
@@ -655,6 +664,7 @@ const struct device_ops model_ops = {
 	.attributes = model_attributes,
 	.occupancy = model_occupancy,
 	.symbol = model_symbol,
+	.output = model_output,
 	.arena = model_arena,
 	.map = model_map,
 	.unmap = model_unmap,

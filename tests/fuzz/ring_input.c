@@ -43,6 +43,7 @@ static const struct {
 	{SOFTGPU_MAP, "agh---w", 0},
 	{SOFTGPU_UNMAP, "ah", 0},
 	{SOFTGPU_ARENA, "-sz", sizeof(struct softgpu_arena)},
+	{SOFTGPU_OUTPUT, "-sz", sizeof(struct softgpu_output)},
 };
 #define N_SHAPES (sizeof(shapes) / sizeof(shapes[0]))
 

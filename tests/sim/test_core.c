@@ -766,6 +766,36 @@ TEST(debt_survives_reset, "debt survives a reset")
 	end();
 }
 
+/* The others wait while a VF that does not stop is reset: it owes that time, but for what its share
+ * of the time, a third here, pays meanwhile. */
+TEST(reset_is_charged, "the time of a reset is charged to the VF at fault")
+{
+	struct vgpu_vf_view before, view, other;
+
+	begin(vgpu_builtin_policy("equal"), 2);
+	two_drivers_up();
+	STEP(10000, VGPU_EV_BUSY, 1, 0, "load 1; ");
+	DONE(10080, VGPU_CMD_LOAD, 1, "run 1; ");
+	DONE(10100, VGPU_CMD_RUN, 1, "");
+	STEP(10200, VGPU_EV_BUSY, 0, 0, "");
+	now = vgpu_core_deadline(core);
+	event(VGPU_EV_TIMER, 0, 0, 0, NULL);
+	now = vgpu_core_deadline(core);
+	event(VGPU_EV_TIMER, 0, 0, 0, NULL);
+	CU_ASSERT_STRING_EQUAL(said, "gates 1=none; tell 1 reset; reset vf 1; ");
+	vgpu_core_vf_view(core, 1, &before);
+	now += 20 * VGPU_MSEC;
+	event(VGPU_EV_RESET_DONE, 1, VGPU_RESET_VF, 0, NULL);
+	vgpu_core_vf_view(core, 1, &view);
+	vgpu_core_vf_view(core, 0, &other);
+	CU_ASSERT_EQUAL(view.ledger.reset_ns - before.ledger.reset_ns, 20 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(view.ledger.debt_ns - before.ledger.debt_ns,
+			20 * VGPU_MSEC - 20 * VGPU_MSEC / 3);
+	CU_ASSERT_EQUAL(other.ledger.debt_ns, 0);
+	CU_ASSERT_EQUAL(other.ledger.reset_ns, 0);
+	end();
+}
+
 /* VFs found in use at the start are adopted: the running one is preempted first. */
 TEST(adoption, "adoption of what runs")
 {

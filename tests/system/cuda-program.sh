@@ -31,7 +31,7 @@ config <<-CONF
 	grace_ms = 10000
 CONF
 start_vgpud
-program() { # NAME VF [loop | forever | far]: starts a program; sets $program_pid
+program() { # NAME VF [loop | forever | far | asserts]: starts a program; sets $program_pid
 	local name=$1 vf=$2
 	shift 2
 	rm -f "$run/$name.txt"
@@ -123,12 +123,12 @@ await 60 is 1 state available
 [ "$(vf 0 resets)" = "$resets" ] || fail "the neighbour of killed programs was reset"
 
 # A GPU kernel that never ends is killed after its slice; its program's context ends with an error, and the neighbour goes on. One that writes
-# to no memory ends at once, and the program is told why, though the VF has been reset meanwhile. Three of these in a minute hold the VF back
+# to no memory, or of which an assertion fails, ends at once, and the program is told why, though the VF has been reset meanwhile. Three of these in a minute hold the VF back
 # for 1, 2 and 4 s, and nothing more: the next program needs no operator.
-for i in forever far far; do
+for i in forever far asserts; do
 	program c 2 $i
 	wait $program_pid && fail "a GPU kernel succeeded that is wrong: $i"
-	case $i in far) says c CUDA_ERROR_ILLEGAL_ADDRESS ;; *) says c CUDA_ERROR_LAUNCH_FAILED ;; esac || fail "$(cat "$run/c.txt" "$run/c.log")"
+	case $i in far) says c CUDA_ERROR_ILLEGAL_ADDRESS ;; asserts) says c CUDA_ERROR_ASSERT && grep -qF 'thread: [5,0,0] Assertion `x < 3` failed.' "$run/c.log" ;; *) says c CUDA_ERROR_LAUNCH_FAILED ;; esac || fail "$(cat "$run/c.txt" "$run/c.log")"
 done
 program c 2
 wait $program_pid || fail "after three faults, another program failed: $(cat "$run/c.txt" "$run/c.log")"

@@ -374,6 +374,11 @@ bool guest_has_many_modules(struct guest *g)
 	return g->worker->shared->about.modules;
 }
 
+bool guest_has_output(struct guest *g)
+{
+	return g->worker->shared->about.modules;
+}
+
 bool guest_has_arena(struct guest *g)
 {
 	return g->worker->shared->about.modules;
@@ -424,6 +429,11 @@ enum softgpu_error guest_fault(struct guest *g)
 	return guest_error(g);
 }
 
+void guest_words(struct guest *g, char words[SOFTGPU_WORDS])
+{
+	memcpy(words, g->worker->shared->words, SOFTGPU_WORDS);
+}
+
 /* Hears what the worker says, and continues a run that has ended too early. 0 or -errno. */
 static int listen_to(struct guest *g)
 {
@@ -435,7 +445,8 @@ static int listen_to(struct guest *g)
 			continue;
 		g->running = false;
 		g->ended = m.ended;
-		if (m.ended.end == WORKER_LOST || m.ended.error == SOFTGPU_BAD_ADDRESS)
+		if (m.ended.end == WORKER_LOST || m.ended.error == SOFTGPU_BAD_ADDRESS ||
+		    m.ended.error == SOFTGPU_ASSERTED)
 			return -ECONNRESET;
 		if (m.ended.end == WORKER_FAILED)
 			return -EIO;

@@ -121,7 +121,7 @@ static void hear(void)
 		running = false;
 		ended = m.ended;
 		if (ended.end >= WORKER_FAILED)
-			atomic_store(&c->error, ended.error && ended.error != SOFTGPU_BAD_ADDRESS
+			atomic_store(&c->error, ended.error && ended.error < SOFTGPU_BAD_ADDRESS
 							? ended.error
 							: SOFTGPU_FAULTED);
 	}
@@ -188,7 +188,7 @@ void played_vf_start(void)
 		abort();
 	atomic_store(&c->features, SOFTGPU_HAS_MODULES | SOFTGPU_HAS_SLOTS | SOFTGPU_HAS_ARENA |
 					   SOFTGPU_HAS_AWAIT | SOFTGPU_HAS_IMAGES |
-					   SOFTGPU_HAS_MANY_MODULES);
+					   SOFTGPU_HAS_MANY_MODULES | SOFTGPU_HAS_OUTPUT);
 	atomic_store(&c->reset_wanted, 1); /* the first worker */
 	if (pthread_create(&thread, NULL, play, NULL) != 0)
 		abort();

@@ -86,6 +86,34 @@ TEST(until_the_end, "pinned memory is there until the program ends")
 	CU_ASSERT(waitpid(pid, &status, 0) == pid && status == 0);
 }
 
+/* Ends with what a failed assertion is to the program, whose standard error is FILE. */
+static void end_by_assertion(int file)
+{
+	setenv("VGPU_CUDA_VF", "/direct", 1);
+	setenv("LD_LIBRARY_PATH", DRIVER, 1); /* for the worker */
+	dup2(file, STDERR_FILENO);
+	if (cuInit(0) != CUDA_SUCCESS || sample_asserts() != CUDA_ERROR_ASSERT ||
+	    cuCtxSynchronize() != CUDA_ERROR_ASSERT)
+		_exit(1);
+	_exit(0);
+}
+
+TEST(assertion, "the text of an assertion that fails is the program's")
+{
+	static const char wanted[] = "a.cu:12: void f(): block: [0,0,0], thread: [5,0,0] Assertion "
+				     "`x < 3` failed.\n";
+	int status = -1, file = memfd_create("stderr", MFD_CLOEXEC);
+	char said[sizeof(wanted) + 10] = "";
+	pid_t pid = fork();
+
+	if (pid == 0)
+		end_by_assertion(file);
+	CU_ASSERT(waitpid(pid, &status, 0) == pid && status == 0);
+	CU_ASSERT(pread(file, said, sizeof(said) - 1, 0) > 0);
+	CU_ASSERT_STRING_EQUAL(said, wanted);
+	close(file);
+}
+
 /* Memory of the program's own that is mapped, and the window's pages in it. */
 static struct {
 	uint8_t *at, *window;

@@ -13,6 +13,7 @@
 #include "guest.h"
 #include "played_vf.h"
 #include "processes.h"
+#include "sample.h"
 #include "vgpu/clock.h"
 
 #define MIB ((size_t)1 << 20)
@@ -28,6 +29,9 @@ static struct talk {
 	struct cuda_ipc_memory shown;
 	CUdeviceptr at;
 } * talk;
+
+#define LINES 200
+static int printed[2]; /* what two programs print */
 
 static pid_t start(program *run, uint32_t number)
 {
@@ -628,6 +632,45 @@ TEST(at_the_same_time, "three programs compute at the same time")
 		CU_ASSERT_EQUAL(end_of(pid[i]), 0);
 	CU_ASSERT_EQUAL(played_vf_ups(), 1);
 	CU_ASSERT_EQUAL(played_vf_downs(), 1);
+	played_vf_end();
+}
+
+/* Prints lines with NUMBER to a file that the test reads. */
+static int print_lines(uint32_t number)
+{
+	if (dup2(printed[number], STDOUT_FILENO) < 0 || cuInit(0) != CUDA_SUCCESS)
+		return 10;
+	return sample_prints(number, LINES);
+}
+
+/* GPU kernels of all programs print into one buffer of the VF's. */
+TEST(printing, "a program gets what its own GPU kernels print")
+{
+	char wanted[20], *all, *at;
+	uint32_t k, i;
+	pid_t p[2];
+	off_t n;
+
+	play();
+	played_vf_slices(SLICE_US);
+	for (k = 0; k < 2; k++) {
+		printed[k] = memfd_create("printed", 0);
+		p[k] = start(print_lines, k);
+	}
+	for (k = 0; k < 2; k++) {
+		CU_ASSERT_EQUAL(end_of(p[k]), 0);
+		n = lseek(printed[k], 0, SEEK_END);
+		all = at = calloc(1, (size_t)n + 1);
+		CU_ASSERT_FATAL(all && pread(printed[k], all, (size_t)n, 0) == n);
+		for (i = 0; i < LINES; i++) {
+			snprintf(wanted, sizeof(wanted), "%u: %u\n", k, i);
+			CU_ASSERT(strncmp(at, wanted, strlen(wanted)) == 0);
+			at += strlen(wanted);
+		}
+		CU_ASSERT(at == all + n);
+		free(all);
+		close(printed[k]);
+	}
 	played_vf_end();
 }
 

@@ -17,7 +17,7 @@ struct sample_check {
 extern const struct sample_check arguments_checks[], calls_checks[], captured_events_checks[],
 	contexts_checks[], programs_checks[], graphs_checks[], graph_edges_checks[],
 	graph_nodes_checks[], graph_instances_checks[], images_checks[], linker_checks[],
-	mapped_checks[], pinned_checks[], refused_checks[], registered_checks[],
+	mapped_checks[], pinned_checks[], prints_checks[], refused_checks[], registered_checks[],
 	user_objects_checks[], virtual_checks[];
 extern const char sample_ptx[], programs_ptx[], meet_ptx[], linked_ptx[], linked_to_ptx[];
 

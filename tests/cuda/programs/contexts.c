@@ -166,11 +166,13 @@ static bool limits(void)
 	OK(cuCtxSetLimit(0, value));
 	CHECK(cuCtxSetLimit(0, value + 1) == CUDA_ERROR_UNSUPPORTED_LIMIT);
 	for (i = 1; i < 3; i++) {
+		const size_t has = i == 1 ? 1 << 20 : 0; /* for printf(); the heap */
+
 		value = 1;
 		OK(cuCtxGetLimit(&value, i));
-		CHECK(value == 0);
+		CHECK(value == has);
 		OK(cuCtxSetLimit(i, 0));
-		CHECK(cuCtxSetLimit(i, 1 << 20) == CUDA_ERROR_UNSUPPORTED_LIMIT);
+		CHECK(cuCtxSetLimit(i, has + 1) == CUDA_ERROR_UNSUPPORTED_LIMIT);
 	}
 	for (i = 3; i < 7; i++) {
 		CHECK(cuCtxGetLimit(&value, i) == CUDA_ERROR_UNSUPPORTED_LIMIT);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda-sample [loop | pauses | forever | far | mark | clean | rest]: the checks of sample.h against
- * libcuda.so.1. */
+/* cuda-sample [loop | pauses | forever | far | asserts | mark | clean | rest]: the checks of
+ * sample.h against libcuda.so.1. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static int run_other(const char *name)
 	} others[] = {
 		{"loop", sample_loop},	   {"forever", sample_forever}, {"mark", sample_mark},
 		{"clean", sample_clean},   {"rest", sample_rest},	{"far", sample_far},
-		{"pauses", sample_pauses},
+		{"pauses", sample_pauses}, {"asserts", sample_asserts},
 	};
 	size_t i;
 

@@ -6,6 +6,8 @@
 #ifndef TESTS_CUDA_SAMPLE_H
 #define TESTS_CUDA_SAMPLE_H
 
+#include <stdint.h>
+
 /* Runs all checks, and says which failed. They need cuInit(), and may be run any number of times.
  * Returns how many failed. */
 int sample_run(void);
@@ -18,6 +20,11 @@ int sample_pauses(void);
 int sample_forever(void);
 /* The same of one that writes to an address that is not there. */
 int sample_far(void);
+
+/* The same of one of whose threads an assertion fails. */
+int sample_asserts(void);
+/* GPU kernels print NUMBER and how many lines came before, TIMES times. 0, or a call's error. */
+int sample_prints(uint32_t number, uint32_t times);
 
 /* Leaves a mark in all memory of the VF; or looks whether anything is left in it. 0, a call's
  * error, or -1: something is. */

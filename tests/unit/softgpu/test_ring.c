@@ -16,6 +16,7 @@
 #include "draw.h"
 #include "forbear.h"
 #include "fill_params.h"
+#include "output.h"
 #include "ring.h"
 #include "slot.h"
 #include "suite.h"
@@ -565,6 +566,128 @@ TEST(variables, "variables of modules are found and copied")
 	put_copy(&b, wrong[0], 0);
 	CU_ASSERT_EQUAL(bench_run(&b), WORKER_FAILED);
 	CU_ASSERT_EQUAL(b.ended.ended.error, SOFTGPU_BAD_ARGUMENT);
+	bench_close(&b);
+}
+
+/* What the device holds of printed text. */
+static char held[3 * OUTPUT_MOST];
+static uint32_t n_held;
+
+static int load_printer(struct device *d, uint32_t module, void *compiled)
+{
+	return load_nothing(d, module, compiled) + 1;
+}
+
+static uint32_t give_text(struct device *d, char *text, uint32_t room)
+{
+	uint32_t n = n_held < room ? n_held : room;
+
+	(void)d;
+	memcpy(text, held, n);
+	n_held -= n;
+	memmove(held, held + n, n_held);
+	return n;
+}
+
+static void hold(const char *text, uint32_t n)
+{
+	memcpy(held + n_held, text, n);
+	n_held += n;
+}
+
+/* OUTPUT: text comes once, in order, and the oldest is lost; none is written over what the guest
+ * has not taken. */
+TEST(printed, "what GPU kernels print is kept for the guest")
+{
+	static const struct softgpu_packet wrong[] = {
+		{SOFTGPU_OUTPUT, 0, {0, 65536, sizeof(struct softgpu_output) - 8}},
+		{SOFTGPU_OUTPUT, 0, {0, 65540, sizeof(struct softgpu_output)}},
+		{SOFTGPU_OUTPUT, 0, {0, MIB - 8, sizeof(struct softgpu_output)}},
+	};
+	const struct softgpu_packet ask = {SOFTGPU_OUTPUT,
+					   0,
+					   {0, 65536, sizeof(struct softgpu_output)}};
+	static char much[16384];
+	struct softgpu_output *out;
+	struct bench b;
+	uint64_t got = 0;
+	uint32_t i;
+
+	bench_open(&b);
+	out = (struct softgpu_output *)(b.window + 65536);
+	b.ops.output = give_text;
+	bench_load(&b);
+	hold("nobody's", 8); /* no module can print */
+	put_launch(&b, "fill", 256, to_memory(), 3);
+	bench_put(&b, ask);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(out->prints == 0 && out->bytes == 0 && out->left == 0);
+	n_held = 0;
+	b.ops.load = load_printer;
+	bench_load(&b);
+	put_launch(&b, "fill", 256, to_memory(), 3);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	hold("one", 3);
+	bench_put(&b, ask);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(out->prints == 1 && out->bytes == 3 && out->left == 0);
+	CU_ASSERT(memcmp(out->text, "one", 3) == 0);
+	put_launch(&b, "fill", 256, to_memory(), 3);
+	hold("two", 3);
+	bench_put(&b, ask); /* it was not taken */
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(out->bytes == 3 && out->left == 3 && memcmp(out->text, "one", 3) == 0);
+	out->bytes = 0;
+	bench_put(&b, ask);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(out->bytes == 3 && out->left == 0 && memcmp(out->text, "two", 3) == 0);
+	/* more than is kept */
+	out->bytes = 0;
+	put_launch(&b, "fill", 256, to_memory(), 3);
+	hold("oldest", 6);
+	memset(much, '-', sizeof(much));
+	for (i = 0; i < OUTPUT_MOST / sizeof(much); i++)
+		hold(much, sizeof(much));
+	do {
+		bench_put(&b, ask);
+		CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+		CU_ASSERT_FATAL(out->bytes > 0 && out->text[0] == '-');
+		got += out->bytes;
+		out->bytes = 0;
+	} while (out->left > 0);
+	CU_ASSERT_EQUAL(got, OUTPUT_MOST);
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		bench_put(&b, wrong[i]);
+		CU_ASSERT_EQUAL(bench_run(&b), WORKER_FAILED);
+		bench_close(&b);
+		bench_open(&b);
+	}
+	bench_close(&b);
+}
+
+static enum device_state assert_poll(struct device *d, uint32_t slot)
+{
+	return device_host.poll(d, slot) == DEVICE_DONE ? DEVICE_ASSERTED : DEVICE_RUNNING;
+}
+
+static void say(struct device *d, char *text, uint32_t room)
+{
+	(void)d;
+	snprintf(text, room, "an assertion");
+}
+
+TEST(asserted, "a device that an assertion has ended says so")
+{
+	struct bench b;
+
+	bench_open(&b);
+	b.ops.poll = assert_poll;
+	b.ops.last_words = say;
+	bench_load(&b);
+	put_launch(&b, "fill", 256, to_memory(), 3);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_LOST);
+	CU_ASSERT_EQUAL(b.ended.ended.error, SOFTGPU_ASSERTED);
+	CU_ASSERT_STRING_EQUAL(b.shared.words, "an assertion");
 	bench_close(&b);
 }
 

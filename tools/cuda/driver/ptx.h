@@ -28,6 +28,11 @@ struct ptx_launch {
 	void (*begins)(void *data, uint64_t n);
 	/* Called again and again in the middle of blocks; it may take its time. May be NULL. */
 	void (*pauses)(void *data);
+	/* vprintf(): what the GPU kernel gets as its result. NULL: it has no buffer, and gets -2.
+	 */
+	int (*prints)(void *data, const char *format, const void *arguments);
+	/* __assertfail(): TEXT is what CUDA prints. It does not return. NULL: that is a trap. */
+	void (*asserts)(void *data, const char *text);
 	void *data;
 };
 
@@ -72,6 +77,12 @@ struct ptx_form {
 	bool refused;
 };
 bool ptx_form(uint32_t i, struct ptx_form *out);
+
+/* Writes what printf() of a GPU kernel prints to OUT, which has PTX_PRINT_MOST bytes; *BYTES: how
+ * many. ARGUMENTS lie as a GPU kernel puts them. Returns how many there were; -1: there is no
+ * FORMAT; -2: the text is longer. */
+#define PTX_PRINT_MOST 32768
+int ptx_print(char *out, size_t *bytes, const char *format, const void *arguments);
 
 /* Executes the launch in the calling thread, block after block unless they are to run together. */
 void ptx_run(struct ptx *p, const struct ptx_launch *l);

@@ -263,27 +263,74 @@ static void by_pointer(struct ptx *p, const struct operand *where, const struct 
 		p->code[end[i]].operands[0].value = p->n_code;
 }
 
-/* Functions of NVIDIA's driver. GPU kernels have no heap and no buffer for what they print, as on
- * a VF: malloc() gives NULL, and vprintf() says that it has failed. */
-static void given_by_driver(struct ptx *p, const char *name, const struct arguments *results)
+/* Argument N of a call, of TYPE, in a register. */
+static struct operand passed(struct ptx *p, const struct arguments *given, uint32_t n,
+			     struct type type)
 {
-	const bool prints = strcmp(name, "vprintf") == 0;
-	struct instruction i = {.op = OP_TRAP, .width = 1};
+	struct instruction i = {
+		.op = OP_MOV, .type = type, .to = type, .cut = type.mask, .width = 1};
 
-	if (strcmp(name, "free") == 0)
-		return;
-	if (strcmp(name, "__assertfail") != 0) {
-		if (results->n != 1 || results->at[0].operand.kind != LOCAL)
-			ptx_stop(p, "an argument of another kind");
-		i.op = OP_ST;
-		i.type = i.to = ptx_type_of('b', prints ? 32 : 64);
-		if (results->at[0].bytes != i.type.bits / 8)
-			ptx_stop(p, "an argument of another kind");
-		i.operands[0] = results->at[0].operand;
-		i.operands[1].value = prints ? (uint64_t)-2 : 0;
-		i.n = 2;
-	}
+	if (n >= given->n)
+		ptx_stop(p, "too few arguments");
+	i.operands[0] = (struct operand){.kind = REGISTER,
+					 .value = ptx_register(p, "", type.bits),
+					 .bits = type.bits};
+	i.operands[1] = given->at[n].operand;
+	i.n = 2;
+	i.sources = 1;
+	if (i.operands[1].kind != LOCAL)
+		ptx_fits(p, &i.operands[1], type.bits, false);
+	else if (given->at[n].bytes != type.bits / 8)
+		ptx_stop(p, "an argument of another kind");
+	else
+		i.op = OP_LD;
 	ptx_emit(p, &i);
+	return i.operands[0];
+}
+
+/* Writes the register FROM to the result of a call. */
+static void result_is(struct ptx *p, const struct arguments *results, struct operand from,
+		      struct type type)
+{
+	if (results->n != 1 || results->at[0].operand.kind != LOCAL ||
+	    results->at[0].bytes != type.bits / 8)
+		ptx_stop(p, "an argument of another kind");
+	ptx_emit(p, &(struct instruction){.op = OP_ST,
+					  .type = type,
+					  .to = type,
+					  .operands = {results->at[0].operand, from},
+					  .n = 2,
+					  .width = 1});
+}
+
+/* Functions of NVIDIA's driver. GPU kernels have no heap, as on a VF: malloc() gives NULL. */
+static void given_by_driver(struct ptx *p, const char *name, const struct arguments *results,
+			    const struct arguments *given)
+{
+	static const uint32_t bits[] = {64, 64, 32, 64}; /* of __assertfail(): text, file, line,
+							    function */
+	const struct type word = ptx_type_of('b', 32), pointer = ptx_type_of('b', 64);
+	struct instruction i = {.op = OP_ASSERT, .width = 1};
+	uint32_t k;
+
+	if (strcmp(name, "malloc") == 0) {
+		result_is(p, results, (struct operand){.kind = VALUE}, pointer);
+	} else if (strcmp(name, "vprintf") == 0) {
+		i.op = OP_PRINT;
+		i.operands[1] = passed(p, given, 0, pointer);
+		i.operands[2] = passed(p, given, 1, pointer);
+		i.operands[0] = (struct operand){.kind = REGISTER,
+						 .value = ptx_register(p, "", 32),
+						 .bits = 32};
+		i.n = 3;
+		ptx_emit(p, &i);
+		result_is(p, results, i.operands[0], word);
+	} else if (strcmp(name, "__assertfail") == 0) {
+		for (k = 0; k < 4; k++)
+			i.operands[k] = passed(p, given, k, bits[k] == 32 ? word : pointer);
+		i.n = 4;
+		ptx_emit(p, &i);
+	}
 }
 
 /* A call by pointer ends with the name of its targets, or of what it looks like. */
@@ -342,7 +389,7 @@ void ptx_call(struct ptx *p, const struct instruction *guard)
 	else if (f->kind == FUNCTION)
 		inlined(p, f, &results, &given);
 	else if (ptx_is_given(name))
-		given_by_driver(p, name, &results);
+		given_by_driver(p, name, &results, &given);
 	else if (!p->part)
 		ptx_stop(p, "a call of a function that is nowhere defined");
 	if (guard->guarded)

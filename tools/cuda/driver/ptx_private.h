@@ -3,7 +3,8 @@
  * The parsed form of a text. The files that make it, from an entry down to its letters: ptx.c,
  * ptx_body.c, ptx_call.c, ptx_variable.c, ptx_operand.c, ptx_forms.c, ptx_names.c and ptx_lex.c;
  * ptx_quick.c prepares it. ptx_run.c runs it, with what threads do together (ptx_warp.c) and what
- * an instruction computes: ptx_math.c, ptx_float.c, ptx_convert.c and ptx_video.c.
+ * an instruction computes: ptx_math.c, ptx_float.c, ptx_convert.c and ptx_video.c. ptx_print.c is
+ * their printf().
  */
 #ifndef CUDA_PTX_PRIVATE_H
 #define CUDA_PTX_PRIVATE_H
@@ -96,6 +97,8 @@ enum op {
 	OP_STACKRESTORE,
 	OP_EXIT,
 	OP_TRAP,
+	OP_PRINT,  /* vprintf() */
+	OP_ASSERT, /* __assertfail() */
 	OP_BFE,
 	OP_BFI,
 	OP_BMSK,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -307,6 +308,38 @@ static void compute(struct ptx *p, const struct block *b, struct thread *t,
 	t->registers[o[0].value] = r & i->cut;
 }
 
+static void print(const struct block *b, struct thread *t, const struct instruction *i)
+{
+	const struct ptx_launch *l = b->launch;
+	const void *format = (const void *)(uintptr_t)get(b, t, &i->operands[1]);
+	const void *arguments = (const void *)(uintptr_t)get(b, t, &i->operands[2]);
+
+	set_register(t, &i->operands[0],
+		     (uint64_t)(l->prints ? l->prints(l->data, format, arguments) : -2));
+}
+
+/* The texts are the GPU kernel's, and may have no end. */
+static void fail(struct ptx *p, const struct block *b, const struct thread *t,
+		 const struct instruction *i)
+{
+	char text[1024];
+	const char *said[4];
+	uint32_t k;
+
+	for (k = 0; k < 4; k++)
+		said[k] = (const char *)(uintptr_t)get(b, t, &i->operands[k]);
+	if (b->launch->asserts) {
+		snprintf(text, sizeof(text),
+			 "%.200s:%u: %.200s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion "
+			 "`%.200s` failed.\n",
+			 said[1], (uint32_t)(uintptr_t)said[2], said[3], b->id[0], b->id[1],
+			 b->id[2], t->id[0], t->id[1], t->id[2], said[0]);
+		b->launch->asserts(b->launch->data, text);
+	}
+	p->begin = i->at;
+	ptx_stop(p, "an assertion that failed");
+}
+
 static void step(struct ptx *p, struct block *b, struct thread *t)
 {
 	const struct instruction *i = &p->code[t->pc++];
@@ -330,6 +363,12 @@ static void step(struct ptx *p, struct block *b, struct thread *t)
 	case OP_TRAP:
 		p->begin = i->at;
 		ptx_stop(p, "a trap");
+	case OP_PRINT:
+		print(b, t, i);
+		return;
+	case OP_ASSERT:
+		fail(p, b, t, i);
+		return;
 	case OP_RET:
 	case OP_EXIT:
 		t->state = OVER;

@@ -27,6 +27,7 @@
 
 #include "soft_cuda.h"
 #include "soft_gpu.h"
+#include "soft_print.h"
 #include "vgpu/words.h"
 
 #define GRAIN (UINT64_C(2) << 20)
@@ -50,8 +51,10 @@ static uint64_t put, done; /* works queued, and works done */
 static struct kept *all_kept;
 static bool is_up;
 static int context;
-static CUresult failed; /* what each call that looks at the stream returns from then on */
-static sigjmp_buf address_is_wrong;
+static size_t limits[] = {1024, 1 << 20, 8 << 20}; /* CU_LIMIT_* */
+static CUresult failed;	     /* what each call that looks at the stream returns from then on */
+static sigjmp_buf given_up;  /* of a GPU kernel, with the error */
+static char assertion[1024]; /* that has failed, until it is printed */
 static __thread bool executes;
 static struct sigaction before[2]; /* what SIGSEGV and SIGBUS did without this driver */
 __thread CUcontext soft_cuda_context;
@@ -79,7 +82,7 @@ static void copy(uint8_t *to, const uint8_t *from, size_t n)
 static void on_address(int signal)
 {
 	if (executes)
-		siglongjmp(address_is_wrong, 1);
+		siglongjmp(given_up, CUDA_ERROR_ILLEGAL_ADDRESS);
 	sigaction(signal, &before[signal == SIGBUS], NULL);
 }
 
@@ -93,6 +96,20 @@ static void catch_addresses(void)
 	catches = true;
 	sigaction(SIGSEGV, &catch, &before[0]);
 	sigaction(SIGBUS, &catch, &before[1]);
+}
+
+/* The stream's thread calls these. A text may lie at a wrong address: no lock is held. */
+int soft_cuda_prints(void *data, const char *format, const void *arguments)
+{
+	(void)data;
+	return soft_print_put(limits[CU_LIMIT_PRINTF_FIFO_SIZE], format, arguments);
+}
+
+void soft_cuda_asserts(void *data, const char *text)
+{
+	(void)data;
+	snprintf(assertion, sizeof(assertion), "%s", text);
+	siglongjmp(given_up, CUDA_ERROR_ASSERT);
 }
 
 static void execute(struct work *w)
@@ -112,17 +129,21 @@ static void execute(struct work *w)
 	}
 }
 
-/* After a wrong address the context is of no use any more: nothing is executed. */
+/* After a wrong address or a failed assertion the context is of no use any more: nothing is
+ * executed. */
 static void execute_or_fail(struct work *w)
 {
+	CUresult e;
+
 	if (failed)
 		return;
-	if (sigsetjmp(address_is_wrong, 1) == 0) {
+	e = sigsetjmp(given_up, 1);
+	if (e == CUDA_SUCCESS) {
 		executes = true;
 		execute(w);
 	} else {
 		pthread_mutex_lock(&lock);
-		failed = CUDA_ERROR_ILLEGAL_ADDRESS;
+		failed = e;
 		pthread_mutex_unlock(&lock);
 		if (w->kind == WORK_LAUNCH)
 			soft_gpu_give();
@@ -194,6 +215,9 @@ CUresult cuStreamSynchronize(CUstream s)
 	pthread_mutex_lock(&lock);
 	while (done < put)
 		pthread_cond_wait(&cond, &lock);
+	soft_print_flush(stdout);
+	fputs(assertion, stderr);
+	*assertion = 0;
 	pthread_mutex_unlock(&lock);
 	return failed;
 }
@@ -405,8 +429,6 @@ CUresult cuCtxSetCurrent(CUcontext c)
 }
 
 /* The driver gives at least what it needs, whatever it is asked for. */
-static size_t limits[] = {1024, 1 << 20, 8 << 20};
-
 CUresult cuCtxSetLimit(int limit, size_t value)
 {
 	static const size_t least[] = {0, 1 << 16, 1 << 18};

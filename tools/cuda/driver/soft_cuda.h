@@ -58,6 +58,10 @@ void soft_cuda_give(struct memory *m);
  * stays. False: there are not enough granules. */
 bool soft_cuda_take_local(uint32_t bytes);
 
+/* What GPU kernels print, and their failed assertions: see struct ptx_launch. */
+int soft_cuda_prints(void *data, const char *format, const void *arguments);
+void soft_cuda_asserts(void *data, const char *text);
+
 /* Puts WORK at the end of the stream, which frees PARAMS from now on. */
 CUresult soft_cuda_enqueue(struct work work);
 

@@ -317,6 +317,8 @@ static CUresult launch(struct work w, void **params, void **extra)
 		memcpy(w.params, extra[1], n);
 	}
 	w.launch.params = w.params;
+	w.launch.prints = soft_cuda_prints;
+	w.launch.asserts = soft_cuda_asserts;
 	if (n >= wanted && soft_cuda_take_local(ptx_local(w.function->code)))
 		return soft_cuda_enqueue(w);
 	free(w.params);

@@ -46,8 +46,9 @@ void edges_done(bool all);
 struct link_parts {
 	uint64_t *launch_report, *load_report; /* enum softgpu_error of a packet with REPORT */
 	void *structure;		       /* of FUNCTION or ABOUT */
+	struct softgpu_output *output;	       /* what GPU kernels print */
 	char *log;			       /* of the compiler */
-	uint64_t launch_report_at, load_report_at, structure_at, log_at, times_at;
+	uint64_t launch_report_at, load_report_at, structure_at, output_at, log_at, times_at;
 	uint64_t *times;		 /* of events */
 	uint64_t memory_at, memory_size; /* the device memory: its offset in the partition */
 };
@@ -97,6 +98,11 @@ void link_flush(void);
 CUresult link_wait(void);
 /* The same of a call for which it makes no difference whether an earlier launch was refused. */
 CUresult link_drain(void);
+/* A module is loaded that may print: from now on, link_wait*() and link_drain() write to standard
+ * output what GPU kernels have printed, until the host says that no module can print. */
+void link_may_print(void);
+/* Writes what they have printed, if any can; waits for that. */
+CUresult link_show_printed(void);
 /* Puts a fence into the ring, and rings: link_reached() tells whether all before it is done. */
 CUresult link_fence(uint64_t *fence);
 CUresult link_reached(uint64_t fence, bool *reached);
@@ -136,6 +142,14 @@ CUresult link_stage_limit(uint64_t bytes);
  * the whole structure there, which may reach into the next one's: the host uses no more than the
  * name and the arguments that there are. */
 CUresult link_launch(uint64_t bytes, uint8_t **memory, uint64_t *at);
+
+/* output.c */
+
+/* Writes what the host has put into link_parts.output to standard output. Returns whether it has
+ * more. */
+bool output_take(void);
+/* Writes to standard error what the GPU's driver says of the assertion that has failed. */
+void output_words(struct guest *g);
 
 /* pieces.c: all with the lock. */
 

@@ -83,8 +83,9 @@ static int open_gpu(struct device *d, uint32_t index, CUdevice *out, struct vgpu
 	return 0;
 }
 
-/* GPU kernels can have a heap and an output buffer, outside the partition: as little as possible.
- * The driver may give more than it is asked for. */
+/* GPU kernels have a heap and a buffer for printf(), outside the partition. The heap is as small as
+ * the driver makes it, which may give more than it is asked for; the buffer is CUDA's own, 1 MiB,
+ * because less than a page would be a page, too. */
 static int set_limits(struct device *d, struct vgpu_error *err)
 {
 	struct cuda_extra *x = &d->extra;
@@ -92,7 +93,6 @@ static int set_limits(struct device *d, struct vgpu_error *err)
 	CUresult e;
 
 	d->api.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 0);
-	d->api.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 0);
 	e = d->api.cuCtxGetLimit(&heap, CU_LIMIT_MALLOC_HEAP_SIZE);
 	if (e == CUDA_SUCCESS)
 		e = d->api.cuCtxGetLimit(&fifo, CU_LIMIT_PRINTF_FIFO_SIZE);
@@ -243,8 +243,11 @@ static int cuda_prepare(struct device **out, const struct device_setup *setup,
 
 	if (!d)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	r = cuda_load(CUDA_LIBRARY, &d->api, err);
+	r = cuda_begin_output(d, err);
+	if (r == 0)
+		r = cuda_load(CUDA_LIBRARY, &d->api, err);
 	if (r < 0) {
+		cuda_end_output(d);
 		free(d);
 		return r;
 	}
@@ -318,6 +321,7 @@ static int cuda_open(struct device *d, const struct device_setup *setup, struct 
 	if (r < 0) { /* the process exits now, and the driver frees everything else */
 		free(d->granules);
 		cuda_give_arena(d);
+		cuda_end_output(d);
 		free(d);
 	}
 	return r;
@@ -327,6 +331,7 @@ static void cuda_close(struct device *d)
 {
 	cuda_leave(d);
 	cuda_give_arena(d);
+	cuda_end_output(d);
 	free(d->granules);
 	free(d);
 }
@@ -365,7 +370,8 @@ static uint64_t cuda_scratch(struct device *d)
 	return d->scratch_at;
 }
 
-/* Whether the call or the device is at fault: -EINVAL, or -EIO and -EFAULT; 0: success. */
+/* Returns 0 for success, -EINVAL if the call is at fault, another error if the device is: as
+ * launch() of struct device_ops. */
 static int error_of(CUresult e)
 {
 	switch (e) {
@@ -380,6 +386,8 @@ static int error_of(CUresult e)
 		return -EINVAL;
 	case CUDA_ERROR_ILLEGAL_ADDRESS:
 		return -EFAULT;
+	case CUDA_ERROR_ASSERT:
+		return -ECANCELED;
 	default:
 		return -EIO;
 	}
@@ -450,6 +458,8 @@ static enum device_state cuda_poll(struct device *d, uint32_t slot)
 		return DEVICE_RUNNING;
 	case CUDA_ERROR_ILLEGAL_ADDRESS:
 		return DEVICE_BAD_ADDRESS;
+	case CUDA_ERROR_ASSERT:
+		return DEVICE_ASSERTED;
 	default:
 		return DEVICE_LOST;
 	}
@@ -498,6 +508,8 @@ const struct device_ops device_cuda = {
 	.attributes = cuda_attributes,
 	.occupancy = cuda_occupancy,
 	.symbol = cuda_symbol,
+	.output = cuda_output,
+	.last_words = cuda_last_words,
 	.arena = cuda_arena,
 	.map = cuda_map,
 	.unmap = cuda_unmap,

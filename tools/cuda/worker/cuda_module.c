@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cuda_private.h"
 #include "gate.h"
@@ -13,7 +14,7 @@
 struct compiled {
 	uint8_t *image;
 	uint64_t memory; /* bytes that it takes when it is loaded */
-	bool gated;
+	bool gated, prints;
 };
 
 /* What all modules count if MODULE takes MEMORY; *SMALL: those of them that share pages. */
@@ -96,6 +97,8 @@ int cuda_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t byt
 	if (r == 0 && !(flags & SOFTGPU_MODULE_CHECK))
 		r = check_memory(d, module, c, size, &err);
 	free(image);
+	if (r == 0 && c->image)
+		c->prints = memmem(c->image, size, "vprintf", strlen("vprintf"));
 	if (r < 0) {
 		if (err.text[0])
 			snprintf(log, log_size, "%s", err.text);
@@ -116,11 +119,13 @@ void cuda_drop(void *compiled)
 	free(c);
 }
 
-/* While it was compiled, another ring may have taken what was left of the allowance. */
+/* Returns as in struct device_ops. While it was compiled, another ring may have taken what was left
+ * of the allowance. */
 int cuda_load_module(struct device *d, uint32_t module, void *compiled)
 {
 	struct compiled *c = compiled;
 	CUresult e = CUDA_ERROR_OUT_OF_MEMORY;
+	const bool prints = c->prints;
 
 	if (used_with(&d->extra, module, c->memory, d->extra.local) <= d->extra.most)
 		e = d->api.cuCtxSetCurrent(d->context);
@@ -130,7 +135,7 @@ int cuda_load_module(struct device *d, uint32_t module, void *compiled)
 		count(&d->extra, module, c->memory);
 	d->gated[module] = c->gated;
 	cuda_drop(c);
-	return e == CUDA_SUCCESS		   ? 0
+	return e == CUDA_SUCCESS		   ? prints
 	       : e == CUDA_ERROR_OUT_OF_MEMORY	   ? -ENOMEM
 	       : e == CUDA_ERROR_NO_BINARY_FOR_GPU ? -ENOEXEC
 						   : -EINVAL;

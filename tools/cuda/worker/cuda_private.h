@@ -9,6 +9,7 @@
  *   cuda_memory.c    the VF's device memory
  *   cuda_arena.c     the arena
  *   cuda_granules.c  granules at addresses
+ *   cuda_output.c    what GPU kernels print
  *   cuda_error.c     what errors mean
  */
 #ifndef WORKER_CUDA_PRIVATE_H
@@ -71,6 +72,7 @@ struct device {
 	struct vgpu_error limit_error; /* why the driver does not limit the memory; "": it does */
 	char name[NAME_SIZE];
 	uint32_t vf;
+	int printed; /* the pipe into which the driver writes what GPU kernels print */
 };
 
 /* PIECE_FUNCTION: the module was given a gate. */
@@ -148,6 +150,13 @@ void cuda_unload(struct device *d, uint32_t module);
 CUresult cuda_allow_shared(struct device *d, CUfunction f);
 int cuda_function(struct device *d, uint32_t module, const char *name, struct piece *p,
 		  struct device_params *params);
+
+/* cuda_output.c: makes standard output the pipe. 0 or -errno with one sentence. */
+int cuda_begin_output(struct device *d, struct vgpu_error *err);
+void cuda_end_output(struct device *d);
+/* As in struct device_ops. */
+uint32_t cuda_output(struct device *d, char *text, uint32_t room);
+void cuda_last_words(struct device *d, char *text, uint32_t room);
 
 /* cuda_question.c: as in struct device_ops. */
 int cuda_attributes(struct device *d, uint32_t module, const char *name, int32_t *out);

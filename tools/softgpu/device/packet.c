@@ -136,6 +136,8 @@ static enum softgpu_error check_module(const struct packet_limits *l,
 		return check_structure(l, a, sizeof(struct softgpu_about));
 	case SOFTGPU_ARENA:
 		return check_structure(l, a, sizeof(struct softgpu_arena));
+	case SOFTGPU_OUTPUT:
+		return check_structure(l, a, sizeof(struct softgpu_output));
 	case SOFTGPU_SYMBOL:
 		return check_structure(l, a, sizeof(struct softgpu_symbol));
 	case SOFTGPU_OCCUPANCY:
@@ -248,6 +250,7 @@ enum softgpu_error packet_check(const struct packet_limits *l, const struct soft
 	case SOFTGPU_OCCUPANCY:
 	case SOFTGPU_SYMBOL_COPY:
 	case SOFTGPU_ARENA:
+	case SOFTGPU_OUTPUT:
 		return check_module(l, p);
 	case SOFTGPU_MAP:
 		return check_map(l, p);

@@ -430,6 +430,11 @@ bool guest_has_many_modules(struct guest *g)
 	return g->features & SOFTGPU_HAS_MANY_MODULES;
 }
 
+bool guest_has_output(struct guest *g)
+{
+	return g->features & SOFTGPU_HAS_OUTPUT;
+}
+
 bool guest_has_events(struct guest *g)
 {
 	return g->features & SOFTGPU_HAS_AWAIT && g->share.n_events > 0;
@@ -497,7 +502,23 @@ enum softgpu_error guest_fault(struct guest *g)
 	if (read32(g, SOFTGPU_FAULTS, &n) < 0 || read32(g, SOFTGPU_FAULTS + 4, &error) < 0 ||
 	    n == g->faults || n == UINT32_MAX)
 		return SOFTGPU_OK;
-	return error == SOFTGPU_BAD_ADDRESS ? SOFTGPU_BAD_ADDRESS : SOFTGPU_FAULTED;
+	return error == SOFTGPU_BAD_ADDRESS || error == SOFTGPU_ASSERTED ? (enum softgpu_error)error
+									 : SOFTGPU_FAULTED;
+}
+
+void guest_words(struct guest *g, char words[SOFTGPU_WORDS])
+{
+	uint32_t i, part;
+
+	memset(words, 0, SOFTGPU_WORDS);
+	for (i = 0; i < SOFTGPU_WORDS; i += sizeof(part)) {
+		if (read32(g, SOFTGPU_WORDS_AT + i, &part) < 0)
+			break;
+		memcpy(words + i, &part, sizeof(part));
+		if (memchr(&part, 0, sizeof(part)))
+			break;
+	}
+	words[SOFTGPU_WORDS - 1] = 0;
 }
 
 int guest_check(struct guest *g)

@@ -53,6 +53,8 @@ bool guest_has_old_modules(struct guest *g);
 bool guest_has_images(struct guest *g);
 /* Returns whether a ring has more than SOFTGPU_HAD_MAX_MODULES modules. */
 bool guest_has_many_modules(struct guest *g);
+/* Returns whether the host accepts the packet OUTPUT. */
+bool guest_has_output(struct guest *g);
 /* Returns whether the host accepts the packets ARENA, MAP and UNMAP; ARENA may say that there is
  * none. */
 bool guest_has_arena(struct guest *g);
@@ -172,7 +174,9 @@ bool guest_reached(struct guest *g, uint64_t fence);
 /* Returns the error that the VF has stopped with; SOFTGPU_OK: none. */
 enum softgpu_error guest_error(struct guest *g);
 /* Returns the VF's last fault since it was brought up, which its reset leaves: SOFTGPU_BAD_ADDRESS,
- * or SOFTGPU_FAULTED; SOFTGPU_OK: none that the host tells. */
+ * SOFTGPU_ASSERTED or SOFTGPU_FAULTED; SOFTGPU_OK: none that the host tells. */
 enum softgpu_error guest_fault(struct guest *g);
+/* Reads what the GPU's driver said of the last SOFTGPU_ASSERTED. */
+void guest_words(struct guest *g, char words[SOFTGPU_WORDS]);
 
 #endif

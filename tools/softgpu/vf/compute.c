@@ -185,6 +185,9 @@ static uint64_t note_end(struct compute *c, const struct worker_ended *ended)
 	c->vf->live.rptr = ended->rptr;
 	c->vf->bell_heard = ended->heard;
 	c->vf->live.job.active = ended->active;
+	if (ended->error == SOFTGPU_ASSERTED)
+		snprintf(c->vf->last_words, sizeof(c->vf->last_words), "%.*s",
+			 (int)sizeof(c->shared->words), c->shared->words);
 	switch (ended->end) {
 	case WORKER_IDLE:
 	case WORKER_STOPPED:
@@ -195,6 +198,10 @@ static uint64_t note_end(struct compute *c, const struct worker_ended *ended)
 		if (ended->error == SOFTGPU_BAD_ADDRESS) {
 			lost(c, "a GPU kernel used an address that is not there");
 			return SOFTGPU_BAD_ADDRESS;
+		}
+		if (ended->error == SOFTGPU_ASSERTED) {
+			lost(c, "an assertion of a GPU kernel failed");
+			return SOFTGPU_ASSERTED;
 		}
 		return lost(c, "its device failed");
 	}

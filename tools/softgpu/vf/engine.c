@@ -39,7 +39,9 @@ void engine_kick(struct vf *vf)
 /* Stops the VF with an error. */
 static void fail(struct vf *vf, uint64_t error)
 {
-	vf->error = error == SOFTGPU_BAD_ADDRESS ? SOFTGPU_FAULTED : error;
+	const bool has_cause = error == SOFTGPU_BAD_ADDRESS || error == SOFTGPU_ASSERTED;
+
+	vf->error = has_cause ? SOFTGPU_FAULTED : error;
 	vf->error_at = vf->live.rptr - 1;
 	vf->live.job.active = false;
 	vf->dead = true;

@@ -104,6 +104,10 @@ static uint32_t read_fact(struct vf *vf, uint32_t offset)
 		return half(vf->ran + (vf->executing ? vgpu_now() - vf->run_since : 0), offset);
 	if ((offset & ~4u) == SOFTGPU_FAULTS)
 		return half(vf->faults, offset);
+	if (offset >= SOFTGPU_WORDS_AT && offset - SOFTGPU_WORDS_AT < sizeof(vf->last_words)) {
+		memcpy(&value, vf->last_words + (offset - SOFTGPU_WORDS_AT), sizeof(value));
+		return value;
+	}
 	if (offset < SOFTGPU_ABOUT_AT || offset - SOFTGPU_ABOUT_AT >= sizeof(about) || !vf->modules)
 		return 0;
 	about = compute_about(vf->compute);
@@ -140,7 +144,7 @@ static uint32_t read_register(struct vf *vf, uint32_t offset)
 		return offset == SOFTGPU_FEATURES && vf->modules
 			       ? SOFTGPU_HAS_MODULES | SOFTGPU_HAS_SLOTS | SOFTGPU_HAS_ARENA |
 					 SOFTGPU_HAS_AWAIT | SOFTGPU_HAS_IMAGES |
-					 SOFTGPU_HAS_MANY_MODULES
+					 SOFTGPU_HAS_MANY_MODULES | SOFTGPU_HAS_OUTPUT
 			       : 0;
 	case SOFTGPU_STATUS:
 		return vf->dead ? half(vf->error, offset) : 0;

@@ -59,7 +59,8 @@ struct vf {
 	bool failed; /* the first thread's: the last run failed, and the client must be notified */
 	bool busy, dead;
 	uint64_t error, error_at;
-	uint64_t faults; /* SOFTGPU_FAULTS */
+	uint64_t faults;		/* SOFTGPU_FAULTS */
+	char last_words[SOFTGPU_WORDS]; /* of its worker's driver: SOFTGPU_WORDS_AT */
 
 	uint32_t int_enable;
 	uint32_t words[4]; /* words of the message to the PF */

@@ -80,6 +80,7 @@ enum device_state {
 	DEVICE_SKIPPED,	    /* the gate was shut: some of its blocks have not run */
 	DEVICE_LOST,	    /* the device has failed; the process must end */
 	DEVICE_BAD_ADDRESS, /* the same, and why: an address that is not there */
+	DEVICE_ASSERTED,    /* the same: an assertion of a GPU kernel failed */
 };
 
 /* Where a function expects its arguments: offsets and sizes in bytes. */
@@ -137,7 +138,7 @@ struct device_ops {
 	int (*leave)(struct device *d);
 	int (*enter)(struct device *d);
 	/* Puts P into the queue. 0; -EINVAL: P's grid or arguments are wrong; -EIO: the device is
-	 * lost. */
+	 * lost, -EFAULT, -ECANCELED: by a BAD_ADDRESS, by an assertion. */
 	int (*launch)(struct device *d, uint32_t slot, const struct piece *p);
 	enum device_state (*poll)(struct device *d, uint32_t slot);
 	/* While the gate is shut, blocks of gated pieces that have not begun do not begin. Never
@@ -153,7 +154,8 @@ struct device_ops {
 	int (*compile)(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes,
 		       uint32_t flags, void **compiled, char *log, uint32_t log_size);
 	/* Makes the compiled module usable; called in the VF's own slice, after the unloading of
-	 * the module that it replaces. 0 or -errno. */
+	 * the module that it replaces. 0; 1: the same, and GPU kernels of it can print; or -errno.
+	 */
 	int (*load)(struct device *d, uint32_t module, void *compiled);
 	/* Frees what compile() has made instead. */
 	void (*drop)(void *compiled);
@@ -173,6 +175,11 @@ struct device_ops {
 	/* Where a variable of a module lies: the device's address, and its bytes. 0 or -EINVAL. */
 	int (*symbol)(struct device *d, uint32_t module, const char *name, uint64_t *at,
 		      uint64_t *bytes);
+	/* Takes up to ROOM bytes of what GPU kernels have printed, while none runs. Returns how
+	 * many; 0: there is no more. */
+	uint32_t (*output)(struct device *d, char *text, uint32_t room);
+	/* After DEVICE_ASSERTED: writes what the driver says of it to TEXT, with a 0 byte. */
+	void (*last_words)(struct device *d, char *text, uint32_t room);
 	/* The arena, which stays the device's; NULL: there is none. A device without this op has
 	 * none, and needs none of the two ops that follow. These are called while nothing is in
 	 * the device's queue, and keep the arena's MAPPED. */

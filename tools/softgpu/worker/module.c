@@ -10,6 +10,7 @@
 
 #include "confine.h"
 #include "module.h"
+#include "output.h"
 #include "question.h"
 
 #define LOG_SIZE 8192u
@@ -23,6 +24,8 @@ struct module_table {
 	struct worker_shared *shared;
 	void (*wake)(void);
 	bool loaded[DEVICE_MODULES];
+	bool prints[DEVICE_MODULES]; /* its GPU kernels can print */
+	struct output output;
 
 	/* The thread that compiles, from the first module on: softgpu counts what one thread of a
 	 * worker uses for that (device/spent.h). */
@@ -58,6 +61,7 @@ struct module_table *module_table_create(const struct device_ops *ops, struct de
 		return NULL;
 	t->ops = ops;
 	t->device = device;
+	t->output = (struct output){.ops = ops, .device = device};
 	t->shared = shared;
 	t->wake = wake;
 	sem_init(&t->begins, 0, 0);
@@ -93,7 +97,7 @@ static int unload(struct module_table *t, uint32_t module)
 	if (!t->loaded[module])
 		return MODULE_DONE;
 	t->ops->unload(t->device, module);
-	t->loaded[module] = false;
+	t->loaded[module] = t->prints[module] = false;
 	memset(t->costs, 0, sizeof(t->costs));
 	return MODULE_DONE;
 }
@@ -153,6 +157,8 @@ bool module_compiles(const struct module_table *t)
 
 void module_table_destroy(struct module_table *t)
 {
+	uint32_t i;
+
 	if (!t)
 		return;
 	if (atomic_load(&t->compiling) != COMPILING_NONE)
@@ -164,6 +170,8 @@ void module_table_destroy(struct module_table *t)
 	}
 	sem_destroy(&t->begins);
 	sem_destroy(&t->ended);
+	for (i = 0; i < DEVICE_SOURCES; i++)
+		output_close(&t->output, i);
 	free(t);
 }
 
@@ -171,6 +179,7 @@ void module_close(struct module_table *t, uint32_t source)
 {
 	uint32_t first = source * SOFTGPU_MAX_MODULES;
 
+	output_close(&t->output, source);
 	unload_all(t, source);
 	if (atomic_load(&t->compiling) != COMPILING_NONE && t->number - first < SOFTGPU_MAX_MODULES)
 		t->orphan = true;
@@ -218,7 +227,8 @@ static int load(struct module_table *t, uint32_t module, const struct softgpu_pa
 	} else if (t->result == 0) {
 		unload(t, module);
 		t->result = t->ops->load(t->device, module, t->compiled);
-		t->loaded[module] = t->result == 0;
+		t->loaded[module] = t->result >= 0;
+		t->prints[module] = t->result == 1;
 		if (t->result < 0)
 			snprintf(t->log, sizeof(t->log),
 				 "the GPU's driver does not load the module, or what it needs was "
@@ -291,9 +301,9 @@ void module_learn(struct module_table *t, const void *function, vgpu_nsec took)
 	t->next_cost = (t->next_cost + 1) % KNOWN_COSTS;
 }
 
-static int launch(struct module_table *t, uint32_t module, const struct softgpu_packet *p,
-		  const struct packet_limits *limits, const struct piece_space *space,
-		  const uint8_t *window, struct piece *out)
+static int launch(struct module_table *t, uint32_t source, uint32_t module,
+		  const struct softgpu_packet *p, const struct packet_limits *limits,
+		  const struct piece_space *space, const uint8_t *window, struct piece *out)
 {
 	struct device_params params = {0};
 	struct softgpu_launch l;
@@ -324,6 +334,8 @@ static int launch(struct module_table *t, uint32_t module, const struct softgpu_
 		r = place_argument(&l.args[i], out->params + params.offset[i], params.size[i],
 				   limits, space, window);
 	out->params_size = params.bytes;
+	if (r == 0 && t->prints[module])
+		output_begin(&t->output, source);
 	cost = cost_of(t, out->function);
 	out->cost = cost ? *cost : 0;
 	return r < 0 ? r : MODULE_PIECE;
@@ -371,7 +383,22 @@ static int tell_about(struct module_table *t, const struct softgpu_packet *p,
 bool module_executes(uint32_t opcode)
 {
 	return (opcode >= SOFTGPU_MODULE_LOAD && opcode <= SOFTGPU_LAUNCH) ||
-	       (opcode >= SOFTGPU_FUNCTION && opcode <= SOFTGPU_SYMBOL_COPY);
+	       (opcode >= SOFTGPU_FUNCTION && opcode <= SOFTGPU_SYMBOL_COPY) ||
+	       opcode == SOFTGPU_OUTPUT;
+}
+
+bool module_must_settle(const struct module_table *t, uint32_t source,
+			const struct softgpu_packet *p)
+{
+	if (p->opcode != SOFTGPU_LAUNCH)
+		return true;
+	return t->prints[source * SOFTGPU_MAX_MODULES + (uint32_t)p->arg[0]] &&
+	       output_must_settle(&t->output, source);
+}
+
+static bool any_prints(const struct module_table *t, uint32_t source)
+{
+	return memchr(t->prints + source * SOFTGPU_MAX_MODULES, true, SOFTGPU_MAX_MODULES);
 }
 
 int module_packet(struct module_table *t, uint32_t source, struct piece_job *job,
@@ -397,10 +424,13 @@ int module_packet(struct module_table *t, uint32_t source, struct piece_job *job
 		return p->flags & SOFTGPU_MODULE_ALL ? unload_all(t, source) : unload(t, module);
 	case SOFTGPU_FUNCTION:
 		return find_function(t, module, p, window);
+	case SOFTGPU_OUTPUT:
+		output_answer(&t->output, source, any_prints(t, source), window + p->arg[1]);
+		return MODULE_DONE;
 	case SOFTGPU_ABOUT:
 		return tell_about(t, p, space, window);
 	default:
 		return job->at++ > 0 ? MODULE_DONE
-				     : launch(t, module, p, limits, space, window, out);
+				     : launch(t, source, module, p, limits, space, window, out);
 	}
 }

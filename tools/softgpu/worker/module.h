@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A guest's own GPU kernels: MODULE_LOAD, MODULE_UNLOAD, LAUNCH, FUNCTION, ABOUT, and those of
- * question.h. Everything
- * that a guest passes here is copied out of its window before it is checked. A thread compiles, on
- * the CPU; meanwhile the VF has no work for the GPU, and other VFs have its slices.
+ * A guest's own GPU kernels: MODULE_LOAD, MODULE_UNLOAD, LAUNCH, FUNCTION, ABOUT, OUTPUT, and those
+ * of question.h. Everything that a guest passes here is copied out of its window before it is
+ * checked. A thread compiles, on the CPU; meanwhile the VF has no work for the GPU, and other VFs
+ * have its slices.
  */
 #ifndef WORKER_MODULE_H
 #define WORKER_MODULE_H
@@ -22,6 +22,10 @@ struct module_table *module_table_create(const struct device_ops *ops, struct de
 bool module_compiles(const struct module_table *t);
 /* Waits until a compilation in progress ends. T may be NULL. */
 void module_table_destroy(struct module_table *t);
+
+/* Returns whether a packet P of the ring SOURCE has to wait until the device is idle. */
+bool module_must_settle(const struct module_table *t, uint32_t source,
+			const struct softgpu_packet *p);
 
 enum module_step { MODULE_DONE = 0, MODULE_PIECE, MODULE_COMPILES };
 

@@ -135,8 +135,9 @@ struct worker_shared {
 	_Atomic uint64_t rptr_begun; /* packets that have begun */
 	_Atomic uint64_t fences;     /* fences that packets have reached */
 	struct device_about about;
-	int32_t code;	/* -errno, of REFUSED */
-	char text[256]; /* reason for REFUSED */
+	int32_t code;	  /* -errno, of REFUSED */
+	char text[256];	  /* reason for REFUSED */
+	char words[1024]; /* of the GPU kernel's assertion that has failed */
 };
 
 #endif

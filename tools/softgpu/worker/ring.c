@@ -183,6 +183,18 @@ static void report(struct ring *r, uint64_t at, enum softgpu_error error)
 	__atomic_store_n((uint64_t *)(r->setup.window + at), (uint64_t)error, __ATOMIC_RELEASE);
 }
 
+/* The device has failed. */
+static void lose(struct ring *r, enum device_state state)
+{
+	struct worker_shared *shared = r->setup.shared;
+
+	r->error = state == DEVICE_BAD_ADDRESS ? SOFTGPU_BAD_ADDRESS
+		   : state == DEVICE_ASSERTED  ? SOFTGPU_ASSERTED
+					       : SOFTGPU_FAULTED;
+	if (state == DEVICE_ASSERTED)
+		r->setup.ops->last_words(r->setup.device, shared->words, sizeof(shared->words));
+}
+
 /* Puts a piece that the device executes into its queue. */
 static void launch(struct ring *r, struct entry *e)
 {
@@ -194,7 +206,9 @@ static void launch(struct ring *r, struct entry *e)
 	else if (x == -EINVAL)
 		e->source->bad = SOFTGPU_BAD_LAUNCH;
 	else if (x < 0)
-		r->error = x == -EFAULT ? SOFTGPU_BAD_ADDRESS : SOFTGPU_FAULTED;
+		lose(r, x == -EFAULT	  ? DEVICE_BAD_ADDRESS
+			: x == -ECANCELED ? DEVICE_ASSERTED
+					  : DEVICE_LOST);
 	e->launched = x == 0;
 	e->at = run_time(r);
 }
@@ -259,6 +273,7 @@ static enum device_state collect(struct ring *r)
  * stay shut until all states are noted. */
 static bool note_states(struct ring *r)
 {
+	enum device_state state;
 	struct entry *e;
 	uint32_t i;
 
@@ -266,14 +281,14 @@ static bool note_states(struct ring *r)
 		e = entry_at(r, i);
 		if (e->piece.kind >= PIECE_DMA || e->skipped)
 			continue;
-		switch (r->setup.ops->poll(r->setup.device, slot_of(r, e))) {
+		state = r->setup.ops->poll(r->setup.device, slot_of(r, e));
+		switch (state) {
 		case DEVICE_RUNNING:
 			return false;
 		case DEVICE_LOST:
-			r->error = SOFTGPU_FAULTED;
-			break;
 		case DEVICE_BAD_ADDRESS:
-			r->error = SOFTGPU_BAD_ADDRESS;
+		case DEVICE_ASSERTED:
+			lose(r, state);
 			break;
 		case DEVICE_SKIPPED:
 			e->skipped = true;
@@ -505,7 +520,7 @@ static enum next next_piece(struct ring *r, struct source *s, struct piece *p)
 		p->cost = cost ? *cost : 0;
 		return NEXT_PIECE;
 	}
-	if (r->in_flight > 0 && packet->opcode != SOFTGPU_LAUNCH)
+	if (r->in_flight > 0 && module_must_settle(r->modules, number_of(r, s), packet))
 		return NEXT_LATER;
 	x = module_packet(r->modules, number_of(r, s), &s->job, &limits, &r->space, r->setup.window,
 			  p);
@@ -755,7 +770,7 @@ static enum worker_end pump(struct ring *r)
 
 		state = collect(r);
 		if (state >= DEVICE_LOST) {
-			r->error = state == DEVICE_LOST ? SOFTGPU_FAULTED : SOFTGPU_BAD_ADDRESS;
+			lose(r, state);
 			return WORKER_LOST;
 		}
 		atomic_store(&r->setup.shared->rptr_begun, r->sources[0].rptr);

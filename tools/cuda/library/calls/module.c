@@ -141,6 +141,7 @@ static CUresult load_as(uint32_t number, uint32_t flags, const void *image, uint
 	*p->load_report = 0;
 	e = link_put(SOFTGPU_MODULE_LOAD, flags | SOFTGPU_REPORT,
 		     (uint64_t[7]){number, at, bytes, p->log_at, LINK_LOG, 0, p->load_report_at});
+	link_may_print();
 	if (e == CUDA_SUCCESS)
 		e = link_drain();
 	if (e != CUDA_SUCCESS)
@@ -207,9 +208,11 @@ CUresult module_load(void **out, const void *image, uint64_t most, struct module
 
 CUresult module_unload(struct module *m)
 {
-	CUresult e = link_put(SOFTGPU_MODULE_UNLOAD, 0, (uint64_t[7]){m->number});
+	CUresult e = link_show_printed();
 	struct function *f;
 
+	if (e == CUDA_SUCCESS)
+		e = link_put(SOFTGPU_MODULE_UNLOAD, 0, (uint64_t[7]){m->number});
 	if (e == CUDA_SUCCESS)
 		e = link_ring();
 	while ((f = m->functions)) {

@@ -5,9 +5,9 @@
 /* CUlimit; how much of it GPU kernels have, which is what the worker asks the host's driver for, or
  * leaves as it is. */
 static const size_t limits[] = {
-	[0] = 1024, /* stack of a thread: NVIDIA's default, or what a kernel needs */
-	[1] = 0,    /* buffer of printf() */
-	[2] = 0,    /* heap of malloc() */
+	[0] = 1024,    /* stack of a thread: NVIDIA's default, or what a kernel needs */
+	[1] = 1 << 20, /* buffer of printf(): NVIDIA's default */
+	[2] = 0,       /* heap of malloc() */
 };
 #define LIMITS (sizeof(limits) / sizeof(limits[0]))
 #define LIMITS_OF_CUDA 7 /* in CUDA 12.4 */
@@ -41,7 +41,8 @@ CUresult cuCtxGetLimit(size_t *value, int limit)
 	return CALL_END(e);
 }
 
-/* The memory for more would be outside of the VF's partition. */
+/* The memory for more would be outside of the VF's partition. Less is taken as what there is: a
+ * driver may give more than it is asked for. */
 CUresult cuCtxSetLimit(int limit, size_t value)
 {
 	struct context *c;

@@ -45,6 +45,7 @@ static CUresult lost;
 static uint64_t packets; /* put since the ring was last empty */
 static uint64_t done;	 /* packets before those */
 static bool held;	 /* link_ring() does nothing */
+static bool prints;	 /* a module of this process may print */
 static bool shared;	 /* since the VF was brought up last */
 static vgpu_nsec looked, cared;
 static uint64_t unrung; /* packets that no doorbell has told of */
@@ -58,12 +59,16 @@ static bool divide(void)
 	struct link_parts *p = &link_parts;
 	uint64_t at, size, used = 0;
 	uint8_t *memory = guest_memory(guest, &at, &size);
-	const uint64_t sizes[] = {ALIGN, STRUCTURE_BYTES, LINK_LOG, LINK_TIMES * sizeof(*p->times),
+	const uint64_t sizes[] = {ALIGN,
+				  STRUCTURE_BYTES,
+				  LINK_LOG,
+				  LINK_TIMES * sizeof(*p->times),
+				  sizeof(*p->output),
 				  LAUNCH_ROOM};
-	uint64_t begins[5];
+	uint64_t begins[6];
 	uint32_t i;
 
-	for (i = 0; i < 5; i++) {
+	for (i = 0; i < 6; i++) {
 		begins[i] = used;
 		used += sizes[i];
 	}
@@ -79,8 +84,12 @@ static bool divide(void)
 	p->log_at = at + begins[2];
 	p->times = (uint64_t *)(memory + begins[3]);
 	p->times_at = at + begins[3];
-	launch_memory = memory + begins[4];
-	launch_at = at + begins[4];
+	p->output = (struct softgpu_output *)(memory + begins[4]);
+	p->output_at = at + begins[4];
+	p->output->bytes = p->output->prints = 0;
+	p->output->left = 0;
+	launch_memory = memory + begins[5];
+	launch_at = at + begins[5];
 	stage_memory = memory + used;
 	stage_at = at + used;
 	stage_all = stage_size = (size - used) / ALIGN * ALIGN;
@@ -175,6 +184,7 @@ static CUresult try_up(const char *name, bool *refused, struct vgpu_error *err)
 	lost = CUDA_SUCCESS;
 	packets = launch_used = stage_used = done = unrung = 0;
 	rung_at = 0;
+	prints = false;
 	r = guest_bring_up(guest, UP_TIMEOUT, err);
 	if (r == 0)
 		return CUDA_SUCCESS;
@@ -293,15 +303,27 @@ CUresult link_lost(void)
 	return lost;
 }
 
+static CUresult error_of_fault(enum softgpu_error fault)
+{
+	switch (fault) {
+	case SOFTGPU_BAD_ADDRESS:
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	case SOFTGPU_ASSERTED:
+		return CUDA_ERROR_ASSERT;
+	default:
+		return CUDA_ERROR_LAUNCH_FAILED;
+	}
+}
+
 /* R: an error of the guest. */
 static CUresult lose(int r)
 {
 	if (r == -EIO)
 		lost = CUDA_ERROR_UNKNOWN;
-	else if (guest_fault(guest) == SOFTGPU_BAD_ADDRESS)
-		lost = CUDA_ERROR_ILLEGAL_ADDRESS;
 	else
-		lost = CUDA_ERROR_LAUNCH_FAILED;
+		lost = error_of_fault(guest_fault(guest));
+	if (lost == CUDA_ERROR_ASSERT)
+		output_words(guest);
 	edges_end(); /* what is in the window now is not the program's */
 	return lost;
 }
@@ -399,8 +421,39 @@ static CUresult put_fence(uint64_t *fence, uint64_t (*put)(struct guest *g))
 	return link_ring();
 }
 
+void link_may_print(void)
+{
+	prints = guest_has_output(guest);
+}
+
+/* Asks for what GPU kernels have printed until then; the next fence comes after the answer. */
+static void ask_output(void)
+{
+	struct softgpu_packet p = {
+		.opcode = SOFTGPU_OUTPUT,
+		.arg = {0, link_parts.output_at, sizeof(*link_parts.output)},
+	};
+
+	if (!prints)
+		return;
+	guest_put(guest, &p);
+	packets++;
+	unrung++;
+}
+
+/* Returns whether the host has more. */
+static bool take_output(void)
+{
+	bool more = prints && output_take();
+
+	prints = prints && (more || link_parts.output->prints);
+	return more;
+}
+
 CUresult link_fence(uint64_t *fence)
 {
+	if (lost == CUDA_SUCCESS)
+		ask_output();
 	return put_fence(fence, guest_put_fence);
 }
 
@@ -427,7 +480,10 @@ static CUresult wait_for(uint64_t fence, int (*wait)(struct guest *g, uint64_t f
 	if (lost != CUDA_SUCCESS)
 		return lost;
 	r = wait_long(fence, wait);
-	return r < 0 ? lose(r) : reach();
+	if (r < 0)
+		return lose(r);
+	take_output();
+	return reach();
 }
 
 CUresult link_wait_for(uint64_t fence)
@@ -440,13 +496,14 @@ CUresult link_wait_for_mark(uint64_t mark)
 	return wait_for(mark, guest_wait_mark);
 }
 
-CUresult link_drain(void)
+static CUresult drain(void)
 {
 	uint64_t fence;
 	int r;
 
 	if (lost != CUDA_SUCCESS)
 		return lost;
+	ask_output();
 	fence = guest_put_fence(guest);
 	if (!shown() && ring() != CUDA_SUCCESS)
 		return lost;
@@ -458,6 +515,20 @@ CUresult link_drain(void)
 	edges_done(true);
 	pieces_give_back();
 	return CUDA_SUCCESS;
+}
+
+CUresult link_drain(void)
+{
+	CUresult e = drain();
+
+	while (e == CUDA_SUCCESS && take_output())
+		e = drain();
+	return e;
+}
+
+CUresult link_show_printed(void)
+{
+	return prints ? link_drain() : lost;
 }
 
 CUresult link_wait(void)

@@ -19,6 +19,7 @@ enum softgpu_error {
 	SOFTGPU_NO_ROOM = 10,	  /* the module does not fit into what is left for modules */
 	SOFTGPU_OTHER_GPU = 11,	  /* the module has nothing for this GPU */
 	SOFTGPU_BAD_ADDRESS = 12, /* of FAULTS: a GPU kernel used one that is not there */
+	SOFTGPU_ASSERTED = 13,	  /* of FAULTS: an assertion of a GPU kernel failed */
 };
 
 enum softgpu_feature {
@@ -31,6 +32,7 @@ enum softgpu_feature {
 	SOFTGPU_HAS_IMAGES = 128, /* MODULE_LOAD of several images, and its flag CHECK */
 	/* SOFTGPU_MAX_MODULES modules, and MODULE_UNLOAD's flag ALL; else there are 16 */
 	SOFTGPU_HAS_MANY_MODULES = 256,
+	SOFTGPU_HAS_OUTPUT = 512, /* OUTPUT */
 };
 
 /* One packet of the command ring: 64 bytes */
@@ -66,6 +68,7 @@ enum softgpu_opcode {
 	SOFTGPU_MAP = 23,	    /* dst in the arena, src in the memory, bytes */
 	SOFTGPU_UNMAP = 24,	    /* dst in the arena, bytes */
 	SOFTGPU_AWAIT = 25,	    /* slot, asked, fence; only in a slot */
+	SOFTGPU_OUTPUT = 26,	    /* 0, struct softgpu_output, bytes */
 	SOFTGPU_SPIN = 0x80,	    /* microseconds */
 	SOFTGPU_NONPREEMPTIBLE = 0x81, /* microseconds */
 	SOFTGPU_ENDLESS = 0x82,
@@ -157,6 +160,16 @@ struct softgpu_symbol_copy {
 	char name[SOFTGPU_NAME_BYTES];
 	uint64_t offset, other, bytes;
 	uint32_t out, pad;
+};
+
+/* OUTPUT writes the text that GPU kernels of the ring have printed, the oldest first, and takes it
+ * from what the host keeps. It writes no text while BYTES is not 0: the guest sets that to 0 when
+ * it has read what was there. The host keeps the last MiB of a ring's text. */
+struct softgpu_output {
+	uint32_t prints; /* written by the host: 1: a module of the ring can print */
+	uint32_t bytes;	 /* of TEXT */
+	uint64_t left;	 /* written by the host: bytes that it still keeps */
+	char text[16368];
 };
 
 /* SLOTS gives the VF further rings, each with a fence, an error and modules of its own. A slot is

@@ -127,8 +127,12 @@ enum softgpu_preempt {
 #define SOFTGPU_FEATURES 0x1048u /* packets accepted beyond FAULT, enum softgpu_feature */
 #define SOFTGPU_RAN 0x1050u	 /* 64 bits: nanoseconds for which packets were executed */
 /* 64 bits, which a reset leaves: how often the VF has faulted, and in the upper half why the last
- * time: FAULTED, or BAD_ADDRESS. STATUS says FAULTED of both. */
+ * time: FAULTED, BAD_ADDRESS or ASSERTED. STATUS says FAULTED of all of them. */
 #define SOFTGPU_FAULTS 0x1058u
+/* SOFTGPU_WORDS bytes: what the CUDA driver said of the last fault, of an ASSERTED, with a 0 byte
+ */
+#define SOFTGPU_WORDS_AT 0x1800u
+#define SOFTGPU_WORDS 1024u
 #define SOFTGPU_ABOUT_AT 0x1400u /* struct softgpu_about, without addresses; 0 without modules */
 /* A VF's BAR 2: a write of 8 bytes at 0 is the doorbell, the new write pointer; one at 8, of any
  * value, the doorbell of all slots. */
