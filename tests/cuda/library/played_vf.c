@@ -29,7 +29,8 @@ struct common {
 	_Atomic uint32_t words[4], sent, answer, answered, enable;
 	_Atomic uint32_t features;
 	_Atomic uint64_t ring_base, ring_size, fence_at, wptr, bell;
-	_Atomic uint32_t up, contexts;		   /* contexts: how many there were */
+	_Atomic uint32_t up;
+	_Atomic uint32_t contexts, context; /* how many were asked for; the last that has begun */
 	_Atomic uint32_t reset_wanted, reset_done; /* how many */
 	_Atomic uint32_t ups, downs, error;
 	_Atomic uint32_t refusals, refused, looks; /* to come, so far; at what reads as ones */
@@ -49,7 +50,6 @@ static _Atomic uint32_t slice;
 static struct worker_client *worker;
 static struct worker_ended ended;
 static bool running, stopping, sliced;
-static uint32_t context;
 static uint64_t heard;
 
 static void start_worker(void)
@@ -129,6 +129,20 @@ static void hear(void)
 		atomic_store(&c->error, SOFTGPU_FAULTED);
 }
 
+/* Begins the context that a guest has asked for. Only here, where nothing runs, WPTR becomes 0: a
+ * run never sees that of one context with what another one has done. */
+static void take_context(void)
+{
+	const uint32_t asked = atomic_load(&c->contexts);
+
+	if (asked == atomic_load(&c->context))
+		return;
+	ended = (struct worker_ended){.rptr = 0};
+	atomic_store(&c->wptr, 0);
+	atomic_store(&c->error, 0);
+	atomic_store(&c->context, asked);
+}
+
 static void *play(void *arg)
 {
 	uint64_t n;
@@ -158,10 +172,7 @@ static void *play(void *arg)
 		}
 		if (running)
 			continue;
-		if (context != atomic_load(&c->contexts)) {
-			context = atomic_load(&c->contexts);
-			ended = (struct worker_ended){.rptr = 0};
-		}
+		take_context();
 		if (has_work())
 			run();
 	}
@@ -295,15 +306,18 @@ void played_vf_bell(void)
 
 static void bring_up(void)
 {
+	uint32_t asked;
+
 	if (atomic_load(&c->up)) {
 		atomic_fetch_add(&c->reset_wanted, 1);
 		kick();
 		while (atomic_load(&c->reset_done) != atomic_load(&c->reset_wanted))
 			sched_yield();
 	}
-	atomic_store(&c->wptr, 0);
-	atomic_store(&c->error, 0);
-	atomic_fetch_add(&c->contexts, 1);
+	asked = atomic_fetch_add(&c->contexts, 1) + 1;
+	kick();
+	while (atomic_load(&c->context) != asked)
+		sched_yield();
 	atomic_store(&c->up, 1);
 	atomic_fetch_add(&c->ups, 1);
 }

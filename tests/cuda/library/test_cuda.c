@@ -86,6 +86,35 @@ TEST(until_the_end, "pinned memory is there until the program ends")
 	CU_ASSERT(waitpid(pid, &status, 0) == pid && status == 0);
 }
 
+/* A program with cudart looks up hundreds of names, and then asks for a table. */
+TEST(cudart, "the log says first why programs with cudart do not run")
+{
+	int status = -1, file = memfd_create("log", MFD_CLOEXEC), found;
+	char said[2000] = "", name[20], *why, *at;
+	const void *table;
+	void *entry;
+	uint32_t i, lines = 1;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		setenv("VGPU_CUDA_LOG", "1", 1);
+		dup2(file, STDERR_FILENO);
+		for (i = 0; i < 200; i++) {
+			snprintf(name, sizeof(name), "cuNone%u", i);
+			cuGetProcAddress_v2(name, &entry, 12040, 0, &found);
+		}
+		_exit(cuGetExportTable(&table, said) == CUDA_SUCCESS);
+	}
+	CU_ASSERT(waitpid(pid, &status, 0) == pid && status == 0);
+	CU_ASSERT(pread(file, said, sizeof(said) - 1, 0) > 0);
+	why = strstr(said, "NVIDIA's runtime library (cudart)");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(why);
+	for (at = said; at < why; at++)
+		lines += *at == '\n';
+	CU_ASSERT(lines <= 3);
+	close(file);
+}
+
 /* Ends with what a failed assertion is to the program, whose standard error is FILE. */
 static void end_by_assertion(int file)
 {
