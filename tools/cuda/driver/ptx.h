@@ -43,7 +43,8 @@ struct ptx *ptx_read(const char *text, const char *name);
 /* Reads entry NAME of MODULE, which was read without a name. Its arrays outside of functions are
  * those of MODULE. MODULE and its text must outlive the result. */
 struct ptx *ptx_read_in(const struct ptx *module, const char *name);
-/* Whether all bodies of MODULE can be read. PART: what is missing may be in another text. */
+/* Returns whether all bodies of MODULE can be read. PART: what is missing may be in another text.
+ */
 bool ptx_check(const struct ptx *module, bool part);
 /* The names of its entries, from I = 0 on; NULL: there are no more. */
 const char *ptx_entry(const struct ptx *module, uint32_t i);

@@ -251,7 +251,7 @@ static void branch_by_index(struct ptx *p, const struct instruction *brx)
 		over->operands[0].value = p->n_code;
 }
 
-/* Whether threads of a warp can tell, by I, that they do not execute it together. */
+/* Returns whether threads of a warp can tell, by I, that they do not execute it together. */
 static bool needs_step(const struct instruction *i)
 {
 	if (i->op == OP_LD || i->op == OP_ST)

@@ -200,7 +200,7 @@ static void look_of(struct ptx *p, const struct arguments *a, char *look, size_t
 	}
 }
 
-/* Whether function F has such results and parameters. */
+/* Returns whether function F has such results and parameters. */
 static bool looks_so(struct ptx *p, const struct symbol *f, const char *results, const char *given)
 {
 	const char *at = p->at;

@@ -569,7 +569,7 @@ static uint32_t cut(const char *text, size_t n, char separator, struct piece *ou
 	}
 }
 
-/* Whether WORD is one of the GROUP's alternatives. */
+/* Returns whether WORD is one of the GROUP's alternatives. */
 static bool is_one_of(const struct piece *group, const struct piece *word)
 {
 	const char *at = group->at, *end = group->at + group->n;

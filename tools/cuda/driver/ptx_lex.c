@@ -46,7 +46,8 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || strchr("_$%.", c);
 }
 
-/* Whether a word goes on at AT. Two colons are in words such as L1::evict_last; one ends a label.
+/* Returns whether a word goes on at AT. Two colons are in words such as L1::evict_last; one ends a
+ * label.
  */
 static size_t goes_on(const char *at)
 {

@@ -418,7 +418,7 @@ static inline int ptx_order(const struct type *type, uint64_t x, uint64_t y)
 	return (a > b) - (a < b);
 }
 
-/* Whether two values that are in this order compare so. */
+/* Returns whether two values that are in this order compare so. */
 static inline bool ptx_compares(enum compare compare, int order, bool unordered)
 {
 	if (unordered)
@@ -457,7 +457,7 @@ void ptx_declare(struct ptx *p, const char *name);
 void ptx_close_scope(struct ptx *p);
 /* Forgets all names but the first N. */
 void ptx_forget(struct ptx *p, uint32_t n);
-/* Whether NVIDIA's driver has the function NAME itself. */
+/* Returns whether NVIDIA's driver has the function NAME itself. */
 bool ptx_is_given(const char *name);
 /* Memory that ends with P. */
 void *ptx_keep(struct ptx *p, size_t n);
@@ -473,7 +473,7 @@ struct variable {
 struct variable ptx_declaration(struct ptx *p);
 /* Reads a name, and how many elements it has. */
 void ptx_variable(struct ptx *p, struct variable *v);
-/* Whether another name of the same declaration follows. */
+/* Returns whether another name of the same declaration follows. */
 bool ptx_another(struct ptx *p);
 /* Places a variable after all others of a space. Returns its offset. */
 uint32_t ptx_place(struct ptx *p, uint32_t *end, const struct variable *v);
@@ -558,8 +558,8 @@ uint64_t ptx_convert(const struct instruction *i, const uint64_t *v);
 /* ptx_video.c */
 uint64_t ptx_video(const struct instruction *i, const uint64_t *v);
 
-/* ptx_warp.c: ends the waiting of threads that all those they wait for have reached. Whether one
- * can go on. */
+/* ptx_warp.c: ends the waiting of threads that all those they wait for have reached. Returns
+ * whether one can go on. */
 bool ptx_meet(struct ptx *p, struct block *b);
 
 /* Says what is wrong. While a text is being read, control returns to ptx_read(), which keeps it for

@@ -590,7 +590,7 @@ static void run_warp(struct ptx *p, struct block *b, struct thread *warp, uint32
 }
 
 /* Runs each thread of B up to where it waits for others, its end, or the end of its turn. A random
- * thread goes first, or a random warp. Whether any has not ended. */
+ * thread goes first, or a random warp. Returns whether any has not ended. */
 static bool run_threads(struct ptx *p, struct block *b)
 {
 	const uint32_t each = p->in_step ? WARP : 1, n = (b->n + each - 1) / each;

@@ -153,8 +153,8 @@ static void exchange(struct ptx *p, struct thread *warp, uint32_t n, uint32_t ma
 	}
 }
 
-/* Whether all lanes that T waits for have come to where it is, or have ended. Those that have are
- * written to *MASK. */
+/* Returns whether all lanes that T waits for have come to where it is, or have ended. Those that
+ * have are written to *MASK. */
 static bool has_met(const struct ptx *p, const struct thread *warp, uint32_t n,
 		    const struct thread *t, uint32_t *mask)
 {

@@ -594,7 +594,7 @@ static struct memory *take(uint64_t bytes)
 	return NULL;
 }
 
-/* Whether N parts from AT on are free. */
+/* Returns whether N parts from AT on are free. */
 static bool are_free(const struct memory *m, uint32_t at, uint32_t n)
 {
 	return at + n <= GRAIN / PART && !memchr(m->parts + at, true, n);
@@ -740,7 +740,7 @@ static struct mapping **find_mapping(CUdeviceptr at)
 	return *link ? link : NULL;
 }
 
-/* Whether SIZE at AT are whole mappings, from end to end. */
+/* Returns whether SIZE at AT are whole mappings, from end to end. */
 static bool is_mapped(CUdeviceptr at, size_t size)
 {
 	struct mapping **link;
@@ -864,7 +864,8 @@ CUresult cuMemAlloc(CUdeviceptr *out, size_t size)
 	return soft_cuda_context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* Whether the driver lacks the entry NAME: then E becomes what cuGetProcAddress_v2() returns. */
+/* Returns whether the driver lacks the entry NAME: then E becomes what cuGetProcAddress_v2()
+ * returns. */
 static bool is_lacking(const char *name, CUresult *e)
 {
 	const char *lacking = getenv("SOFT_CUDA_LACKS");

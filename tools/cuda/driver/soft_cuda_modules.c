@@ -53,7 +53,8 @@ static bool names_fit(const struct ptx *all, bool part, char *log, size_t n)
 	return !twice && !missing;
 }
 
-/* Whether text is right; that of a PART, as far as it alone tells. Writes to LOG what is wrong. */
+/* Returns whether text is right; that of a PART, as far as it alone tells. Writes to LOG what is
+ * wrong. */
 static bool is_right(const char *text, bool part, char *log, size_t n)
 {
 	struct ptx *all = ptx_read(text, NULL);

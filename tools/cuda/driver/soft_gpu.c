@@ -78,7 +78,7 @@ void soft_gpu_give(void)
 		lock_byte(0, F_UNLCK, F_OFD_SETLK);
 }
 
-/* Whether another process waits for the GPU. */
+/* Returns whether another process waits for the GPU. */
 static bool others_want(void)
 {
 	uint32_t i;

@@ -53,7 +53,7 @@ __attribute__((format(printf, 1, 2))) static bool complain(const char *format, .
 	return false;
 }
 
-/* Whether the library at PATH is vgpud's: then it reads the variable that names the VF. */
+/* Returns whether the library at PATH is vgpud's: then it reads the variable that names the VF. */
 static bool is_ours(const char *path)
 {
 	VGPU_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);

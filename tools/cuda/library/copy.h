@@ -12,7 +12,7 @@ struct copy_place {
 	uint64_t offset;	     /* in the variable or the partition */
 };
 
-/* Whether all BYTES at AT are in one allocation or one variable. */
+/* Returns whether all BYTES at AT are in one allocation or one variable. */
 bool copy_find(CUdeviceptr at, uint64_t bytes, struct copy_place *p);
 /* At most what one step of a copy of BYTES takes of the window. */
 uint64_t copy_step(uint64_t bytes);

@@ -28,7 +28,7 @@
 
 /* Any thread; waits for the lock, which is not taken twice. */
 void lock_take(void);
-/* Whether it was free, and is taken now. */
+/* Returns whether it was free, and is taken now. */
 bool lock_try(void);
 void lock_give(void);
 /* In the child of fork(), which has no other thread. */

@@ -25,7 +25,7 @@ struct context {
  * "Contexts"). */
 enum needs { NEEDS_DEVICE, NEEDS_OWNER, NEEDS_CONTEXT };
 
-/* Whether the library has a VF; start.c changes it. */
+/* The state of the library: CALLS_UP: it has a VF. start.c changes it. */
 extern enum call_state { CALLS_DOWN = 0, CALLS_UP, CALLS_FORKED, CALLS_ENDED } call_state;
 /* Why a call cannot go on; unless it is CALLS_UP. */
 CUresult call_refusal(void);

@@ -53,9 +53,9 @@ void physical_reset(void);
  * holds; its handle is held once. 0; -EINVAL: the pieces cannot be mapped; or -ENOMEM. After an
  * error, the process no longer holds it. */
 int physical_open(uint32_t number, const uint32_t *pieces, uint32_t n, struct physical **out);
-/* Whether the VF can map memory; if not, logs that NAME is not carried. */
+/* Returns whether the VF can map memory; if not, logs that NAME is not carried. */
 CUresult physical_is_there(const char *name);
-/* Whether the VF can have memory that other processes of it have, too: shareable.c. */
+/* Returns whether the VF can have memory that other processes of it have, too: shareable.c. */
 bool physical_is_shareable(void);
 
 /* arena.c */
@@ -76,7 +76,7 @@ void arena_reset(void);
 bool ipc_find(uint64_t offset, struct memory_range *r);
 /* The context that has opened it; NULL: none has. */
 const struct context *ipc_context(uint64_t offset);
-/* Whether other processes may open the allocation that OFFSET lies in. */
+/* Returns whether other processes may open the allocation that OFFSET lies in. */
 bool ipc_can_show(uint64_t offset);
 /* Closes all that CONTEXT has opened. */
 void ipc_end_all(const struct context *context);
@@ -90,7 +90,7 @@ struct symbol {
 	struct softgpu_symbol known;
 };
 
-/* Whether packets have room for the NAME of a function or a variable; if not, logs it. */
+/* Returns whether packets have room for the NAME of a function or a variable; if not, logs it. */
 bool symbol_name_fits(const char *name);
 /* Finds NAME in M, and asks the VF for it the first time. */
 CUresult symbol_find(struct module *m, const char *name, const struct symbol **out);
@@ -118,12 +118,12 @@ struct pinned {
 
 /* The host memory that AT is in; NULL: none that the program has announced. */
 const struct pinned *pinned_find(const void *at);
-/* Whether BYTES at MEMORY are pinned, so that the VF copies from or to there itself: *AT in the
- * partition. */
+/* Returns whether BYTES at MEMORY are pinned, so that the VF copies from or to there itself: *AT in
+ * the partition. */
 bool pinned_at(const void *memory, uint64_t bytes, uint64_t *at);
-/* Whether any of them is pinned. */
+/* Returns whether any of them is pinned. */
 bool pinned_touches(const void *memory, uint64_t bytes);
-/* Whether GPU kernels reach P, which may be NULL, at its address. */
+/* Returns whether GPU kernels reach P, which may be NULL, at its address. */
 bool pinned_is_mapped(const struct pinned *p);
 /* The address at which they reach what is AT in P; 0: they do not. */
 CUdeviceptr pinned_on_device(const struct pinned *p, uint64_t at);
@@ -134,8 +134,8 @@ bool pinned_give_managed(CUdeviceptr at);
 
 /* registered.c: BYTES at AT of the program's memory; or the pinned memory P, which that became. */
 
-/* Whether the whole pages of them can be the window's, and the rest can be read and written; if
- * not, logs why. */
+/* Returns whether the whole pages of them can be the window's, and the rest can be read and
+ * written; if not, logs why. */
 bool registered_is_possible(const uint8_t *at, uint64_t bytes);
 /* Makes them, whole pages, those at WINDOW. */
 CUresult registered_map(uint8_t *at, uint64_t bytes, uint8_t *window);
@@ -150,7 +150,7 @@ bool registered_unmap(const struct pinned *p, uint8_t *copy);
 bool memory_is_device(uint64_t at);
 /* BYTES for calls whose sizes have 32 bits, or the most that these can say. */
 unsigned memory_in_32_bits(uint64_t bytes);
-/* Whether device memory and this process's have no address in common. */
+/* Returns whether device memory and this process's have no address in common. */
 bool memory_is_unified(void);
 /* The memory that AT lies in: of this process, which may be a mapping, or of another process that
  * this one has opened. */

@@ -74,11 +74,11 @@ void link_down(void);
 void link_leave(void);
 /* Of a shared VF: gives memory back that this process no longer needs, now. */
 void link_settle(void);
-/* Of a shared VF: frees what killed processes have left. Whether there was one. */
+/* Of a shared VF: frees what killed processes have left. Returns whether there was one. */
 bool link_care(void);
 /* Closes the VF without shutting it down: in the child of fork(). */
 void link_abandon(void);
-/* Whether the VF was lost: then every call returns this error. */
+/* Returns whether the VF was lost: then every call returns this error. */
 CUresult link_lost(void);
 
 /* The functions below return CUDA_SUCCESS or link_lost(). Those whose caller waits for the VF,
@@ -132,9 +132,9 @@ struct link_area {
 	uint64_t at, size; /* AT: in the partition */
 };
 struct link_area link_stage_all(void);
-/* Whether other processes can have the VF beside this one. */
+/* Returns whether other processes can have the VF beside this one. */
 bool link_is_shared(void);
-/* Whether GPU kernels reach the window at the addresses that it has in this process. */
+/* Returns whether GPU kernels reach the window at the addresses that it has in this process. */
 bool link_window_is_unified(void);
 /* Leaves the first BYTES of that to link_stage(); the rest is the caller's. */
 CUresult link_stage_limit(uint64_t bytes);
@@ -158,7 +158,7 @@ void output_words(struct guest *g);
 CUresult pieces_begin(struct guest *g);
 /* Clears all that this process has and had, and gives it back. */
 void pieces_end(struct guest *g);
-/* Clears and frees what processes have left that were killed. Whether there was one. */
+/* Clears and frees what processes have left that were killed. Returns whether there was one. */
 bool pieces_care(struct guest *g);
 /* Ends what processes have left running that were killed, and leaves the rest to pieces_care(). */
 void pieces_stop_dead(struct guest *g);
@@ -169,7 +169,8 @@ bool pieces_take(uint64_t at, uint64_t bytes, uint64_t *next);
 void pieces_serve(bool (*uses)(uint64_t at, uint64_t bytes));
 /* An allocation has ended. */
 void pieces_freed(void);
-/* Whether this process has pieces that it could give back once nothing of it runs; does so. */
+/* Returns whether this process has pieces that it could give back once nothing of it runs; does so.
+ */
 bool pieces_are_idle(void);
 void pieces_give_back(void);
 /* The bytes that this process has or could have, of ALL. */
@@ -185,20 +186,20 @@ int pieces_share(const struct physical_part *parts, uint32_t n, uint32_t *number
 /* This process holds common memory no more once nothing of it runs; and takes that back. */
 void pieces_drop(uint32_t number);
 void pieces_keep(uint32_t number);
-/* Whether all pieces of BYTES > 0 at AT are those of OWNER at this time. */
+/* Returns whether all pieces of BYTES > 0 at AT are those of OWNER at this time. */
 bool pieces_are(uint64_t at, uint64_t bytes, uint64_t owner);
 
 /* heap.c: offsets are in the VF's device memory. */
 
 /* All SIZE bytes are free. */
 void heap_reset(uint64_t size);
-/* Allocates BYTES > 0 for OWNER at a multiple of 512. Whether there was room. */
+/* Allocates BYTES > 0 for OWNER at a multiple of 512. Returns whether there was room. */
 bool heap_take(uint64_t bytes, const void *owner, uint64_t *offset);
 /* The same at a multiple of ALIGN, itself one of 512. */
 bool heap_take_at(uint64_t bytes, uint64_t align, const void *owner, uint64_t *offset);
-/* Whether an allocation lies in BYTES at AT. */
+/* Returns whether an allocation lies in BYTES at AT. */
 bool heap_uses(uint64_t at, uint64_t bytes);
-/* Whether an allocation begins at OFFSET; it is free from now on. */
+/* Returns whether an allocation begins at OFFSET; it is free from now on. */
 bool heap_give(uint64_t offset);
 /* Frees all that OWNER has. */
 void heap_give_all(const void *owner);

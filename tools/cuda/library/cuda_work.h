@@ -92,13 +92,13 @@ static inline struct stream *stream_find(CUstream s)
 {
 	return (uintptr_t)s <= STREAM_DEFAULTS ? &stream_default : handle_find(HANDLE_STREAM, s);
 }
-/* Whether S may be used while the context CURRENT is. */
+/* Returns whether S may be used while the context CURRENT is. */
 static inline bool stream_is_in(const struct stream *s, const struct context *current)
 {
 	return !s->context || s->context == current;
 }
 
-/* Whether W can be executed, as far as it is known now. */
+/* Returns whether W can be executed, as far as it is known now. */
 CUresult work_check(const struct work *w);
 /* Executes W now, in the order of all streams. */
 CUresult work_run(const struct work *w);
@@ -116,7 +116,8 @@ CUresult work_begin(CUstream s, struct stream **stream);
 
 /* launch.c: caches the GPU's launch limits. */
 void launch_reset(void);
-/* Whether packets have an argument of BYTES as a value; if not, it is elsewhere in the window. */
+/* Returns whether packets have an argument of BYTES as a value; if not, it is elsewhere in the
+ * window. */
 bool launch_has_value(uint32_t bytes);
 /* L's arguments are in PARAMS, or in EXTRA. */
 CUresult launch_take(struct work_launch *l, void **params, void **extra);

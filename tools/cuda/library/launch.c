@@ -73,7 +73,7 @@ static CUresult refusal(const struct function *f, const struct work_launch *w)
 		       : CUDA_SUCCESS;
 }
 
-/* Reads EXTRA: all arguments in one buffer of *SIZE bytes. Whether it is right. */
+/* Reads EXTRA: all arguments in one buffer of *SIZE bytes. Returns whether it is right. */
 static bool read_extra(void **extra, uint8_t **buffer, size_t *size)
 {
 	*buffer = NULL;
@@ -196,8 +196,8 @@ static uint32_t put_argument(struct softgpu_launch_arg *a, uint8_t *behind, uint
 	return fits ? 0 : bytes;
 }
 
-/* Writes the arguments into L, which is at AT in the partition, and behind it. Whether all are
- * there. Most have 8 bytes, or 4, and are written here, where the compiler knows how many. */
+/* Writes the arguments into L, which is at AT in the partition, and behind it. Returns whether all
+ * are there. Most have 8 bytes, or 4, and are written here, where the compiler knows how many. */
 static bool put_arguments(struct softgpu_launch *l, uint64_t at, const struct softgpu_function *f,
 			  const struct work_launch *w)
 {

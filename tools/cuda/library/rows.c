@@ -21,7 +21,7 @@ static bool span(const struct work_side *s, const struct work_copy *w, uint64_t 
 	       !__builtin_add_overflow(all, w->width, bytes);
 }
 
-/* Whether a side is there: all that is between its first and its last byte. */
+/* Returns whether a side is there: all that is between its first and its last byte. */
 static bool is_there(const struct work_side *s, const struct work_copy *w)
 {
 	struct copy_place p;

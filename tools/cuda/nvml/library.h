@@ -74,7 +74,7 @@ const char *vf_key(const struct vf *vf);
 void vf_uuid(const struct vf *vf, char out[VF_UUID_SIZE]);
 /* The VF's place. One that is a socket has none here, and a domain that no function can have. */
 void vf_pci(const struct vf *vf, struct nvml_pci *out);
-/* Whether TEXT is that place, as of find_parse(). */
+/* Returns whether TEXT is that place, as of find_parse(). */
 bool vf_is_at(const struct vf *vf, const char *text);
 /* Calls EACH for every lock on the VF with the process that has taken it, by the kernel's list of
  * locks: a process that has several comes several times. For none if that cannot be known. */

@@ -46,7 +46,7 @@ static bool has(const struct set *set, int64_t value)
 	return false;
 }
 
-/* Whether VALUE is new. One for which there is no room always is. */
+/* Returns whether VALUE is new. One for which there is no room always is. */
 static bool add(struct set *set, int64_t value)
 {
 	if (has(set, value))
@@ -56,7 +56,8 @@ static bool add(struct set *set, int64_t value)
 	return true;
 }
 
-/* Reads the record that is descriptor FD of PID. *INODE: of its file. Whether it is of this VF. */
+/* Reads the record that is descriptor FD of PID. *INODE: of its file. Returns whether it is of this
+ * VF. */
 static bool read_record(const struct search *s, pid_t pid, const char *fd, struct record *out,
 			ino_t *inode)
 {
@@ -84,7 +85,7 @@ static bool read_record(const struct search *s, pid_t pid, const char *fd, struc
 	return out->layout == RECORD_LAYOUT && strcmp(out->vf, vf_key(s->vf)) == 0;
 }
 
-/* Whether PID has a record. */
+/* Returns whether PID has a record. */
 static bool look_at(struct search *s, pid_t pid)
 {
 	struct program p = {.pid = pid, .known = true};

@@ -160,7 +160,8 @@ static int prepare_all(struct job *j, uint8_t *image, uint64_t bytes, struct vgp
 	return r;
 }
 
-/* Whether P is a binary as it is: a cubin that nvcc has not made to be linked (-rdc=true). */
+/* Returns whether P is a binary as it is: a cubin that nvcc has not made to be linked (-rdc=true).
+ */
 static bool is_binary(const struct part *p)
 {
 	Elf64_Ehdr head;

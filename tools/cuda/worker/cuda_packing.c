@@ -18,7 +18,7 @@ static const char probe[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
 			    ".visible .entry probe()\n{\n\t.reg .u32 %r;\n"
 			    "\tld.const.u32 %r, [c];\n\tst.global.u32 [g], %r;\n\tret;\n}\n";
 
-/* Loads PROBES modules, and unloads them. Whether all were loaded, with what they took. */
+/* Loads PROBES modules, and unloads them. Returns whether all were loaded, with what they took. */
 static bool take_round(struct device *d, const uint8_t *image, uint64_t *took)
 {
 	size_t before = 0, after = 0, all;

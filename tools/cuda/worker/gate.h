@@ -39,7 +39,7 @@ struct gate_param {
  * which a stop waits. */
 #define GATE_PERIOD 5000u
 
-/* Whether an image is PTX: text whose first word, after comments, is ".version". */
+/* Returns whether an image is PTX: text whose first word, after comments, is ".version". */
 bool gate_is_ptx(const uint8_t *image, size_t n);
 
 /* Adds the gate to TEXT (N bytes). 0 with *OUT, which the caller frees; -EINVAL with the line that

@@ -96,8 +96,8 @@ static bool read_head(struct cubin *c)
 		 inside(c, h->e_phoff, (uint64_t)h->e_phnum * sizeof(Elf64_Phdr))));
 }
 
-/* Whether a section describes the shared memory of blocks, which is no device memory: ".nv.shared",
- * or ".nv.shared.FUNCTION". */
+/* Returns whether a section describes the shared memory of blocks, which is no device memory:
+ * ".nv.shared", or ".nv.shared.FUNCTION". */
 static bool is_shared(const struct cubin *c, const Elf64_Shdr *s)
 {
 	static const char shared[] = ".nv.shared";
@@ -228,8 +228,8 @@ static bool fits(const struct fat_member *m, int major, int minor)
 	return least <= gpu;
 }
 
-/* Reads member M, whose contents are at AT. Whether it is PTX or a cubin, plain or compressed as we
- * know it. */
+/* Reads member M, whose contents are at AT. Returns whether it is PTX or a cubin, plain or
+ * compressed as we know it. */
 static bool read_member(const struct fat_member *m, const uint8_t *at, struct image_member *out)
 {
 	*out = (struct image_member){.at = at, .bytes = m->bytes, .unpacked = m->bytes};
@@ -253,7 +253,8 @@ static bool read_member(const struct fat_member *m, const uint8_t *at, struct im
 	return out->kind && m->packed <= m->bytes;
 }
 
-/* Whether a GPU is better served by member A than by B: with a binary, and one for a later GPU. */
+/* Returns whether a GPU is better served by member A than by B: with a binary, and one for a later
+ * GPU. */
 static bool is_better(const struct image_member *a, uint32_t capability,
 		      const struct image_member *b, uint32_t than)
 {

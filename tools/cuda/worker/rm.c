@@ -141,7 +141,7 @@ static bool read_call(unsigned long request, const void *argument, struct call *
 	return out->argument != NULL;
 }
 
-/* Whether C makes an object; which one, whatever the call looks like. */
+/* Returns whether C makes an object; which one, whatever the call looks like. */
 static bool read_alloc(const struct call *c, struct nv_alloc *out)
 {
 	struct nv_alloc_rights wide;
@@ -161,9 +161,9 @@ static bool read_alloc(const struct call *c, struct nv_alloc *out)
 	return true;
 }
 
-/* Whether C makes channels or groups, frees some, puts them on a runlist, or sets a time slice: a
- * stop or its end must not come between what RM does and what the table knows. Called with the
- * lock held. */
+/* Returns whether C makes channels or groups, frees some, puts them on a runlist, or sets a time
+ * slice: a stop or its end must not come between what RM does and what the table knows. Called with
+ * the lock held. */
 static bool changes(const struct call *c)
 {
 	struct nv_control control;
@@ -415,7 +415,8 @@ static int set_timeslices(bool shortest_ones)
 	return r;
 }
 
-/* Whether every channel is in a group, whose time slice can be set. Called with the lock held. */
+/* Returns whether every channel is in a group, whose time slice can be set. Called with the lock
+ * held. */
 static bool knows_timeslices(void)
 {
 	uint32_t n = 0, i;
@@ -430,7 +431,7 @@ static bool knows_timeslices(void)
 	return n > 0;
 }
 
-/* Whether every channel can be disabled. Called with the lock held. */
+/* Returns whether every channel can be disabled. Called with the lock held. */
 static bool knows_channels(void)
 {
 	struct disable_channels all;

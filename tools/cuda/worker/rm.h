@@ -23,8 +23,8 @@
 uint32_t rm_driver(const char *file);
 #define RM_VERSION_FILE "/proc/driver/nvidia/version"
 
-/* Whether rm_stop() can use METHOD (enum worker_stop): libcuda has made the objects that it needs,
- * and no more channels than one call can disable. */
+/* Returns whether rm_stop() can use METHOD (enum worker_stop): libcuda has made the objects that it
+ * needs, and no more channels than one call can disable. */
 bool rm_offers(uint32_t method);
 /* Takes all channels of this process off the GPU, those of copy engines too, by the method of that
  * number (enum worker_stop); WORKER_STOP_SOFT gives their groups the shortest time slice instead.

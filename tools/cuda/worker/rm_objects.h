@@ -26,7 +26,7 @@ void rm_objects_add(int fd, uint32_t client, uint32_t parent, uint32_t handle, u
 /* Removes an object and all its descendants; a client is an object, too. */
 void rm_objects_remove(uint32_t client, uint32_t handle);
 
-/* Whether the table has the object, or a descendant of it. */
+/* Returns whether the table has the object, or a descendant of it. */
 bool rm_objects_hold(uint32_t client, uint32_t handle);
 
 /* The number of objects, and the object with the number I. */
@@ -34,14 +34,14 @@ uint32_t rm_objects_count(void);
 const struct rm_object *rm_objects_at(uint32_t i);
 /* Notes the time slice that group I had before, us; 0: it has that again. */
 void rm_objects_keep_timeslice(uint32_t i, uint64_t timeslice);
-/* Whether O, a channel, is in a group of the table. */
+/* Returns whether O, a channel, is in a group of the table. */
 bool rm_objects_grouped(const struct rm_object *o);
 /* The device that O, a channel or a group, belongs to. */
 uint32_t rm_objects_device(const struct rm_object *o);
 /* The subdevice of the GPU that O, a channel, belongs to: a client has one for each GPU that it
  * uses. NULL: it is not known. */
 const struct rm_object *rm_objects_subdevice(const struct rm_object *o);
-/* Whether all objects are in the table. If not, some channels are not known. */
+/* Returns whether all objects are in the table. If not, some channels are not known. */
 bool rm_objects_complete(void);
 
 #endif

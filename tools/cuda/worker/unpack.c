@@ -10,7 +10,8 @@
 
 #include "image.h"
 
-/* Each unpacks the N bytes at FROM to TO, where there are ROOM bytes. Whether they fill it. */
+/* Each unpacks the N bytes at FROM to TO, where there are ROOM bytes. Returns whether they fill it.
+ */
 static bool copy(uint8_t *to, uint64_t room, const uint8_t *from, uint64_t n)
 {
 	if (n == room)
@@ -25,8 +26,8 @@ static bool unpack_lz4(uint8_t *to, uint64_t room, const uint8_t *from, uint64_t
 	return LZ4_decompress_safe((const char *)from, (char *)to, (int)n, (int)room) == (int)room;
 }
 
-/* Whether the N bytes are one frame. The library would also unpack several, and those of formats
- * before Zstandard's first release, for which it has a decoder each that nobody uses. */
+/* Returns whether the N bytes are one frame. The library would also unpack several, and those of
+ * formats before Zstandard's first release, for which it has a decoder each that nobody uses. */
 static bool is_frame(const uint8_t *from, uint64_t n)
 {
 	static const uint8_t magic[] = {0x28, 0xb5, 0x2f, 0xfd};

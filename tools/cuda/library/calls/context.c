@@ -11,8 +11,8 @@
 
 static struct context primary = {.primary = true};
 
-/* Whether FLAGS are known; none of them changes what this library does. CU_CTX_SCHED_*, MAP_HOST,
- * LMEM_RESIZE_TO_MAX */
+/* Returns whether FLAGS are known; none of them changes what this library does. CU_CTX_SCHED_*,
+ * MAP_HOST, LMEM_RESIZE_TO_MAX */
 static bool flags_are_known(unsigned flags)
 {
 	return (flags & ~0x1fu) == 0;

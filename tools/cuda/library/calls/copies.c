@@ -11,7 +11,7 @@ static CUresult put_copy(CUstream s, const struct work_copy *copy)
 	return e == CUDA_SUCCESS ? put_work(stream, &w) : e;
 }
 
-/* Whether the program can reach what is there while the VF copies. */
+/* Returns whether the program can reach what is there while the VF copies. */
 static bool side_is_pinned(const struct work_side *s)
 {
 	return pinned_find(s->host ? s->memory : (const void *)(uintptr_t)s->at);

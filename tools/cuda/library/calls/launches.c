@@ -7,7 +7,7 @@
 /* CUdevice_attribute */
 enum { PROCESSORS = 16, COOPERATIVE = 95 };
 
-/* Whether the GPU executes all blocks of L at a time. The host checks it again. */
+/* Returns whether the GPU executes all blocks of L at a time. The host checks it again. */
 static CUresult fits_together(const struct function *f, const struct work_launch *l)
 {
 	uint64_t most;
@@ -88,7 +88,8 @@ enum {
 	LAUNCH_CARVEOUT = 14,
 };
 
-/* Whether the launch can be as A says. Most are hints, or allow an overlap that need not be. */
+/* Returns whether the launch can be as A says. Most are hints, or allow an overlap that need not
+ * be. */
 static bool is_honoured(const struct cuda_attribute *a)
 {
 	switch (a->id) {

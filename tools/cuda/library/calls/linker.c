@@ -70,7 +70,7 @@ CUresult cuLinkCreate_v2(unsigned n, int *options, void **values, CUlinkState *o
 }
 CALL_FIRST(cuLinkCreate, cuLinkCreate_v2);
 
-/* Whether L can take one more image of this type. */
+/* Returns whether L can take one more image of this type. */
 static CUresult may_add(const struct linker *l, int type)
 {
 	if (!l)
@@ -95,7 +95,7 @@ static CUresult may_add(const struct linker *l, int type)
 	return CUDA_SUCCESS;
 }
 
-/* Whether the image can be one of several, as far as this library knows. */
+/* Returns whether the image can be one of several, as far as this library knows. */
 static CUresult look_at(const void *image, uint64_t bytes)
 {
 	const uint32_t several = SOFTGPU_IMAGES;

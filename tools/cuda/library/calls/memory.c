@@ -11,7 +11,7 @@ struct kept {
 };
 static struct kept memory, arena;
 
-/* Keeps BYTES at AT free in this process, once they are known. Whether they are. */
+/* Keeps BYTES at AT free in this process, once they are known. Returns whether they are. */
 static bool keep(struct kept *k, uint64_t at, uint64_t bytes)
 {
 	void *wanted = (void *)(uintptr_t)at, *got;

@@ -319,7 +319,8 @@ CUresult cuModuleUnload(CUmodule module)
 	return CALL_END(e);
 }
 
-/* What a launch uses of what the VF has told. Whether that has the form which launches rely on. */
+/* What a launch uses of what the VF has told. Returns whether that has the form which launches rely
+ * on. */
 static bool look_at_parameters(struct function *f)
 {
 	const struct softgpu_function *k = &f->known;

@@ -74,7 +74,7 @@ const struct pinned *pinned_find(const void *at)
 		       : NULL;
 }
 
-/* Whether P is what the program sees of the window at another address. */
+/* Returns whether P is what the program sees of the window at another address. */
 static bool is_view(const struct pinned *p)
 {
 	return p->window && p->window != p->at;
@@ -128,7 +128,7 @@ bool pinned_touches(const void *memory, uint64_t bytes)
 	return false;
 }
 
-/* Whether there is room for two more. */
+/* Returns whether there is room for two more. */
 static bool make_room(void)
 {
 	struct pinned *more;
@@ -234,7 +234,7 @@ static void settle(void)
 		limit_stage(w.memory + w.size);
 }
 
-/* Forgets entry I. Whether settle() has to follow. */
+/* Forgets entry I. Returns whether settle() has to follow. */
 static bool drop(size_t i)
 {
 	const struct pinned p = all[i];

@@ -101,7 +101,7 @@ static void mark_all(const struct graph *g)
 	}
 }
 
-/* Whether all that other streams did comes before the end of the first one. */
+/* Returns whether all that other streams did comes before the end of the first one. */
 static bool is_joined(const struct capture *c)
 {
 	struct stream *s;

@@ -160,7 +160,7 @@ struct graph *graph_clone(const struct graph *g)
 	return NULL;
 }
 
-/* Whether A comes after the same nodes as B does; marks: their places in the graphs. */
+/* Returns whether A comes after the same nodes as B does; marks: their places in the graphs. */
 static bool comes_after_the_same(const struct node *a, const struct node *b)
 {
 	uint32_t i, k;

@@ -56,8 +56,8 @@ struct graph *graph_make(void);
 /* Ends the graph and its nodes. */
 void graph_end(struct graph *g);
 struct graph *graph_clone(const struct graph *g);
-/* Whether A and B, and their children, have the same nodes and edges, in the order in which the
- * nodes were made: all but what the nodes execute. */
+/* Returns whether A and B, and their children, have the same nodes and edges, in the order in which
+ * the nodes were made: all but what the nodes execute. */
 bool graph_is_like(const struct graph *a, const struct graph *b);
 /* Makes a node of WORK, whose arguments it copies, after the N nodes AFTER. NULL: out of memory. */
 struct node *graph_add(struct graph *g, enum node_type type, const struct work *work,

@@ -44,7 +44,7 @@ static CUresult begin_virtual(const char *name)
 	return e == CUDA_SUCCESS ? physical_is_there(name) : e;
 }
 
-/* Whether BYTES at AT are whole granules of the arena. */
+/* Returns whether BYTES at AT are whole granules of the arena. */
 static bool are_granules(uint64_t at, uint64_t bytes)
 {
 	uint64_t in = at - link_arena.at;
@@ -278,7 +278,8 @@ struct batch {
 	} maps[LINK_BATCH];
 };
 
-/* Waits for all packets of B. Whether the host has refused one: then none of them is mapped. */
+/* Waits for all packets of B. Returns whether the host has refused one: then none of them is
+ * mapped. */
 static CUresult finish(struct batch *b, bool *refused)
 {
 	CUresult e = link_drain();

@@ -42,7 +42,7 @@ static _Atomic bool working; /* packets run */
 static sem_t wanted;
 static bool looks; /* there is a thread */
 
-/* Whether the program has still mapped all of it. */
+/* Returns whether the program has still mapped all of it. */
 static bool is_there(const struct edge *e)
 {
 	const uintptr_t begin = (uintptr_t)e->at / PAGE * PAGE, end = (uintptr_t)e->at + e->bytes;
@@ -80,7 +80,7 @@ static void meet_byte(const struct edge *e, uint32_t i)
 }
 
 /* Writes what one side alone has changed of N bytes, as one value, and nothing that neither has
- * changed: the other side may just be writing there. Whether that was so. */
+ * changed: the other side may just be writing there. Returns whether that was so. */
 static bool meet_value(const struct edge *e, uint32_t i, size_t n)
 {
 	const uint64_t own = load(e->at + i, n), gpus = load(e->window + i, n);
@@ -120,7 +120,7 @@ static void meet_word(const struct edge *e, uint32_t i)
 	meet_half(e, i + HALF);
 }
 
-/* Whether anything has changed. */
+/* Returns whether anything has changed. */
 static bool meet(const struct edge *e)
 {
 	uint32_t i = 0;

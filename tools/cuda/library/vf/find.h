@@ -26,8 +26,8 @@ struct find_pci {
 };
 #define FIND_NO_DOMAIN UINT32_MAX
 void find_pci(const char *name, struct find_pci *out);
-/* Whether TEXT is such a place: "0000:00:05.0", of which the domain or the function may be missing,
- * with any number of leading zeros. */
+/* Returns whether TEXT is such a place: "0000:00:05.0", of which the domain or the function may be
+ * missing, with any number of leading zeros. */
 bool find_parse(const char *text, struct find_pci *out);
 
 /* Writes 16 bytes to UUID, which tell VFs of one machine apart, by their names. */
@@ -39,7 +39,8 @@ void find_uuid_text(const char *name, char out[FIND_UUID_TEXT]);
 /* Which devices a program wants to see: NVIDIA's variable, a list of numbers and UUIDs, which may
  * be shortened. Those before the first one that is no device are seen; an empty list has none. */
 #define FIND_VISIBLE "CUDA_VISIBLE_DEVICES"
-/* Whether a program sees the VF called NAME with LIST in that variable; NULL: it is not set. */
+/* Returns whether a program sees the VF called NAME with LIST in that variable; NULL: it is not
+ * set. */
 bool find_is_visible(const char *name, const char *list);
 
 /* Writes what all programs of this machine find the same VF by: its name, and of a socket its file,

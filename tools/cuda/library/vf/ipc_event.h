@@ -13,9 +13,9 @@ struct ipc_event {
 	struct guest_event at; /* OWNER 0: it was not shown yet */
 };
 
-/* Whether the VF has such events. */
+/* Returns whether the VF has such events. */
 bool ipc_event_is_there(void);
-/* Whether another process may know E, and have recorded it. */
+/* Returns whether another process may know E, and have recorded it. */
 bool ipc_event_is_shared(const struct ipc_event *e);
 /* E stands for FENCE, of this process. */
 void ipc_event_record(const struct ipc_event *e, uint64_t fence);

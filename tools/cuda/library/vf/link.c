@@ -53,7 +53,7 @@ static vgpu_nsec rung_at;
 static uint8_t *launch_memory, *stage_memory;
 static uint64_t launch_at, launch_used, stage_at, stage_all, stage_size, stage_used;
 
-/* Divides the part of the window that is the library's. Whether it is large enough. */
+/* Divides the part of the window that is the library's. Returns whether it is large enough. */
 static bool divide(void)
 {
 	struct link_parts *p = &link_parts;
@@ -364,7 +364,7 @@ CUresult link_put(uint32_t opcode, uint32_t flags, const uint64_t arg[7])
 	return CUDA_SUCCESS;
 }
 
-/* Shows what was put to a host that looks for it. Whether it does. */
+/* Shows what was put to a host that looks for it. Returns whether it does. */
 static bool shown(void)
 {
 	if (!guest_show(guest))

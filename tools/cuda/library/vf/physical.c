@@ -27,7 +27,7 @@ static uint64_t shareable_unit(void)
 	return piece > link_arena.granule ? piece : link_arena.granule;
 }
 
-/* Whether an allocation of this kind can be made. *E: why not. */
+/* Returns whether an allocation of this kind can be made. *E: why not. */
 static bool is_possible(const struct cuda_allocation *what, CUresult *e)
 {
 	*e = CUDA_ERROR_INVALID_VALUE;

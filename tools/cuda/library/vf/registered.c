@@ -62,14 +62,14 @@ static void close_regions(struct regions *all)
 	free(all->line);
 }
 
-/* Whether it is memory as malloc() has it. */
+/* Returns whether it is memory as malloc() has it. */
 static bool is_private(const struct region *r)
 {
 	return strcmp(r->rights, "rw-p") == 0 && (!r->name[0] || strcmp(r->name, "[heap]") == 0 ||
 						  strncmp(r->name, "[anon:", 6) == 0);
 }
 
-/* Whether it is no one else's. */
+/* Returns whether it is no one else's. */
 static bool is_own(const struct region *r)
 {
 	return strcmp(r->rights, "rw-p") == 0;
@@ -216,7 +216,7 @@ uint8_t *registered_copy(const struct pinned *p)
 	return copy;
 }
 
-/* Whether R has those pages of the window that it would have as a part of the view P. */
+/* Returns whether R has those pages of the window that it would have as a part of the view P. */
 static bool is_of(const struct region *r, const struct pinned *p)
 {
 	const uint64_t apart = (uintptr_t)p->window - (uintptr_t)p->at;
