@@ -95,7 +95,7 @@ struct operand ptx_operand(struct ptx *p)
 	const struct symbol *s;
 	enum literal literal;
 
-	if (ptx_is(p, "_")) /* where nobody looks */
+	if (ptx_is(p, "_")) /* the result is discarded */
 		return (struct operand){.kind = REGISTER, .value = ptx_register(p, "", 0)};
 	if (ptx_is(p, "WARP_SZ"))
 		return (struct operand){.kind = VALUE, .value = WARP, .literal = INTEGER};

@@ -479,7 +479,7 @@ bool ptx_another(struct ptx *p);
 uint32_t ptx_place(struct ptx *p, uint32_t *end, const struct variable *v);
 void ptx_global_variable(struct ptx *p);
 void ptx_shared_variable(struct ptx *p);
-/* Writes the addresses that values of arrays name, when all names are known. */
+/* Writes the addresses of names in initial values of arrays, once all names are known. */
 void ptx_write_later(struct ptx *p);
 
 /* ptx_operand.c */
@@ -491,7 +491,7 @@ void ptx_operands(struct ptx *p, struct instruction *i, const char *form);
 uint32_t ptx_elements(struct ptx *p, struct operand *list);
 /* Stops unless O is a register or a number of BITS, or if WIDER, a wider register. */
 void ptx_fits(struct ptx *p, const struct operand *o, uint32_t bits, bool wider);
-/* A new register; an empty name is nobody's. */
+/* Adds a register and returns its number. An empty NAME: no text can name it. */
 uint32_t ptx_register(struct ptx *p, const char *name, uint32_t bits);
 
 /* ptx_body.c */
@@ -499,7 +499,7 @@ uint32_t ptx_register(struct ptx *p, const char *name, uint32_t bits);
 void ptx_block(struct ptx *p);
 /* Makes room for all that one statement becomes: pointers into the code hold until the next one. */
 void ptx_make_room(struct ptx *p);
-/* What WHAT says, as the next instruction. */
+/* Appends WHAT to the code. Returns the instruction. */
 struct instruction *ptx_emit(struct ptx *p, const struct instruction *what);
 /* Has the branches from FIRST on whose label is in this scope lead there. */
 void ptx_resolve(struct ptx *p, uint32_t first);

@@ -78,7 +78,8 @@ static void copy(uint8_t *to, const uint8_t *from, size_t n)
 		memmove(to, from, n);
 }
 
-/* Of a GPU kernel. Any other wrong address ends the process, as it does without this driver. */
+/* A wrong address of a GPU kernel ends the kernel. Any other wrong address ends the process, as it
+ * does without this driver. */
 static void on_address(int signal)
 {
 	if (executes)

@@ -2,7 +2,7 @@
 /* Copies of bytes in a row. Data of the program goes through the window: it was copied out of the
  * program's memory when a copy to the device returns, and a copy from the device has ended when it
  * returns. CUDA permits both for memory that is not pinned. What is pinned lies in the window: that
- * is one packet, and nobody waits. */
+ * is one packet, and the call does not wait. */
 #include "copy.h"
 
 #include "vgpu/clock.h"

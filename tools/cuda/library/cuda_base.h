@@ -24,7 +24,8 @@
 #include "softgpu/packets.h"
 #include "vgpu/types.h"
 
-/* lock.c: one lock covers all that the library has. A call that waits for the VF keeps it. */
+/* lock.c: one lock protects all of the library's state. A call holds it while it waits for the VF.
+ */
 
 /* Any thread; waits for the lock, which is not taken twice. */
 void lock_take(void);
@@ -39,8 +40,9 @@ void lock_renew(void);
 /* Writes one line to standard error if VGPU_CUDA_LOG is 1 or 2. Any thread, with or without the
  * lock. */
 __attribute__((format(printf, 1, 2))) void log_line(const char *format, ...);
-/* The same for a name that a program looks up in vain: cudart looks up more than a hundred that it
- * can do without. If VGPU_CUDA_LOG is 1, only the first such line is written. */
+/* The same for a name that a program looks up and does not find. cudart looks up more than a
+ * hundred such names and works without them, so if VGPU_CUDA_LOG is 1, only the first such line is
+ * written. */
 __attribute__((format(printf, 1, 2))) void log_lookup(const char *format, ...);
 /* Logs that NAME is not carried. Returns CUDA_ERROR_NOT_SUPPORTED. */
 CUresult log_absent(const char *name);

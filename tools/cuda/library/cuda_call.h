@@ -6,8 +6,8 @@
 
 /* call.c */
 
-/* What a context keeps for whoever asks: a preference for cache or shared memory, and for the width
- * of banks. */
+/* Settings of a context that are stored and have no effect: the preference for cache or shared
+ * memory, and the width of banks. */
 enum setting { SETTING_CACHE, SETTING_BANKS, SETTINGS };
 
 struct context {
@@ -15,7 +15,7 @@ struct context {
 	bool primary;
 	uint64_t number;
 	uint32_t retained; /* the primary one: how often */
-	uint32_t attached; /* beside the one who made it */
+	uint32_t attached; /* calls of cuCtxAttach() without a cuCtxDetach() */
 	unsigned flags;
 	int settings[SETTINGS];
 };
@@ -27,7 +27,7 @@ enum needs { NEEDS_DEVICE, NEEDS_OWNER, NEEDS_CONTEXT };
 
 /* The state of the library: CALLS_UP: it has a VF. start.c changes it. */
 extern enum call_state { CALLS_DOWN = 0, CALLS_UP, CALLS_FORKED, CALLS_ENDED } call_state;
-/* Why a call cannot go on; unless it is CALLS_UP. */
+/* Returns the error of calls in a state other than CALLS_UP. */
 CUresult call_refusal(void);
 /* Takes the lock. CUDA_SUCCESS, or why the call cannot go on. *CONTEXT, which may be NULL: the
  * calling thread's current context. */
@@ -52,7 +52,7 @@ void call_later(struct call_later *later);
  * libraries that a program loads later: what is larger than a pointer must be elsewhere. */
 extern __thread void *call_context __attribute__((tls_model("initial-exec")));
 
-/* OWNER if it is a context, NULL if it is not. */
+/* Returns OWNER if it is a context; else NULL. */
 const struct context *context_of(const void *owner);
 
 #endif

@@ -31,7 +31,7 @@ struct function {
 
 /* physical.c */
 
-/* Memory without an address. It is free when nobody holds it, and it is mapped nowhere. */
+/* Memory without an address. It is freed when no handle and no mapping of it are left. */
 struct physical {
 	void *handle;
 	uint64_t bytes;
@@ -43,9 +43,9 @@ struct physical {
 	struct physical_part *parts;
 };
 
-/* The allocation, if the program holds it; NULL: there is none. */
+/* Returns the allocation of a handle that the program holds; NULL: there is none. */
 struct physical *physical_find(CUmemHandle handle);
-/* One of its mappings has ended; frees it if it was the last use. */
+/* Notes that a mapping has ended; frees the allocation if that was its last use. */
 void physical_unmapped(struct physical *p);
 /* Forgets all. */
 void physical_reset(void);
@@ -63,9 +63,9 @@ bool physical_is_shareable(void);
 /* The offset, as packets have it, of BYTES at AT in the arena; false: they are not all mapped and
  * accessible. */
 bool arena_find(CUdeviceptr at, uint64_t bytes, uint64_t *offset);
-/* The mapping that AT lies in. */
+/* Finds the mapping that contains AT. */
 bool arena_range(CUdeviceptr at, struct memory_range *r);
-/* What is mapped at AT; NULL: nothing. */
+/* Returns the allocation that is mapped at AT; NULL: none. */
 struct physical *arena_physical(CUdeviceptr at);
 /* Forgets all. */
 void arena_reset(void);
@@ -74,7 +74,7 @@ void arena_reset(void);
 
 /* Finds the memory that OFFSET lies in. */
 bool ipc_find(uint64_t offset, struct memory_range *r);
-/* The context that has opened it; NULL: none has. */
+/* Returns the context that has opened it; NULL: none has. */
 const struct context *ipc_context(uint64_t offset);
 /* Returns whether other processes may open the allocation that OFFSET lies in. */
 bool ipc_can_show(uint64_t offset);
@@ -92,9 +92,9 @@ struct symbol {
 
 /* Returns whether packets have room for the NAME of a function or a variable; if not, logs it. */
 bool symbol_name_fits(const char *name);
-/* Finds NAME in M, and asks the VF for it the first time. */
+/* Finds the variable NAME of M; asks the VF when NAME is looked up for the first time. */
 CUresult symbol_find(struct module *m, const char *name, const struct symbol **out);
-/* The variable that all BYTES at AT are in; NULL: there is none. */
+/* Returns the variable that contains all BYTES at AT; NULL: there is none. */
 const struct symbol *symbol_at(CUdeviceptr at, uint64_t bytes);
 void symbol_end_all(struct module *m);
 /* Puts a copy between BYTES at OFFSET in S and at OTHER in the partition into the ring. OUT: to the
@@ -116,7 +116,7 @@ struct pinned {
 	uint8_t *copy; /* during fork(): what a child has there; NULL: nothing */
 };
 
-/* The host memory that AT is in; NULL: none that the program has announced. */
+/* Returns the pinned or registered memory that contains AT; NULL: there is none. */
 const struct pinned *pinned_find(const void *at);
 /* Returns whether BYTES at MEMORY are pinned, so that the VF copies from or to there itself: *AT in
  * the partition. */
@@ -125,7 +125,7 @@ bool pinned_at(const void *memory, uint64_t bytes, uint64_t *at);
 bool pinned_touches(const void *memory, uint64_t bytes);
 /* Returns whether GPU kernels reach P, which may be NULL, at its address. */
 bool pinned_is_mapped(const struct pinned *p);
-/* The address at which they reach what is AT in P; 0: they do not. */
+/* Returns the address at which GPU kernels reach AT in P; 0: they cannot. */
 CUdeviceptr pinned_on_device(const struct pinned *p, uint64_t at);
 void pinned_end_all(const struct context *context);
 /* Managed memory: see managed.c. */
@@ -137,9 +137,9 @@ bool pinned_give_managed(CUdeviceptr at);
 /* Returns whether the whole pages of them can be the window's, and the rest can be read and
  * written; if not, logs why. */
 bool registered_is_possible(const uint8_t *at, uint64_t bytes);
-/* Makes them, whole pages, those at WINDOW. */
+/* Maps the pages at WINDOW in the place of these whole pages. */
 CUresult registered_map(uint8_t *at, uint64_t bytes, uint8_t *window);
-/* Private memory with what is in the window for P; NULL: there is none. */
+/* Returns private memory with a copy of P's contents in the window; NULL: out of memory. */
 uint8_t *registered_copy(const struct pinned *p);
 /* Puts COPY, which the caller has no more, where P is: over those pages that are still the
  * window's. What the program has mapped there since is left alone. False: some may still be the
@@ -148,7 +148,7 @@ bool registered_unmap(const struct pinned *p, uint8_t *copy);
 
 /* memory.c: whether AT is an address of the device that no pointer of this process can equal. */
 bool memory_is_device(uint64_t at);
-/* BYTES for calls whose sizes have 32 bits, or the most that these can say. */
+/* Returns BYTES for calls whose sizes have 32 bits; at most UINT32_MAX. */
 unsigned memory_in_32_bits(uint64_t bytes);
 /* Returns whether device memory and this process's have no address in common. */
 bool memory_is_unified(void);

@@ -21,7 +21,7 @@ struct physical_part {
 
 /* RING is called with the lock, in a thread of its own. */
 void flush_start(void (*ring)(void));
-/* Has RING called in LINK_RING_EVERY nanoseconds. False: nobody will call it. */
+/* Schedules a call of RING in LINK_RING_EVERY nanoseconds. False: there is no thread to call it. */
 bool flush_later(void);
 /* Ends the thread, and waits for it. Without the lock. */
 void flush_end(void);
@@ -33,7 +33,7 @@ void flush_abandon(void);
 /* BYTES at AT, in no more than two pages, and those at WINDOW, which become the same, are the same
  * from now on as described there. AT and WINDOW are equal modulo 8. False: out of memory. */
 bool edges_add(uint8_t *at, uint8_t *window, uint32_t bytes);
-/* Forgets those that begin there; or all. */
+/* Removes the edges that begin there; or all edges. */
 void edges_remove(const uint8_t *at, uint64_t bytes);
 void edges_end(void);
 /* A packet is to be put; packets are done, ALL of them. */
@@ -72,9 +72,10 @@ void link_down(void);
 /* The same at the end of the process, whose threads may still use pinned memory: they keep that, as
  * memory of their own. The process's end closes what it has of the VF. */
 void link_leave(void);
-/* Of a shared VF: gives memory back that this process no longer needs, now. */
+/* Of a shared VF: returns unused memory of this process to the other processes now. */
 void link_settle(void);
-/* Of a shared VF: frees what killed processes have left. Returns whether there was one. */
+/* Of a shared VF: frees the memory of killed processes. Returns whether there was such a process.
+ */
 bool link_care(void);
 /* Closes the VF without shutting it down: in the child of fork(). */
 void link_abandon(void);
@@ -86,7 +87,7 @@ CUresult link_lost(void);
 
 /* Puts a packet into the ring. It runs after link_ring(). */
 CUresult link_put(uint32_t opcode, uint32_t flags, const uint64_t arg[7]);
-/* Rings the doorbell, now or within LINK_RING_EVERY nanoseconds, whatever the program does then. */
+/* Rings the doorbell now, or by a thread within LINK_RING_EVERY nanoseconds. */
 CUresult link_ring(void);
 /* While HOLD is set, link_ring() does nothing: what is put waits for the next one after that, or
  * for a call that waits. Returns what HOLD was. */
@@ -156,18 +157,18 @@ void output_words(struct guest *g);
 /* Begins, while the VF executes nothing of this process: clears what an earlier process has left
  * that had this process's slot. */
 CUresult pieces_begin(struct guest *g);
-/* Clears all that this process has and had, and gives it back. */
+/* Clears all pieces of this process, and those that it has had, and frees them. */
 void pieces_end(struct guest *g);
 /* Clears and frees what processes have left that were killed. Returns whether there was one. */
 bool pieces_care(struct guest *g);
-/* Ends what processes have left running that were killed, and leaves the rest to pieces_care(). */
+/* Ends the running work of killed processes; pieces_care() frees their memory. */
 void pieces_stop_dead(struct guest *g);
 /* Makes the pieces of BYTES at AT this process's. False: another process has one of them; *NEXT:
  * behind that one. */
 bool pieces_take(uint64_t at, uint64_t bytes, uint64_t *next);
 /* USES: whether an allocation lies in BYTES at AT. Before pieces are taken. */
 void pieces_serve(bool (*uses)(uint64_t at, uint64_t bytes));
-/* An allocation has ended. */
+/* To be called when an allocation was freed. */
 void pieces_freed(void);
 /* Returns whether this process has pieces that it could give back once nothing of it runs; does so.
  */
@@ -183,17 +184,18 @@ uint64_t pieces_size(void);
 /* Makes the N PARTS, which are whole pieces of this process, common memory; *NUMBER is its number.
  * Nothing may run that was put for them. As guest_common_make(). */
 int pieces_share(const struct physical_part *parts, uint32_t n, uint32_t *number);
-/* This process holds common memory no more once nothing of it runs; and takes that back. */
+/* drop: this process releases the common memory NUMBER as soon as none of its work runs. keep:
+ * cancels that. */
 void pieces_drop(uint32_t number);
 void pieces_keep(uint32_t number);
-/* Returns whether all pieces of BYTES > 0 at AT are those of OWNER at this time. */
+/* Returns whether OWNER has all pieces of BYTES > 0 at AT now. */
 bool pieces_are(uint64_t at, uint64_t bytes, uint64_t owner);
 
 /* heap.c: offsets are in the VF's device memory. */
 
 /* All SIZE bytes are free. */
 void heap_reset(uint64_t size);
-/* Allocates BYTES > 0 for OWNER at a multiple of 512. Returns whether there was room. */
+/* Allocates BYTES > 0 for OWNER at a multiple of 512. False: there is no room. */
 bool heap_take(uint64_t bytes, const void *owner, uint64_t *offset);
 /* The same at a multiple of ALIGN, itself one of 512. */
 bool heap_take_at(uint64_t bytes, uint64_t align, const void *owner, uint64_t *offset);
@@ -208,9 +210,10 @@ bool heap_find(uint64_t offset, struct memory_range *r);
 uint64_t heap_left(void);
 /* The bytes of OWNER's allocations. */
 uint64_t heap_of(const void *owner);
-/* Whose the allocation is that OFFSET lies in; NULL: there is none, or nobody's. */
+/* Returns the owner of the allocation that contains OFFSET; NULL: there is no allocation, or it has
+ * no owner. */
 const void *heap_owner(uint64_t offset);
-/* OWNER's allocations are nobody's from now on; they stay. */
+/* Keeps OWNER's allocations without an owner. */
 void heap_disown(const void *owner);
 
 #endif

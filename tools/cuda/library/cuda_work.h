@@ -87,7 +87,7 @@ struct stream {
 /* The default streams: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD; NULL is one of them. */
 #define STREAM_DEFAULTS 2u
 extern struct stream stream_default;
-/* The stream S; NULL: there is none. Who puts packets for it sets LAST. */
+/* Returns the stream S; NULL: there is none. A caller that puts packets for it sets LAST. */
 static inline struct stream *stream_find(CUstream s)
 {
 	return (uintptr_t)s <= STREAM_DEFAULTS ? &stream_default : handle_find(HANDLE_STREAM, s);
@@ -102,7 +102,8 @@ static inline bool stream_is_in(const struct stream *s, const struct context *cu
 CUresult work_check(const struct work *w);
 /* Executes W now, in the order of all streams. */
 CUresult work_run(const struct work *w);
-/* How W is checked, and executed; called with the lock. WORK_HOST lets go of it meanwhile. */
+/* Functions that check and execute W, with the lock. WORK_HOST releases the lock while the
+ * program's function runs. */
 CUresult copy_check(const struct work_copy *w);
 CUresult set_check(const struct work_set *w);
 CUresult launch_check(const struct work_launch *w);
@@ -119,7 +120,7 @@ void launch_reset(void);
 /* Returns whether packets have an argument of BYTES as a value; if not, it is elsewhere in the
  * window. */
 bool launch_has_value(uint32_t bytes);
-/* L's arguments are in PARAMS, or in EXTRA. */
+/* Sets L's arguments from PARAMS, or from EXTRA. */
 CUresult launch_take(struct work_launch *l, void **params, void **extra);
 /* Gives L, which launch_check() found right, arguments of its own, which free() ends. False: out of
  * memory. */
@@ -127,7 +128,7 @@ bool launch_keep(struct work_launch *l);
 /* Where the arguments are that launch_keep() has given L: a list, which free() ends, as
  * cuda_kernel_node has it in PARAMS; or in EXTRA, if the program had them in one buffer. */
 CUresult launch_list(struct work_launch *l, void ***list);
-/* Threads of a block. */
+/* Returns the number of threads of a block. */
 uint64_t launch_threads(const struct work_launch *l);
 
 #endif

@@ -38,7 +38,7 @@ extern uint32_t handle_n_rows;
 void *handle_make(enum handle_kind kind, void *object);
 /* Ends the handle. Returns its object, which is the caller's again, or NULL. */
 void *handle_drop(enum handle_kind kind, const void *h);
-/* Goes over the handles of KIND: *AT begins as 0. NULL: there are no more. */
+/* Returns the next object of KIND. *AT is 0 for the first call. NULL: there is none left. */
 void *handle_next(enum handle_kind kind, uint32_t *at);
 
 /* A number of no other object, not even of one that has ended: for what has no handle. */

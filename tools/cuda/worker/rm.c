@@ -94,7 +94,7 @@ static uint64_t shortest = FIRST_TIMESLICE; /* the shortest time slice that may 
 static uint32_t reports;
 
 /* rm_stop()'s thread has a real-time priority: a thread that has the lock must not be kept from a
- * CPU by others then. */
+ * CPU by other processes then. */
 __attribute__((constructor)) static void begin(void)
 {
 	vfio_mutex_init(&lock);

@@ -166,7 +166,7 @@ struct shown {
 };
 _Static_assert(sizeof(struct shown) <= sizeof(struct cuda_ipc_event), "CUipcEventHandle");
 
-/* Makes E known to others, as it was recorded until now. */
+/* Shows E, with its last record, to the other processes of the VF. */
 static CUresult share(struct ipc_event *e, uint64_t fence)
 {
 	if (!ipc_event_is_there())

@@ -282,7 +282,7 @@ CUresult cuKernelSetAttribute(int which, int value, CUkernel kernel, CUdevice de
 	return CALL_END(e == CUDA_SUCCESS ? on(device) : e);
 }
 
-/* A preference that nobody can ask for, and that changes nothing. MOST: the largest value that CUDA
+/* A preference that has no effect and cannot be read back. MOST: the largest value that CUDA
  * has for it. */
 static CUresult prefer(CUfunction function, int config, int most)
 {

@@ -465,7 +465,7 @@ static void in_child(void)
 
 static bool left; /* the program has its own pages everywhere, because it ends */
 
-/* Before the library lets go of the window, which others may have next. */
+/* Before the library unmaps the window, which another process may get next. */
 static void at_exit(void)
 {
 	size_t i;
@@ -596,7 +596,7 @@ static CUresult unregister(const void *at)
 	return CUDA_SUCCESS;
 }
 
-/* A program that has lost its VF gets its pages back all the same. */
+/* A program that has lost its VF gets its pages back, too. */
 CUresult cuMemHostUnregister(void *at)
 {
 	CUresult e = call_begin(NEEDS_OWNER, NULL);

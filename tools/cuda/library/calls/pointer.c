@@ -159,7 +159,7 @@ static size_t size_of(int which)
 	}
 }
 
-/* Of an address that is not known, this tells zeros: it is host memory like any other. */
+/* An unknown address is ordinary host memory: its attributes are zeros. */
 CUresult cuPointerGetAttributes(unsigned n, int *which, void **data, CUdeviceptr at)
 {
 	CUresult e = call_begin(NEEDS_OWNER, NULL);

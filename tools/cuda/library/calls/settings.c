@@ -113,7 +113,7 @@ CUresult cuProfilerInitialize(const char *config, const char *output, int mode)
 	return log_absent(__func__);
 }
 
-/* They are for a profiler, of which there is none. */
+/* There is no profiler that these could start or stop. */
 CUresult cuProfilerStart(void)
 {
 	struct context *c;

@@ -47,7 +47,7 @@ CUresult capture_wait(struct stream *s, struct captured_event *e)
 	return join(s->capture, &s->tips, &e->tips);
 }
 
-/* Ends the capture; the graph is somebody's already, or NULL. */
+/* Ends the capture. Its graph must have another owner by now, or be NULL. */
 static void end(struct capture *c)
 {
 	struct stream *stream;

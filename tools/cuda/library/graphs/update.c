@@ -115,7 +115,7 @@ CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec h, CUgraphNode node, CUeve
 /* Has the N steps at TO, of X, execute what those of GRAPH do, which has the same shape; if not,
  * returns OTHER and changes nothing. They stay the steps of their nodes, and disabled if they are.
  * The program's objects of GRAPH take the place of all that X had; those of a child come on top,
- * because nobody knows which the former child's were. */
+ * because it is not recorded which the former child's were. */
 static CUresult take_over(struct instance *x, struct step *to, uint32_t n, CUgraph graph,
 			  CUresult other)
 {

@@ -117,7 +117,7 @@ static CUresult clear(void)
 	return e == CUDA_SUCCESS ? link_wait() : e;
 }
 
-/* Asks where this process can map memory. What it cannot use is as none. */
+/* Asks where this process can map memory. An arena that this library cannot use counts as none. */
 static CUresult ask_arena(void)
 {
 	const uint64_t arg[7] = {0, link_parts.structure_at, sizeof(link_arena)};
@@ -364,7 +364,7 @@ CUresult link_put(uint32_t opcode, uint32_t flags, const uint64_t arg[7])
 	return CUDA_SUCCESS;
 }
 
-/* Shows what was put to a host that looks for it. Returns whether it does. */
+/* Publishes the packets to a host that polls for them. False: the host does not poll now. */
 static bool shown(void)
 {
 	if (!guest_show(guest))
@@ -538,8 +538,8 @@ CUresult link_wait(void)
 	return e == CUDA_SUCCESS ? take_report() : e;
 }
 
-/* Of a program that polls: finds out about its VF, and about killed processes, for which it may
- * wait. */
+/* For a program that polls: checks from time to time whether the VF is lost, and whether a killed
+ * process blocks it. */
 static CUresult look(void)
 {
 	vgpu_nsec now = vgpu_now();

@@ -12,16 +12,17 @@
 #include "guest.h"
 #include "cuda_vf.h"
 
-/* How long the packet of a killed process may still run, before others do without its memory. */
+/* How long a packet of a killed process may run before other processes continue without that
+ * process's memory. */
 #define CARE_TIMEOUT VGPU_SEC
 
 static _Atomic uint32_t *owners; /* NULL: this process has all memory */
 static uint32_t n_pieces, mine;
 static uint64_t piece;
-static bool *own;	   /* those of this process: the others' words change without it */
-static bool freed;	   /* an allocation has ended since pieces were last given back */
-static bool taking;	   /* pieces were taken for an allocation that is not made yet */
-static bool *dropped;	   /* common memory that this process uses no more, by its number */
+static bool *own;     /* pieces of this process; other processes change the words of the others */
+static bool freed;    /* an allocation has ended since pieces were last given back */
+static bool taking;   /* pieces were taken for an allocation that is not made yet */
+static bool *dropped; /* common memory that this process uses no more, by its number */
 static uint32_t n_dropped; /* how many */
 static bool (*is_used)(uint64_t at, uint64_t bytes);
 
@@ -145,7 +146,7 @@ bool pieces_take(uint64_t at, uint64_t bytes, uint64_t *next)
 	for (i = first; i < end; i++) {
 		word = atomic_load(&owners[i]);
 		*next = (i + 1) * piece;
-		/* What is taken in vain goes back with the next pieces. */
+		/* Pieces that were taken without need are given back with the next ones. */
 		if (word != mine &&
 		    (!is_free(word) || !atomic_compare_exchange_strong(&owners[i], &word, mine)))
 			break;
