@@ -104,6 +104,7 @@ while IFS='|' read -r name keep command why; do
 	await 60 seat_free
 	before=$(turns)
 	gated "$name" "$command" || fail "$name ended with $? behind the gate: $(tail -5 "$run/$name.gated" "$run/$name.gated.txt")"
+	kill -0 "$hog" || fail "the hog has ended: $(cat "$run/hog.log")"
 	[ "$(turns)" -gt "$before" ] || fail "$name had no turns, and computed past the gate"
 	for how in bare gated; do grep -aE "${keep:-^$}" "$run/$name.$how" >"$run/$name.$how.kept"; done
 	[ -z "$keep" ] || [ -s "$run/$name.bare.kept" ] || fail "$name prints nothing to compare: $(cat "$run/$name.bare")"
