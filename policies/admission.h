@@ -29,8 +29,7 @@
  *
  * No published GPU scheduler counts W; ignoring it admits sets that miss in 13 to 44 % of cases.
  */
-#ifndef POLICIES_ADMISSION_H
-#define POLICIES_ADMISSION_H
+#pragma once
 
 #include "vgpu/policy.h"
 
@@ -322,5 +321,3 @@ static inline uint64_t admission_reserve(const struct admission *a, const struct
 	}
 	return most;
 }
-
-#endif

@@ -6,8 +6,7 @@
  * the rotation is kept as long as slices are worth their switches, and the policy warns the
  * operator.
  */
-#ifndef POLICIES_AUTO_SLICE_H
-#define POLICIES_AUTO_SLICE_H
+#pragma once
 
 #include "text.h"
 #include "vgpu/policy.h"
@@ -111,5 +110,3 @@ static inline const char *auto_slice_warning(struct auto_slice *a, const struct 
 	text_ms(&a->text, n * turn);
 	return a->text.s;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The built-in policies. */
-#ifndef POLICIES_BUILTIN_H
-#define POLICIES_BUILTIN_H
+#pragma once
 
 #include "vgpu/policy.h"
 
@@ -14,5 +13,3 @@ const struct vgpu_policy_ops *vgpu_builtin_policy(const char *name);
 
 /* The policy that takes over from a faulty one. */
 extern const struct vgpu_policy_ops *const vgpu_fallback_policy;
-
-#endif

@@ -5,8 +5,7 @@
  * woken six times at one interval of 4 to 60 ms, within 2 %, keeps time. Each missed tick undoes
  * what one kept tick has added, so in overload no VF keeps time for long.
  */
-#ifndef POLICIES_CADENCE_H
-#define POLICIES_CADENCE_H
+#pragma once
 
 #include "vgpu/types.h"
 
@@ -54,5 +53,3 @@ static inline void cadence_wake(struct cadence *c, vgpu_nsec now)
 	c->kept = 0;
 	c->interval = gap >= CADENCE_SHORTEST && gap <= CADENCE_LONGEST ? gap : 0;
 }
-
-#endif

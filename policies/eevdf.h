@@ -15,8 +15,7 @@
  * Three heaps, of VFs that wait for V, of eligible ones, and of sleeping ones that still owe, make
  * a decision O(log n).
  */
-#ifndef POLICIES_EEVDF_H
-#define POLICIES_EEVDF_H
+#pragma once
 
 #include "cadence.h"
 #include "heap.h"
@@ -576,5 +575,3 @@ static inline void eevdf_import_lag(struct eevdf *e, uint32_t index, int64_t lag
 	heap_insert(&e->leaving, index, vf->t.v);
 	e->importing = true;
 }
-
-#endif

@@ -36,8 +36,7 @@
  *
  *   |lag| <= ahead_i + behind_i + half of the largest ahead_j
  */
-#ifndef POLICIES_EEVDF_BOUND_H
-#define POLICIES_EEVDF_BOUND_H
+#pragma once
 
 #include "eevdf.h"
 
@@ -89,5 +88,3 @@ static inline void eevdf_bound(const struct eevdf *e, uint32_t index, vgpu_nsec 
 	service = (uint64_t)((unsigned __int128)service * e->unpaid / 1024);
 	out->max_wait = service + (service / least + n + 1) * e->facts->switch_high_ns;
 }
-
-#endif

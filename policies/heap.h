@@ -5,8 +5,7 @@
  * everywhere. A node has four children, which share a cache line. Each VF is in the heap at most
  * once.
  */
-#ifndef POLICIES_HEAP_H
-#define POLICIES_HEAP_H
+#pragma once
 
 #include "vgpu/types.h"
 
@@ -130,5 +129,3 @@ static inline uint32_t heap_first(const struct heap *h)
 {
 	return h->n ? h->entries[0].vf : VGPU_NO_VF;
 }
-
-#endif

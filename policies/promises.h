@@ -3,8 +3,7 @@
  * Guarantees: which budgets are admitted; for a refused one, which budget would be admitted; and
  * whether admitted budgets can still be kept.
  */
-#ifndef POLICIES_PROMISES_H
-#define POLICIES_PROMISES_H
+#pragma once
 
 #include "admission.h"
 #include "servers.h"
@@ -259,5 +258,3 @@ static inline const char *promises_warning(struct promises *p, const struct serv
 	text_add(&p->text, ", and with that they would not be admitted");
 	return p->text.s;
 }
-
-#endif

@@ -19,8 +19,7 @@
  * accumulates. A turn never starts earlier than planned, so where VFs stop in time, the starts of a
  * VF do not depend on what the others do.
  */
-#ifndef POLICIES_RING_H
-#define POLICIES_RING_H
+#pragma once
 
 #include "ring_state.h"
 
@@ -479,5 +478,3 @@ static void ring_offline(void *state, uint32_t vf, vgpu_nsec now)
 	if (!r->all_members)
 		ring_leave(r, vf);
 }
-
-#endif

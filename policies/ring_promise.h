@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The promises of the policies on the ring: shares, bounds, and the lag that they carry over a
  * change of policy. */
-#ifndef POLICIES_RING_PROMISE_H
-#define POLICIES_RING_PROMISE_H
+#pragma once
 
 #include "ring.h"
 
@@ -153,5 +152,3 @@ static const char *ring_warning(void *state)
 	.pick = ring_pick, .run = ring_run, .account = ring_account,                               \
 	.export_lag = ring_export_lag, .import_lag = ring_import_lag, .share = ring_share,         \
 	.bound = ring_bound, .warning = ring_warning, .extend = ring_extend
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The state of the ring: its members, their slots and debts, the open slot, the last pick. */
-#ifndef POLICIES_RING_STATE_H
-#define POLICIES_RING_STATE_H
+#pragma once
 
 #include "auto_slice.h"
 #include "set.h"
@@ -190,5 +189,3 @@ static void ring_set_slots(struct ring *r, uint32_t index, int64_t slots)
 	vf->most_slots = ring_max(vf->most_slots, slots);
 	ring_update(r);
 }
-
-#endif

@@ -15,8 +15,7 @@
  * left. Its deadline is never less than a period after a wake: so no window of time holds more of
  * its budgets than admission has counted.
  */
-#ifndef POLICIES_SERVERS_H
-#define POLICIES_SERVERS_H
+#pragma once
 
 #include "heap.h"
 #include "vgpu/policy.h"
@@ -571,5 +570,3 @@ static inline void servers_bound(const struct servers *s, uint32_t index, vgpu_n
 	out->max_wait = longest + n * s->worst + s->facts->switch_high_ns + s->late +
 			(2 + owing / c->budget) * (c->period + longest + s->worst);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * says whether the word of 64 bits below it is not zero. Adding, removing and finding the next
  * member touch three words each, however many VFs and members there are.
  */
-#ifndef POLICIES_SET_H
-#define POLICIES_SET_H
+#pragma once
 
 #include "vgpu/types.h"
 
@@ -119,5 +118,3 @@ static inline uint32_t set_next(const struct set *s, uint32_t after)
 	}
 	return set_first(s);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Builds sentences with numbers, for reasons and warnings, because a policy may call nothing, not
  * even libc. */
-#ifndef POLICIES_TEXT_H
-#define POLICIES_TEXT_H
+#pragma once
 
 #include "vgpu/types.h"
 
@@ -64,5 +63,3 @@ static inline void text_ms(struct text *t, vgpu_nsec ns)
 	text_hundredths(t, (ns + 9999) / 10000);
 	text_add(t, " ms");
 }
-
-#endif

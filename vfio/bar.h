@@ -4,8 +4,7 @@
  * functions return -ENODEV instead. The first bar_map installs the handler, which passes any other
  * SIGBUS to the handler that was there before.
  */
-#ifndef VFIO_BAR_H
-#define VFIO_BAR_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ void bar_unmap(struct bar *b);
  * -EINVAL outside of the region; -ENODEV if the device was removed. Any thread. */
 int bar_read(const struct bar *b, uint64_t offset, void *data, uint32_t size);
 int bar_write(const struct bar *b, uint64_t offset, const void *data, uint32_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Drivers of the host for GPUs that have VFs. */
-#ifndef VFIO_HOSTS_H
-#define VFIO_HOSTS_H
+#pragma once
 
 #include "vfio/doctor.h"
 #include "vfio/pci.h"
@@ -18,5 +17,3 @@ struct host_driver {
 
 /* Returns the driver that has this PF, if it is one of these; else NULL. */
 const struct host_driver *host_driver_of(const struct pci_info *pf);
-
-#endif

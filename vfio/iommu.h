@@ -3,8 +3,7 @@
  * Opens a function through VFIO and maps memory for its DMA: by its group and a container, or by
  * its own node and an iommufd where the kernel has them. iommu_open chooses.
  */
-#ifndef VFIO_IOMMU_H
-#define VFIO_IOMMU_H
+#pragma once
 
 #include "vfio/pci.h"
 
@@ -28,5 +27,3 @@ const char *iommu_name(const struct iommu *m);
  * of pages. MEMORY must stay until then. Return 0, or -errno. */
 int iommu_map(const struct iommu *m, void *memory, uint64_t iova, uint64_t size);
 int iommu_unmap(const struct iommu *m, uint64_t iova, uint64_t size);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The parts of the kernel's iommufd interface that are used here, by the kernel's names. The
  * headers of the oldest system that we build on (Linux 6.1) lack them. */
-#ifndef VFIO_IOMMUFD_API_H
-#define VFIO_IOMMUFD_API_H
+#pragma once
 
 #include <linux/vfio.h>
 #include <stdint.h>
@@ -66,5 +65,3 @@ struct token_feature {
 	uint32_t argsz, flags;
 	uint8_t token[16];
 };
-
-#endif

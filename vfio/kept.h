@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Keeps the descriptors of a PF that VFIO holds in the store (vfio/store.h) over a restart. */
-#ifndef VFIO_KEPT_H
-#define VFIO_KEPT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -14,5 +13,3 @@ void kept_put(const char *address, const struct iommu *m, int device);
 bool kept_take(const char *address, struct iommu *m, int *device);
 /* Removes them from the store. */
 void kept_drop(const char *address);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The token that is needed to open VFs while VFIO holds their PF: a random UUID, secret, one for
  * this host. */
-#ifndef VFIO_TOKEN_H
-#define VFIO_TOKEN_H
+#pragma once
 
 #include "vfio/device.h"
 
@@ -12,5 +11,3 @@
 /* Reads the token from PATH; with MAKE, makes a missing file, which only its owner can read.
  * Returns 0, or -errno with the reason in ERR. */
 int token_load(const char *path, bool make, char out[TOKEN_SIZE], struct vgpu_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Transports, by which a function is reached. Each has a prefix of device names, and opens what
  * follows it. */
-#ifndef VFIO_TRANSPORTS_H
-#define VFIO_TRANSPORTS_H
+#pragma once
 
 #include "vfio/device.h"
 #include "vfio/pci.h"
@@ -38,5 +37,3 @@ int transport_kernel_vfs(struct vfio_device *d, const char *address, uint32_t n,
  * -EINVAL: it is a VF; -EACCES: only root can tell; with the reason in ERR. */
 int transport_recognise(const struct pci_info *info, struct gpuiov_identity *out,
 			struct vgpu_error *err);
-
-#endif

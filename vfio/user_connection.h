@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Inside the vfio-user server: user_server.c accepts and serves, user_messages.c reads and answers.
  */
-#ifndef VFIO_USER_CONNECTION_H
-#define VFIO_USER_CONNECTION_H
+#pragma once
 
 #include <pthread.h>
 #include <unistd.h>
@@ -56,5 +55,3 @@ int connection_handle(struct vfio_endpoint *e);
 int connection_flush(struct connection *c);
 void connection_drop_fds(struct connection *c);
 void endpoint_drop_maps(struct vfio_endpoint *e);
-
-#endif

@@ -16,8 +16,7 @@
  * A file that would have to call upwards leaves a note (struct notes) for the end of the step
  * instead.
  */
-#ifndef CORE_PRIVATE_H
-#define CORE_PRIVATE_H
+#pragma once
 
 #include <assert.h>
 
@@ -404,5 +403,3 @@ static inline vgpu_nsec nsec_add(vgpu_nsec a, vgpu_nsec b)
 {
 	return b > VGPU_NEVER - a ? VGPU_NEVER : a + b;
 }
-
-#endif

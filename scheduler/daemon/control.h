@@ -5,8 +5,7 @@
  * ..., "result": ...} or {"id": ..., "error": {"code": NAME, "message": TEXT}}. docs/protocol.md
  * describes the protocol.
  */
-#ifndef DAEMON_CONTROL_H
-#define DAEMON_CONTROL_H
+#pragma once
 
 #include "engine/engine.h"
 #include "control/state.h"
@@ -21,5 +20,3 @@ int control_add(struct control *control, struct gpu_config *config, struct engin
 void control_settle(struct control *control);
 /* Drops all clients, stops the engines, and closes the sockets. */
 void control_stop(struct control *control);
-
-#endif

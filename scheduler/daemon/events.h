@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The engines' records: stored for clients, logged if operators must know of them, and passed to
  * the parts of the control thread that wait for them. Control thread. */
-#ifndef DAEMON_EVENTS_H
-#define DAEMON_EVENTS_H
+#pragma once
 
 #include "control/state.h"
 
@@ -16,5 +15,3 @@ void events_begin_lost(struct gpu *gpu, const char *why);
 void events_said(struct gpu *gpu);
 /* Once a second: logs how many messages the rate limit withheld, and resets the count. */
 void events_second(struct gpu *gpu);
-
-#endif

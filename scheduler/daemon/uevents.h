@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Watches the kernel's uevents of PCI functions: GPUs that come or go, VFs whose driver changes. */
-#ifndef DAEMON_UEVENTS_H
-#define DAEMON_UEVENTS_H
+#pragma once
 
 #include "control/state.h"
 
@@ -10,5 +9,3 @@
 struct uevents *uevents_start(struct control *control, struct vgpu_error *err);
 /* NULL is allowed. */
 void uevents_stop(struct uevents *uevents);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Any thread. libxml2 reads without network, external entities and document type definitions.
  */
-#ifndef DOMAIN_CLAIM_H
-#define DOMAIN_CLAIM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -117,5 +116,3 @@ int claim_check_device(const struct claim *claim, const struct claim_vf *claimed
 /* Returns whether a domain's XML has a claim, readable or not. Every domain of Nova passes
  * claim_is_possible(), and few have a claim. */
 bool claim_exists(const char *xml);
-
-#endif

@@ -3,8 +3,7 @@
  * Untrusted XML, parsed by libxml2 without network, external entities and document type
  * definitions, and within bounds of size and shape. Any thread.
  */
-#ifndef DOMAIN_DOCUMENT_H
-#define DOMAIN_DOCUMENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ bool document_is(const struct _xmlNode *node, const char *name);
 bool document_has(struct _xmlNode *node, const char *attribute, const char *value);
 /* Returns NODE's first child element of that local name; NULL: none, or NODE is NULL. */
 struct _xmlNode *document_child(struct _xmlNode *node, const char *name);
-
-#endif

@@ -3,8 +3,7 @@
  * The claim in the metadata that OpenStack Nova writes into its domains. docs/fleet.md describes
  * it. Any thread.
  */
-#ifndef DOMAIN_NOVA_H
-#define DOMAIN_NOVA_H
+#pragma once
 
 #include <libxml/tree.h>
 
@@ -19,5 +18,3 @@
  * -EINVAL with line and reason in ERR: an extra spec for vgpud is wrong.
  */
 int nova_claim(xmlNode *instance, xmlNode **out, struct vgpu_error *err);
-
-#endif

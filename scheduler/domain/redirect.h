@@ -3,8 +3,7 @@
  * Changes the VFs of a domain that comes from another host: replaces source addresses of its
  * <hostdev>s and leaves all other bytes of the XML unchanged. Any thread.
  */
-#ifndef DOMAIN_REDIRECT_H
-#define DOMAIN_REDIRECT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ struct redirect {
  */
 int redirect_devices(const char *text, size_t size, const struct redirect *list, uint32_t n,
 		     char **out, struct vgpu_error *err);
-
-#endif

@@ -5,8 +5,7 @@
  * with 100 000 attributes keeps it busy for 18 s. It looks every name up among all others, and
  * continues after each mistake: 1 MiB of "<a" keeps it busy for half a second.
  */
-#ifndef DOMAIN_SHAPE_H
-#define DOMAIN_SHAPE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ int shape_check(const char *text, size_t size, struct vgpu_error *err);
 /* Returns the start tag of element number N (0: the root, then in the order of the text) of TEXT,
  * from its '<' to its '>', and its LENGTH; NULL: there are fewer elements, or TEXT is not XML. */
 const char *shape_element(const char *text, size_t size, uint32_t n, size_t *length);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * Any thread.
  */
-#ifndef DOMAIN_TRAVEL_H
-#define DOMAIN_TRAVEL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ void travel_write(const struct travel *travel, char *text);
 
 /* Returns the entry for the claim's VF NAME; NULL: none. */
 const struct travel_vf *travel_of(const struct travel *travel, const char *name);
-
-#endif

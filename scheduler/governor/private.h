@@ -13,8 +13,7 @@
  *   promise.c      bounds
  *   search.c       the quanta with the least error
  */
-#ifndef GOVERNOR_PRIVATE_H
-#define GOVERNOR_PRIVATE_H
+#pragma once
 
 #include <assert.h>
 
@@ -199,5 +198,3 @@ uint64_t search_error(const struct target *t, const struct quanta *q, uint64_t l
 /* Writes the quanta with the least error, at a COST (Q32) for each that differs from the one in
  * force. */
 void search_quanta(const struct target *t, uint64_t cost, struct quanta *out);
-
-#endif

@@ -16,8 +16,7 @@
  *   table.h
  *   output.c     the actions of a step
  */
-#ifndef MEMORY_PRIVATE_H
-#define MEMORY_PRIVATE_H
+#pragma once
 
 #include "vgpu/memory_step.h"
 #include "vgpu/residency.h"
@@ -184,5 +183,3 @@ void swap_advance(struct vgpu_memory_state *m);
 void resize_begin(struct vgpu_memory_state *m, uint32_t id, const struct vgpu_memory_change *want);
 void resize_advance(struct vgpu_memory_state *m);
 void resize_placed(struct vgpu_memory_state *m, bool good);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by the memory table and its plans. */
-#ifndef MEMORY_TABLE_H
-#define MEMORY_TABLE_H
+#pragma once
 
 #include "vgpu/memory.h"
 
@@ -17,5 +16,3 @@ uint64_t table_place_in(const struct vgpu_memory_extent *e, const struct vgpu_me
  * The table is unchanged afterwards. */
 uint64_t table_place_without(struct vgpu_memory *m, const struct vgpu_memory_extent *old,
 			     const struct vgpu_memory_request *request, uint64_t size);
-
-#endif

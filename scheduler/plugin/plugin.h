@@ -4,8 +4,7 @@
  * operator names a directory, and vgpud loads only files that only root could have written. A
  * loaded plug-in is never unloaded.
  */
-#ifndef VGPU_PLUGIN_H
-#define VGPU_PLUGIN_H
+#pragma once
 
 #include "vgpu/policy.h"
 
@@ -32,5 +31,3 @@ const struct vgpu_policy_ops *plugin_loaded(unsigned i);
  */
 int plugin_vet(const struct vgpu_policy_ops *table, struct vgpu_policy_ops *out,
 	       struct vgpu_error *err);
-
-#endif

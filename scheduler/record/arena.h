@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The arena: one block of memory that holds a core or a governor, its policies and the memory
  * reducer; and its parts. Shared by recorder.c and recording.c. */
-#ifndef RECORD_ARENA_H
-#define RECORD_ARENA_H
+#pragma once
 
 #include "vgpu/record.h"
 
@@ -87,5 +86,3 @@ bool record_governor_get(const struct recording *r, const struct record_entry *e
 /* Returns the hash of the output of a step of G and, if an epoch has ended, of its results. */
 uint32_t record_governor_hash(int result, const struct vgpu_governor *g, uint32_t max_vfs,
 			      const struct vgpu_governor_output *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Times that a benchmark has measured, and their quantiles. */
-#ifndef BENCH_SAMPLE_H
-#define BENCH_SAMPLE_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,5 +41,3 @@ static inline void sample_print(const char *name, vgpu_nsec *ns, size_t n, const
 	       name, n, (double)ns[0] / 1e3, (double)ns[n / 2] / 1e3,
 	       (double)ns[n * 99 / 100] / 1e3, (double)ns[n - 1] / 1e3, end);
 }
-
-#endif

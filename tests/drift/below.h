@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef DRIFT_BELOW_H
-#define DRIFT_BELOW_H
+#pragma once
 
 #include "shim.h"
 
@@ -13,5 +12,3 @@ extern struct drift_faults {
 
 /* Returns the kobject with that name and parent, or NULL. */
 struct kobject *drift_find(const struct kobject *parent, const char *name);
-
-#endif

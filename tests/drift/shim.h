@@ -5,8 +5,7 @@
  * answers; and a GPU with two GTs below (below.c). tests/drift/xe makes all headers that the two
  * files include into this one, except those that it takes from Linux.
  */
-#ifndef DRIFT_SHIM_H
-#define DRIFT_SHIM_H
+#pragma once
 
 #include <ctype.h>
 #include <errno.h>
@@ -265,5 +264,3 @@ int xe_gt_sriov_pf_config_set_fair(struct xe_gt *gt, unsigned int first, unsigne
 int xe_gt_sriov_pf_config_release(struct xe_gt *gt, unsigned int vfid, bool force);
 
 int xe_sriov_pf_sysfs_init(struct xe_device *xe);
-
-#endif

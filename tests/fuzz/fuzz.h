@@ -3,8 +3,7 @@
  * What all harnesses share. A harness is one function that takes any bytes and returns. It is
  * linked with libFuzzer (tests/fuzz/run), and with replay.c as a test of every build.
  */
-#ifndef FUZZ_FUZZ_H
-#define FUZZ_FUZZ_H
+#pragma once
 
 #include <fcntl.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ static inline void input_bytes(struct input *in, void *out, size_t n)
 	in->at += have;
 	in->left -= have;
 }
-
-#endif

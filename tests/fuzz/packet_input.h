@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef FUZZ_PACKET_INPUT_H
-#define FUZZ_PACKET_INPUT_H
+#pragma once
 
 #include "fuzz.h"
 #include "softgpu/packets.h"
@@ -21,5 +20,3 @@ static inline struct softgpu_packet packet_of(struct input *in)
 		p.arg[p.opcode == SOFTGPU_GEMM ? 3 : 1] |= input_number(in, 2) << 32;
 	return p;
 }
-
-#endif

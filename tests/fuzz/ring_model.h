@@ -4,8 +4,7 @@
  * counts, a compiler that runs when it is told to, and a moment at which the ring's thread sleeps.
  * So a ring needs no thread, and what happens to it is determined by the input alone.
  */
-#ifndef FUZZ_RING_MODEL_H
-#define FUZZ_RING_MODEL_H
+#pragma once
 
 #include "device.h"
 #include "fuzz.h"
@@ -107,5 +106,3 @@ uint64_t fill_ring(struct input *in, uint64_t base, uint64_t n, uint64_t from, u
 void fill_slots(struct input *in);
 void fill_structures(struct input *in);
 void fill_images(struct input *in);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Plays vgpud for one process: a door, and the pages behind it. */
-#ifndef GATE_PAGES_H
-#define GATE_PAGES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -21,5 +20,3 @@ void pages_gate(struct pages *p, bool open);
 uint64_t pages_rung(struct pages *p);
 /* Shuts the gate, and waits until nothing is in flight. False: for half a minute there was. */
 bool pages_shut(struct pages *p);
-
-#endif

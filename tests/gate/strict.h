@@ -8,8 +8,7 @@
  *
  * The layer is called through the table of functions that a loader would use.
  */
-#ifndef GATE_STRICT_H
-#define GATE_STRICT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ void strict_takes(uint64_t ns, bool hold);
 void strict_fail(VkResult r);
 /* How many structures with a `pNext` chain of DeviceGroup, Protected came through. */
 uint32_t strict_chained(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests to an engine, waited for. One thread. */
-#ifndef TESTS_ASKED_H
-#define TESTS_ASKED_H
+#pragma once
 
 #include <time.h>
 
@@ -27,5 +26,3 @@ int ask_policy(struct engine *engine, const struct vgpu_policy_ops *policy);
  */
 int begin_engine(struct engine **out, struct vgpu_driver_config driver, const char *policy,
 		 const char *param, const char *value, struct vgpu_error *err);
-
-#endif

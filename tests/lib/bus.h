@@ -3,8 +3,7 @@
  * softgpu as its register tests see it, on any bus: a PF and four VFs with partitions of 64 MiB,
  * reached through their regions. The helpers of the register tests are declared here too.
  */
-#ifndef TESTS_BUS_H
-#define TESTS_BUS_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -78,5 +77,3 @@ bool fence_reached(void *fence);
 bool is_settled(void *unused);
 bool is_filled(void *unused);
 bool is_reset(void *vf);
-
-#endif

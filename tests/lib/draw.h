@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers that look random and are the same in each run: Knuth's generator for MMIX (TAOCP 3.3.4),
  * whose upper bits are the better ones. */
-#ifndef TESTS_DRAW_H
-#define TESTS_DRAW_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ static uint64_t draw(uint64_t below)
 	seed = seed * 6364136223846793005u + 1442695040888963407u;
 	return (seed >> 20) % below;
 }
-
-#endif

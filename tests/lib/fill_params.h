@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TEST_FILL_PARAMS_H
-#define TEST_FILL_PARAMS_H
+#pragma once
 
 #include "device.h"
 
@@ -16,5 +15,3 @@ static inline void fill_params(struct device_params *params)
 		params->size[i] = 8;
 	}
 }
-
-#endif

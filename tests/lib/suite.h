@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes a CUnit program of its tests (test.h). It runs all, or those whose names contain argv[1].
  */
-#ifndef TESTS_SUITE_H
-#define TESTS_SUITE_H
+#pragma once
 
 #include "test.h"
 
@@ -45,5 +44,3 @@ static int suite_main(const char *name, const struct test *const *tables, int ar
 	{                                                                                          \
 		return suite_main(name, NULL, argc, argv);                                         \
 	}
-
-#endif

@@ -3,8 +3,7 @@
  * TEST(function, "what holds") { ... } is a test of the program that it is linked into. The tests
  * of a file run in its order.
  */
-#ifndef TESTS_TEST_H
-#define TESTS_TEST_H
+#pragma once
 
 #include <CUnit/Basic.h>
 #include <stdio.h>
@@ -29,5 +28,3 @@ struct test {
 /* A test whose function a macro has made. */
 #define TEST_ROW(function, claim)                                                                  \
 	static const struct test row_of_##function TEST_PLACE = {claim, function}
-
-#endif

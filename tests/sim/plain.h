@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A machine for tests of a policy: three VFs at most, none of them special. */
-#ifndef SIM_PLAIN_H
-#define SIM_PLAIN_H
+#pragma once
 
 #include "builtin.h"
 #include "suite.h"
@@ -32,5 +31,3 @@ static void set_vf(uint32_t vf, const char *name, int64_t value)
 {
 	vhost_param(policy->vf_params, rows[vf], name, value);
 }
-
-#endif

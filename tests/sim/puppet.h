@@ -4,8 +4,7 @@
  * core tells it, and a device that answers when the test says so. Each step's actions are kept
  * until the next step.
  */
-#ifndef TESTS_PUPPET_H
-#define TESTS_PUPPET_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -339,5 +338,3 @@ static void end(void)
 	free(fallback_memory);
 	free(core_memory);
 }
-
-#endif

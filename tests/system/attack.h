@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The attacks that tests/system/attack knows, and what they share. One process, one VF. */
-#ifndef ATTACK_H
-#define ATTACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ void attack_sparse(struct guest *g);
 
 /* attack_fuse.c: a file that never answers. */
 void attack_fuse(struct guest *g);
-
-#endif

@@ -3,8 +3,7 @@
  * Differences of QEMU's device API between 7.2 (Debian 12) and 10.0 (Debian 13).
  * Include it after QEMU's headers. tests/vm/setup writes QEMU_MAJOR.
  */
-#ifndef VM_QEMU_VERSIONS_H
-#define VM_QEMU_VERSIONS_H
+#pragma once
 
 #include "qemu/osdep.h"
 
@@ -78,7 +77,5 @@ static inline void write_config(PCIDevice *d, uint32_t address, uint32_t value, 
 	pci_default_write_config(d, address, value, size);
 	pcie_sriov_config_write(d, address, value, size);
 }
-
-#endif
 
 #endif

@@ -3,8 +3,7 @@
  * Client of the control protocol (docs/protocol.md), for vgpuctl, vgpud-libvirt and vgpud-hook:
  * sends one request and waits for its answer. A connection belongs to one thread at a time.
  */
-#ifndef CONTROL_CLIENT_H
-#define CONTROL_CLIENT_H
+#pragma once
 
 #include <json-c/json.h>
 
@@ -51,5 +50,3 @@ char *client_request(const char *method, struct json_object *args);
  */
 int client_answer(const char *line, struct json_object **result, int *refusal,
 		  struct vgpu_error *err);
-
-#endif

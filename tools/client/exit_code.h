@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The exit codes of vgpuctl and of vgpud-libvirt, which vgpuctl runs. Scripts rely on them, and
  * vgpuctl(8) lists them. */
-#ifndef EXIT_CODE_H
-#define EXIT_CODE_H
+#pragma once
 
 enum {
 	EXIT_OK = 0,
@@ -17,5 +16,3 @@ enum {
 
 /* Returns the exit code for a negative errno of client_connect() or client_call(). */
 int exit_code_of(int r);
-
-#endif

@@ -5,8 +5,7 @@
  * hook of a libvirt and its vgpud-libvirt both see, and no other libvirt does, is the directory
  * with libvirt's sockets. Any thread.
  */
-#ifndef CLIENT_HOST_H
-#define CLIENT_HOST_H
+#pragma once
 
 #include "vgpu/types.h"
 
@@ -16,5 +15,3 @@
  * directory. The environment's VGPUD_LIBVIRT_DIR, if set, is that directory. Returns 0, or -errno
  * with a sentence in ERR: there is no such directory, as of a libvirt on another machine. */
 int client_host(const char *uri, char out[CLIENT_HOST_SIZE], struct vgpu_error *err);
-
-#endif

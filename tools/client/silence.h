@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Explains why vgpud cannot be reached, or does not answer. Any thread. */
-#ifndef CLIENT_SILENCE_H
-#define CLIENT_SILENCE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -30,5 +29,3 @@ enum silence silence_of(int fd);
 int silence_at(const char *path, int r, struct vgpu_error *err);
 /* Says in ERR why there was no answer on the connection FD. Returns -EHOSTDOWN. */
 int silence_on(int fd, struct vgpu_error *err);
-
-#endif

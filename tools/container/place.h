@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where a container's process is on the host: control groups, priorities, CPUs. */
-#ifndef CONTAINER_PLACE_H
-#define CONTAINER_PLACE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -12,5 +11,3 @@
  * thread, and still the rights to do this.
  */
 void place_beside(pid_t container);
-
-#endif

@@ -10,8 +10,7 @@
  * The server has the container's place on the host (place.h), and is fenced off from all processes
  * but those that it starts.
  */
-#ifndef CONTAINER_RENDER_H
-#define CONTAINER_RENDER_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -34,5 +33,3 @@ int render_begin(struct render *out, int container, pid_t pid, struct vgpu_error
 int render_serve(struct render *r, const char *door, struct vgpu_error *err);
 /* Leaves the worker to itself if it SERVES, else ends it. */
 void render_leave(struct render *r, bool serves);
-
-#endif

@@ -8,8 +8,7 @@
  * programs with one thread that do nothing else, and load nothing afterwards. Opening paths of a
  * container may block for ever (FUSE): the caller needs a deadline.
  */
-#ifndef CONTAINER_SLOT_H
-#define CONTAINER_SLOT_H
+#pragma once
 
 #include "vgpu/types.h"
 
@@ -29,5 +28,3 @@ int slot_fill(int process, const char *root, const char *dir, bool libraries,
 /* Unmounts DIR from the slot, if it is what was mounted there last. Returns 0, also if it is not,
  * or -errno with the reason. */
 int slot_clear(int process, const char *dir, struct vgpu_error *err);
-
-#endif

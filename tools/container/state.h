@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What an OCI runtime tells hooks about a container (runtime-spec, "State"). It is untrusted: users
  * can start the hook with any input. */
-#ifndef CONTAINER_STATE_H
-#define CONTAINER_STATE_H
+#pragma once
 
 #include <json-c/json.h>
 
@@ -31,5 +30,3 @@ int state_read(struct state *out, const char *text, size_t size, struct vgpu_err
  * config.json. Returns 0, or -EINVAL with the reason. */
 int state_read_config(struct state *state, const char *text, size_t size, struct vgpu_error *err);
 void state_drop(struct state *state);
-
-#endif

@@ -4,8 +4,7 @@
  * miss deadlines, and how many of the refused ones would have been kept. Each set is also scaled to
  * the boundary of admission, for few of those that are drawn lie there.
  */
-#ifndef SIM_ADMISSION_H
-#define SIM_ADMISSION_H
+#pragma once
 
 #include "prove.h"
 #include "random.h"
@@ -47,5 +46,3 @@ void admission_kind(struct rng *r, const struct vgpu_policy_ops *policy,
  * that misses could not be written. */
 int admission_study(const struct admission_options *o, prove_progress *progress,
 		    struct admission_study *out);
-
-#endif

@@ -3,11 +3,8 @@
  * Runs work in a child process. A recording holds the memory of a core, with pointers: a forged one
  * may crash the process that replays it, but nothing else.
  */
-#ifndef SIM_APART_H
-#define SIM_APART_H
+#pragma once
 
 /* Runs WORK in a child and returns its exit code. Returns 2, with the reason on stderr, if a signal
  * ended the child or it could not be started. */
 int run_apart(int (*work)(void *arg), void *arg);
-
-#endif

@@ -8,8 +8,7 @@
  * The bound is that of a second instance of the policy with the same parameters, which has never
  * seen a VF stop late.
  */
-#ifndef SIM_AUDIT_H
-#define SIM_AUDIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -70,5 +69,3 @@ void audit_finish(const struct audit *a, struct audit_result *out);
  * above, and writes the result to OUT, as text or as JSON. Returns 0: all promises were kept; 1:
  * not all; 2: cannot be judged, with the reason on stderr. */
 int audit_files(char *const *paths, int n, vgpu_nsec late, vgpu_nsec from, bool json, FILE *out);
-
-#endif

@@ -3,8 +3,7 @@
  * Small scenarios for hill climbing: random ones seldom come near a bound, so `prove` also begins
  * with a small scenario and changes it, step by step, towards the bound.
  */
-#ifndef SIM_CLIMB_H
-#define SIM_CLIMB_H
+#pragma once
 
 #include "random.h"
 
@@ -17,5 +16,3 @@ void climb_begin(struct rng *r, const struct vgpu_policy_ops *policy, struct sce
 
 /* Changes one to three things in a scenario of climb_begin(). */
 void climb_step(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario *s);
-
-#endif

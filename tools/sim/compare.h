@@ -3,8 +3,7 @@
  * Compares policies and models on workloads whose VFs have roles: what latency-sensitive VFs get,
  * what computing ones get, and what it costs.
  */
-#ifndef SIM_COMPARE_H
-#define SIM_COMPARE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -62,5 +61,3 @@ int compare_run(struct compare_line *line, const struct scenario *s, struct vgpu
 double compare_mean(const struct compare_line *line, enum compare_figure figure);
 void compare_table(const struct compare_line *lines, unsigned n, FILE *to);
 void compare_json(const struct compare_line *lines, unsigned n, FILE *to);
-
-#endif

@@ -4,8 +4,7 @@
  * and judges the result. The judge uses the model's own counters and what the governor states; it
  * shares no arithmetic with the governor.
  */
-#ifndef SIM_GOVERN_H
-#define SIM_GOVERN_H
+#pragma once
 
 #include "scenario.h"
 #include "vgpu/governor.h"
@@ -40,5 +39,3 @@ int govern_run(const struct scenario *s, const struct govern_line *line, struct 
 
 /* Draws scenario number N of SEED for the policy NAME. The caller frees it by scenario_free. */
 void govern_random(struct scenario *s, const char *name, uint64_t seed, uint64_t n);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What vgpu-sim govern does: compares a governed GPU with static quanta, and draws random epochs.
  */
-#ifndef SIM_GOVERN_REPORT_H
-#define SIM_GOVERN_REPORT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -19,5 +18,3 @@ int govern_compare_policies(const struct scenario *s, const struct compare_line 
 /* Runs random scenarios under POLICY until EPOCHS have passed. A scenario that breaks an invariant
  * is saved in PATH. Returns the program's exit status. */
 int govern_prove(const char *policy, uint64_t epochs, uint64_t seed, const char *path, FILE *to);
-
-#endif

@@ -3,8 +3,7 @@
  * Tries to break a policy: runs random scenarios under all invariants until so many decisions were
  * made. A scenario that fails is shrunk to the smallest that still fails.
  */
-#ifndef SIM_PROVE_H
-#define SIM_PROVE_H
+#pragma once
 
 #include "monitor.h"
 #include "scenario.h"
@@ -37,5 +36,3 @@ void prove(const struct vgpu_policy_ops *policy, uint64_t decisions, uint64_t se
  */
 bool prove_scenario(const struct scenario *s, const struct vgpu_policy_ops *policy,
 		    uint64_t most_steps, struct proof *out);
-
-#endif

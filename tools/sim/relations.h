@@ -4,8 +4,7 @@
  * stay the same is compared. Relations need no model of the policy, and so find errors that a model
  * would share with the policy.
  */
-#ifndef SIM_RELATIONS_H
-#define SIM_RELATIONS_H
+#pragma once
 
 #include "scenario.h"
 
@@ -15,5 +14,3 @@
  */
 bool relations_hold(const struct scenario *s, const struct vgpu_policy_ops *policy,
 		    uint64_t *decisions, char *violation, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Replay of what `vgpuctl record` has saved. */
-#ifndef SIM_REPLAY_H
-#define SIM_REPLAY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -9,5 +8,3 @@
  * configuration. Returns 0: the result is the same; 1: it differs; 2: the file cannot be replayed,
  * with the reason on stderr. */
 int replay_file(const char *path, bool tell);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The results of a run: as tables, as JSON, and as a picture. */
-#ifndef SIM_REPORT_H
-#define SIM_REPORT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -49,5 +48,3 @@ void report_refused(uint32_t n, FILE *to);
 void report_log(const struct vhost *h, FILE *to);
 int report_svg(const struct vhost *h, const char *path, vgpu_nsec from, vgpu_nsec to,
 	       struct vgpu_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * Measures whether a tenant gains by how it behaves, or harms VFs that always have work: compares
  * the run with some in which the VF always has work, too, and stops in time.
  */
-#ifndef SIM_STRATEGY_H
-#define SIM_STRATEGY_H
+#pragma once
 
 #include "random.h"
 
@@ -23,5 +22,3 @@ void strategy_begin(struct rng *r, const struct vgpu_policy_ops *policy, struct 
 
 /* Changes the strategy, or the VFs beside it. */
 void strategy_step(struct rng *r, struct scenario *s);
-
-#endif

@@ -3,8 +3,7 @@
  * How long VFs waited for their turns and had no work, from the steps of a core. Time of exclusive
  * windows and resets, which VFs pay for, is no part of a wait.
  */
-#ifndef SIM_WAITS_H
-#define SIM_WAITS_H
+#pragma once
 
 #include "vgpu/core.h"
 
@@ -25,5 +24,3 @@ struct waits {
 
 /* Updates W after a step of the core, which has N VFs, at NOW of its wall_ns. Not thread-safe. */
 void waits_step(struct waits *w, const struct vgpu_core *core, uint32_t n, vgpu_nsec now);
-
-#endif

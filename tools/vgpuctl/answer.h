@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads vgpud's answers. Texts and objects stay the object's. Another host may answer anything:
  * what is of another type than it should be counts as missing. Main thread. */
-#ifndef VGPUCTL_ANSWER_H
-#define VGPUCTL_ANSWER_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -100,5 +99,3 @@ static inline double wanted(struct json_object *vf)
 {
 	return served(vf) + (double)get_int(vf, "wait_ns");
 }
-
-#endif

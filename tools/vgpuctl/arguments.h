@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef VGPUCTL_ARGUMENTS_H
-#define VGPUCTL_ARGUMENTS_H
+#pragma once
 
 #include "commands.h"
 #include "session.h"
@@ -10,5 +9,3 @@
  * what is wrong is on stderr. */
 int arguments(struct session *s, const struct command *c, char *const *words,
 	      struct json_object **out);
-
-#endif

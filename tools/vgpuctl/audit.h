@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Compares vgpud's leases with what the kernel and podman say. */
-#ifndef VGPUCTL_AUDIT_H
-#define VGPUCTL_AUDIT_H
+#pragma once
 
 #include "options.h"
 
@@ -9,5 +8,3 @@
  * podman's state of the caller's containers. Prints each difference. Returns EXIT_OK if there is
  * none, EXIT_FAILED, or another exit code if vgpud or podman cannot be asked. */
 int audit(const struct options *o, char **words);
-
-#endif

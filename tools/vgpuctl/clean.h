@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Removes control characters from output: names come from the users who define VMs, and another
  * host may answer anything. */
-#ifndef VGPUCTL_CLEAN_H
-#define VGPUCTL_CLEAN_H
+#pragma once
 
 #include <json-c/json.h>
 
@@ -12,5 +11,3 @@ void clean_text(char *text);
 /* As clean_text(), for all texts in an answer; members whose names have such characters are left
  * out. */
 void clean_answer(struct json_object *answer);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of vgpuctl's commands: help, completion and main.c are made from it. */
-#ifndef VGPUCTL_COMMANDS_H
-#define VGPUCTL_COMMANDS_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -36,5 +35,3 @@ const struct command *command_find(char *const *words, int n, int *used);
 /* Prints help: of the commands that the words begin with, of all if there are none. Returns false
  * if no command begins so; the reason is on stderr. */
 bool command_help(FILE *to, char *const *words, int n);
-
-#endif

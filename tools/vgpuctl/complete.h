@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef VGPUCTL_COMPLETE_H
-#define VGPUCTL_COMPLETE_H
+#pragma once
 
 #include "options.h"
 
@@ -8,5 +7,3 @@
  * NULL. ":files" stands for the names of files, ":vms" for those of libvirt's domains. Returns an
  * exit code. */
 int complete(const struct options *options, char **words);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The commands that change what a container has that runs. */
-#ifndef VGPUCTL_CONTAINER_H
-#define VGPUCTL_CONTAINER_H
+#pragma once
 
 #include "commands.h"
 #include "options.h"
@@ -9,5 +8,3 @@
 /* Attaches, detaches or sets, as the command's method says. WORDS: what follows the command, which
  * ends at NULL. Returns an exit code; what failed is on stderr. */
 int container(const struct options *o, const struct command *c, char **words);
-
-#endif

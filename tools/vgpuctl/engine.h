@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Queries the caller's container engines about their containers. Each call runs podman, docker or
  * nerdctl, and waits for it: vgpud itself asks none. Main thread. */
-#ifndef VGPUCTL_ENGINE_H
-#define VGPUCTL_ENGINE_H
+#pragma once
 
 #include <json-c/json.h>
 
@@ -16,5 +15,3 @@ struct json_object *engine_names(void);
 /* Returns podman's own list of this user's containers (podman ps -a --format json), which the
  * caller owns; NULL: podman is not there or fails. */
 struct json_object *engine_podman(void);
-
-#endif

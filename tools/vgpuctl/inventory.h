@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What this host has to offer to VMs, in the words of those who place VMs: docs/fleet.md. */
-#ifndef VGPUCTL_INVENTORY_H
-#define VGPUCTL_INVENTORY_H
+#pragma once
 
 #include "session.h"
 
@@ -9,5 +8,3 @@
  * with --check only says whether that file is what would be written. Connects. Returns an exit
  * code: EXIT_FAILED, too, if --check finds a difference. */
 int inventory(struct session *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the GPUs that are configured need of the host. One thread. */
-#ifndef VGPUCTL_NEEDS_H
-#define VGPUCTL_NEEDS_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -15,5 +14,3 @@ struct needs {
  * would have: "vgpud --dump-config" reads them, if they are of a vgpud with its control socket at
  * SOCKET. */
 struct needs needs_find(struct json_object *gpus, const char *socket);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What one GPU has to offer, from vgpud's answer to gpu.capacity, in the words of placement. */
-#ifndef VGPUCTL_OFFER_H
-#define VGPUCTL_OFFER_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -27,5 +26,3 @@ void offer_classes(struct json_object *gpu, struct offer_class out[OFFER_CLASSES
 /* Writes the GPU's trait number I, 0 to OFFER_TRAITS - 1: its policy, its pool or its model.
  * Returns false if it has none. Each GPU has the trait OFFER_PREFIX besides. */
 bool offer_trait(struct json_object *gpu, int i, char out[OFFER_TRAIT_SIZE]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The options of the command line. */
-#ifndef VGPUCTL_OPTIONS_H
-#define VGPUCTL_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ void options_names(FILE *to, unsigned takes);
 /* Returns what the value of option WORD is, as the help calls it (FILE, NAME...); NULL: WORD is no
  * option, or one without a value. */
 const char *options_value(const char *word);
-
-#endif

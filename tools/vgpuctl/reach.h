@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef VGPUCTL_REACH_H
-#define VGPUCTL_REACH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -14,5 +13,3 @@ void reach_qemu_user(const char *conf, char *name, size_t size);
  * socket and of the directories above it. Returns 0, or -EACCES, -ENOENT, -EINVAL (no such user)
  * with the reason. */
 int reach_socket(const char *name, const char *path, struct vgpu_error *err);
-
-#endif

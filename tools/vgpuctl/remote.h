@@ -4,8 +4,7 @@
  * views, files and exit codes stay here. The other host needs vgpuctl, and ssh that asks nothing,
  * or a terminal on which it may ask. One thread.
  */
-#ifndef VGPUCTL_REMOTE_H
-#define VGPUCTL_REMOTE_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -36,5 +35,3 @@ int remote_connect(const char *host, const char *path, pid_t *ssh);
 /* The other end of remote_connect(): passes bytes between stdin, stdout and the socket at PATH,
  * until one of them ends. Returns an exit code. */
 int remote_bridge(const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The connection to vgpud, and which GPUs a command is about. One thread. */
-#ifndef VGPUCTL_SESSION_H
-#define VGPUCTL_SESSION_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -41,5 +40,3 @@ int session_find_vf(struct session *s, const char *word, struct json_object *arg
 
 /* Prints an answer as JSON. */
 void print_json(struct json_object *o);
-
-#endif

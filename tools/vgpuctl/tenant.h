@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The commands for programs and containers, which speak to the tenants' socket of vgpud. */
-#ifndef VGPUCTL_TENANT_H
-#define VGPUCTL_TENANT_H
+#pragma once
 
 #include "commands.h"
 #include "options.h"
@@ -23,5 +22,3 @@ int tenant(const struct options *o, const struct command *c, char **words);
 /* Print the results of tenant.list and tenant.explain. */
 void view_tenant_list(struct json_object *o);
 void view_tenant_explain(struct json_object *o);
-
-#endif

@@ -4,8 +4,7 @@
  * by name; what comes later wins). The table in config_keys.c has the keys, their ranges and
  * meaning; the parameters of a policy come from the policy's own table.
  */
-#ifndef DAEMON_CONFIG_H
-#define DAEMON_CONFIG_H
+#pragma once
 
 #include <stdio.h>
 
@@ -148,5 +147,3 @@ void config_to_engine(const struct gpu_config *gpu, struct engine_config *out);
 
 /* Prints all keys with their meaning, range and default, for --help-config. */
 void config_help(FILE *to);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Checks of a configuration that need more than its files. */
-#ifndef DAEMON_CONFIG_CHECK_H
-#define DAEMON_CONFIG_CHECK_H
+#pragma once
 
 #include "config.h"
 
@@ -22,5 +21,3 @@ int config_check_gpus(const struct config *config, struct config_known *known, F
  * config_check_gpus. */
 int config_check_host(const struct config *config, struct config_known *known, FILE *errors,
 		      FILE *untold);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of all configuration keys, except the policies' parameters. */
-#ifndef DAEMON_CONFIG_KEYS_H
-#define DAEMON_CONFIG_KEYS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ struct config_key {
 extern const char *const config_sections[];
 /* Ends at a NULL name. */
 extern const struct config_key config_keys[];
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Addresses at which metrics can be served. */
-#ifndef DAEMON_METRICS_ADDRESS_H
-#define DAEMON_METRICS_ADDRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -17,5 +16,3 @@ bool metrics_is_address(const char *where);
 socklen_t metrics_address_parse(const char *where, struct sockaddr_storage *out);
 /* Returns whether an address from metrics_address_parse is reachable only from this machine. */
 bool metrics_address_is_local(const struct sockaddr_storage *address);
-
-#endif

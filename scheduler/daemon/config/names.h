@@ -3,8 +3,7 @@
  * Finds the users and groups of sections [tenant NAME]. A name service may take any time to answer,
  * so each name is looked up in a process of its own, which ends by itself after 10 s.
  */
-#ifndef DAEMON_NAMES_H
-#define DAEMON_NAMES_H
+#pragma once
 
 #include "config.h"
 
@@ -25,5 +24,3 @@ void names_find(struct config *config, int ms);
 /* The body of those processes: main() calls it first, with its arguments. Returns true
  * if this was one of them; main() then returns 0. */
 bool names_main(int argc, char **argv);
-
-#endif

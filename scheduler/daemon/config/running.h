@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Queries another vgpud that runs on this host and has opened GPUs. */
-#ifndef DAEMON_RUNNING_H
-#define DAEMON_RUNNING_H
+#pragma once
 
 #include "config.h"
 
@@ -10,5 +9,3 @@
  * Returns 0: it accepts them; 1: it does not; -errno: no vgpud runs, or it has another
  * configuration. */
 int running_takes(const struct config *config, FILE *errors);
-
-#endif

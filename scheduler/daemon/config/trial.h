@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tries a policy with parameters on a separate core or governor: whether it accepts them, and what
  * it would promise. Any thread. */
-#ifndef DAEMON_TRIAL_H
-#define DAEMON_TRIAL_H
+#pragma once
 
 #include "config.h"
 
@@ -40,5 +39,3 @@ struct trial_promise {
 int trial_promises(const struct gpu_config *gpu, const struct vgpu_driver_caps *caps,
 		   const struct policy_values *values, vgpu_nsec switch_ns,
 		   struct trial_promise *out, struct vgpu_error *err);
-
-#endif

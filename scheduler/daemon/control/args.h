@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading the arguments of a call, and writing parameters. Control thread. */
-#ifndef DAEMON_ARGS_H
-#define DAEMON_ARGS_H
+#pragma once
 
 #include "call.h"
 #include "put.h"
@@ -33,5 +32,3 @@ json *params_json(const struct vgpu_param *table, const int64_t *values);
 void put_scheduler(json *o, const struct engine_snapshot *s);
 /* Adds a bound, nanoseconds; null if it is VGPU_NEVER. */
 void put_bound(json *o, const char *key, vgpu_nsec value);
-
-#endif

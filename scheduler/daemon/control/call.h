@@ -3,8 +3,7 @@
  * Calls: requests of clients, and of the control thread itself, from beginning to answer. Control
  * thread.
  */
-#ifndef DAEMON_CALL_H
-#define DAEMON_CALL_H
+#pragma once
 
 #include <json-c/json.h>
 
@@ -101,5 +100,3 @@ int call_admit(const struct call *call, struct vgpu_error *err);
 int call_send(struct call *call, struct vgpu_error *err);
 /* Sends as many of a GPU's waiting requests as its engine has room for. */
 void call_send_waiting(struct gpu *gpu);
-
-#endif

@@ -4,8 +4,7 @@
  * are held by pidfds: a number can belong to another process a moment later. Control thread; reads
  * /proc.
  */
-#ifndef DAEMON_CALLER_H
-#define DAEMON_CALLER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ int caller_open(const struct caller *caller, uint32_t pid, struct caller *out,
 int caller_reopen(uint32_t pid, uint64_t started);
 /* Returns whether the process of a pidfd has ended. */
 bool caller_has_ended(int pidfd);
-
-#endif

@@ -5,8 +5,7 @@
  * the policy that it was prepared for: if that policy was evicted or replaced meanwhile, the core
  * refuses the change, and the control thread prepares it again. Control thread.
  */
-#ifndef DAEMON_CHANGE_H
-#define DAEMON_CHANGE_H
+#pragma once
 
 #include "call.h"
 
@@ -43,5 +42,3 @@ const struct policy_values *change_policy_of(const struct gpu *gpu);
 /* For a MAKE: fills in the event that gives call->vf the parameters call->params, for the policy of
  * NOW. */
 void change_set_vf(struct call *call, const struct policy_values *now);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Owned by the control thread.
  */
-#ifndef DAEMON_CLIENT_H
-#define DAEMON_CLIENT_H
+#pragma once
 
 #include <event2/buffer.h>
 #include <sys/socket.h>
@@ -71,5 +70,3 @@ bool client_shed(struct control *control);
 void client_send(struct client *client, const char *text, size_t size);
 /* A call of the client has ended. */
 void client_call_over(struct client *client);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Control thread.
  */
-#ifndef DAEMON_DOOR_H
-#define DAEMON_DOOR_H
+#pragma once
 
 #include <event2/event.h>
 #include <stdbool.h>
@@ -41,5 +40,3 @@ int door_open(struct door **out, struct event_base *base, int fd, const char *na
 /* Frees the door, which may be NULL. Returns the socket, which the caller owns again; -1 for
  * NULL. */
 int door_close(struct door *door);
-
-#endif

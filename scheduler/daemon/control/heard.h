@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The rare records of a GPU, each with the name of the VF's tenant at that time. Control thread. */
-#ifndef DAEMON_HEARD_H
-#define DAEMON_HEARD_H
+#pragma once
 
 #include "state.h"
 
@@ -10,5 +9,3 @@ void heard_add(struct gpu *gpu, const struct vgpu_record *record);
 /* Returns the tenant of the VF of record I of the GPU's events, which must be readable; "": none.
  * Owned by the GPU, until the next record. */
 const char *heard_name(const struct gpu *gpu, uint64_t i);
-
-#endif

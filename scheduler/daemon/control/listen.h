@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Listening sockets. A service manager holds them while vgpud restarts, and clients wait. */
-#ifndef DAEMON_LISTEN_H
-#define DAEMON_LISTEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -22,5 +21,3 @@ bool listen_is_free(const char *name, const char *path);
 /* Closes FD, if it is not -1, and unlinks the socket, unless it is kept for the next vgpud with its
  * waiting clients. */
 void listen_close(const char *path, int fd);
-
-#endif

@@ -5,8 +5,7 @@
  * MESSAGE_ID), and the GPU and the VF also become words at the line's end: gpu=gpu0 vf=3. Keeps
  * errno. It may block: any thread but an engine's.
  */
-#ifndef DAEMON_LOG_H
-#define DAEMON_LOG_H
+#pragma once
 
 #include <stdint.h>
 #include <syslog.h>
@@ -64,5 +63,3 @@ struct log_place {
 __attribute__((format(printf, 4, 5))) void log_write(const struct log_place *place,
 						     struct log_about about, int level,
 						     const char *format, ...);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Containers may request the devices in a CDI file, which vgpud does not write itself. */
-#ifndef DAEMON_OFFERS_H
-#define DAEMON_OFFERS_H
+#pragma once
 
 #include "state.h"
 
@@ -11,5 +10,3 @@
  * the mark first, so that no change is lost. A failure is logged. Control thread.
  */
 void offers_changed(const struct control *control);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Adds members to JSON objects. Copies texts. */
-#ifndef DAEMON_PUT_H
-#define DAEMON_PUT_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -21,5 +20,3 @@ static inline void put_bool(struct json_object *o, const char *key, bool value)
 {
 	json_object_object_add(o, key, json_object_new_boolean(value));
 }
-
-#endif

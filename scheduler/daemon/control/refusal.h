@@ -3,8 +3,7 @@
  * The reasons for refusing a VM a VF: a text for people, and a reason that the metrics count. Each
  * refusal has both. Control thread.
  */
-#ifndef DAEMON_REFUSAL_H
-#define DAEMON_REFUSAL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -65,5 +64,3 @@ struct refusal {
 __attribute__((format(printf, 4, 5))) int refusal_set(struct refusal *refusal,
 						      enum refusal_reason reason, int code,
 						      const char *format, ...);
-
-#endif

@@ -4,8 +4,7 @@
  * descriptors across a restart (sd_notify(3), sd_pid_notify_with_fds(3)). Without one, all but
  * service_start and service_holds do nothing.
  */
-#ifndef DAEMON_SERVICE_H
-#define DAEMON_SERVICE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -29,5 +28,3 @@ void service_ready(void);
 /* Every second: feeds the watchdog (WatchdogSec=), and sets the text of "systemctl status". */
 void service_alive(const char *status);
 void service_stopping(void);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Control thread.
  */
-#ifndef DAEMON_SHARE_H
-#define DAEMON_SHARE_H
+#pragma once
 
 #include <event2/event.h>
 #include <stdbool.h>
@@ -50,5 +49,3 @@ vgpu_nsec share_clock(void);
 void share_charge(struct share *share, vgpu_nsec begun);
 /* Returns in how many nanoseconds the next piece may run; 0: now. */
 vgpu_nsec share_wait(struct share *share);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The control thread's state: GPUs, leases, and connected clients. Owned by the control thread. */
-#ifndef DAEMON_STATE_H
-#define DAEMON_STATE_H
+#pragma once
 
 #include <event2/event.h>
 
@@ -242,5 +241,3 @@ struct control {
 	uint32_t n_gpus;
 	struct gpu gpus[CONFIG_MAX_GPUS]; /* last: those beyond N_GPUS are never touched */
 };
-
-#endif

@@ -5,8 +5,7 @@
  * logs, allocates or takes a lock while doing so: requests and answers cross to and from the
  * control thread in bounded queues, and its records lie in a trail that any thread may read.
  */
-#ifndef DAEMON_ENGINE_H
-#define DAEMON_ENGINE_H
+#pragma once
 
 #include "engine_request.h"
 #include "trail.h"
@@ -60,5 +59,3 @@ int engine_recording(struct engine *engine, struct recording *out);
 /* Returns a descriptor, owned by the engine, that is readable when there is something to
  * receive. */
 int engine_fd(const struct engine *engine);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* GPUs with policies of their own: maps vgpud's policies to theirs. */
-#ifndef DAEMON_ENGINE_DECLARED_H
-#define DAEMON_ENGINE_DECLARED_H
+#pragma once
 
 #include "engine_request.h"
 
@@ -9,5 +8,3 @@
  * constant text. Any thread. */
 const char *declaration_of(const struct policy_values *values, uint32_t n,
 			   struct vgpu_declaration *out);
-
-#endif

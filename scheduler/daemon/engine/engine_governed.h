@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The governor of an engine. */
-#ifndef DAEMON_ENGINE_GOVERNED_H
-#define DAEMON_ENGINE_GOVERNED_H
+#pragma once
 
 #include "vgpu/core.h"
 #include "vgpu/governor.h"
@@ -12,5 +11,3 @@
 struct vgpu_governor *engine_make_governor(void *memory, const struct vgpu_driver_caps *caps,
 					   const struct vgpu_core_config *core,
 					   const struct vgpu_program *applied, const char **why);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* An engine, for its own files. Owned by the engine thread unless noted. */
-#ifndef DAEMON_ENGINE_PRIVATE_H
-#define DAEMON_ENGINE_PRIVATE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -157,5 +156,3 @@ void engine_record(struct engine *e, enum vgpu_record_type type, uint32_t vf, ui
 void engine_serve(struct engine *e);
 /* Answers a change of partitions that has ended: DATA is the engine. */
 void engine_changed(void *data, struct engine_request *request);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The data between the control thread and an engine: configuration, requests, and views. */
-#ifndef DAEMON_ENGINE_REQUEST_H
-#define DAEMON_ENGINE_REQUEST_H
+#pragma once
 
 #include "histogram.h"
 #include "vgpu/core.h"
@@ -101,5 +100,3 @@ struct engine_request {
 	char why[sizeof(((struct vgpu_error *)NULL)->text)];
 	void *data; /* the sender's own data */
 };
-
-#endif

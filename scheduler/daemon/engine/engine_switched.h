@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* GPUs that vgpud switches: the policies that they can keep. */
-#ifndef DAEMON_ENGINE_SWITCHED_H
-#define DAEMON_ENGINE_SWITCHED_H
+#pragma once
 
 #include "engine_request.h"
 
@@ -13,5 +12,3 @@
  */
 const char *engine_stops_too_late(const struct vgpu_driver_caps *caps, vgpu_nsec grace,
 				  const struct vgpu_policy_ops *policy, const int64_t *params);
-
-#endif

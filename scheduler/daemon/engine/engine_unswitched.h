@@ -3,8 +3,7 @@
  * Shared by the engines of GPUs that vgpud does not switch: the policy's values, which guests are
  * up, and resets. Engine thread.
  */
-#ifndef DAEMON_ENGINE_UNSWITCHED_H
-#define DAEMON_ENGINE_UNSWITCHED_H
+#pragma once
 
 #include "engine_private.h"
 #include "vgpu/reset.h"
@@ -49,5 +48,3 @@ int unswitched_keep(struct engine *e, struct unswitched *u);
 
 /* Fills in a snapshot's policy and the state, parameters and resets of VFs. */
 void unswitched_view(const struct unswitched *u, struct engine_snapshot *s);
-
-#endif

@@ -4,8 +4,7 @@
  * returns the results as events. Memory that the GPU has cleared or copied is verified by samples.
  * Engine thread.
  */
-#ifndef DAEMON_GPU_MEMORY_H
-#define DAEMON_GPU_MEMORY_H
+#pragma once
 
 #include "vgpu/driver.h"
 #include "vgpu/memory_step.h"
@@ -76,5 +75,3 @@ void gpu_memory_report(struct gpu_memory *h, vgpu_nsec now);
 int gpu_memory_run(struct gpu_memory *h, vgpu_nsec now);
 /* Returns when gpu_memory_run is due next, CLOCK_MONOTONIC; 0: at once. */
 vgpu_nsec gpu_memory_deadline(const struct gpu_memory *h);
-
-#endif

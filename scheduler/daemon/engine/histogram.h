@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A histogram of times, in buckets of at most 1/16 relative width; fixed size, no allocation. */
-#ifndef DAEMON_HISTOGRAM_H
-#define DAEMON_HISTOGRAM_H
+#pragma once
 
 #include <string.h>
 
@@ -70,5 +69,3 @@ static inline vgpu_nsec histogram_quantile(const struct histogram *h, uint32_t p
 	}
 	return h->max;
 }
-
-#endif

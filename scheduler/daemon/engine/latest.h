@@ -4,8 +4,7 @@
  * and the reader always sees a whole value. Of three places the writer owns one, the reader one,
  * and they exchange the third.
  */
-#ifndef DAEMON_LATEST_H
-#define DAEMON_LATEST_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -57,5 +56,3 @@ static inline const void *latest_get(struct latest *l)
 			   ~LATEST_FRESH;
 	return l->places + l->front * l->size;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * A bounded queue from one thread to one other, without locks: the engine thread must never wait
  * for a slower one. Push and pop copy elements; push returns false if the queue is full.
  */
-#ifndef DAEMON_SPSC_H
-#define DAEMON_SPSC_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -61,5 +60,3 @@ static inline bool spsc_is_empty(const struct spsc *q)
 	return atomic_load_explicit(&q->head, memory_order_relaxed) ==
 	       atomic_load_explicit(&q->tail, memory_order_acquire);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * never waits: it overwrites the oldest. So records need neither a queue nor a copy, and a late
  * reader can tell which ones it has missed.
  */
-#ifndef DAEMON_TRAIL_H
-#define DAEMON_TRAIL_H
+#pragma once
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -85,5 +84,3 @@ static inline bool trail_read(const struct trail *t, uint64_t i, struct vgpu_rec
 	memcpy(out, words, sizeof(words));
 	return atomic_load_explicit(&t->n, memory_order_relaxed) - i < t->size;
 }
-
-#endif

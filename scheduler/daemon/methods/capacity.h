@@ -4,8 +4,7 @@
  * policy would really admit. Sums of rates do not show that, because switches take time, and a
  * guarantee has a minimum size. So the policy is tried (trial.h). Control thread.
  */
-#ifndef DAEMON_CAPACITY_H
-#define DAEMON_CAPACITY_H
+#pragma once
 
 #include "control/call.h"
 
@@ -18,5 +17,3 @@ struct json_object *capacity_json(struct call *call);
  * or the free VF have changed since the last call, up to 31 times if the policy, the configuration
  * or the world-switch time have changed, and otherwise not at all. */
 int64_t capacity_largest_free(struct gpu *gpu, const struct engine_snapshot *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Checks configuration files for a running vgpud. Control thread. */
-#ifndef DAEMON_CHECK_RUNNING_H
-#define DAEMON_CHECK_RUNNING_H
+#pragma once
 
 #include <stdio.h>
 
@@ -10,5 +9,3 @@
 /* Does config_check_gpus with the abilities of the GPUs that vgpud has opened. Returns 0, -EINVAL
  * or -ENOMEM. */
 int config_check_running(const struct config *config, const struct control *running, FILE *errors);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The methods config.*, as rows of the table in methods.c name them. Control thread. */
-#ifndef DAEMON_CONFIG_METHODS_H
-#define DAEMON_CONFIG_METHODS_H
+#pragma once
 
 #include "control/call.h"
 
@@ -9,5 +8,3 @@ int config_diff_begin(struct control *control, struct call *call, struct vgpu_er
 int config_reload_begin(struct control *control, struct call *call, struct vgpu_error *err);
 /* Reloads for SIGHUP, and logs the result. */
 void config_reload_begin_alone(struct control *control);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The methods policy.* and vf.set, as rows of the table in methods.c name them. Control thread. */
-#ifndef DAEMON_POLICY_METHODS_H
-#define DAEMON_POLICY_METHODS_H
+#pragma once
 
 #include "control/args.h"
 
@@ -11,5 +10,3 @@ int begin_policy_set(struct control *control, struct call *call, struct vgpu_err
 json *finish_policy_set(struct call *call);
 int begin_vf_set(struct control *control, struct call *call, struct vgpu_error *err);
 json *finish_vf_set(struct call *call);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A policy's promises to a VF, in the form of answers. Control thread. */
-#ifndef DAEMON_PROMISED_H
-#define DAEMON_PROMISED_H
+#pragma once
 
 #include "control/args.h"
 
@@ -14,5 +13,3 @@ void put_promised(json *o, const struct vgpu_policy_ops *policy, const struct vg
 
 /* Adds to O the promises that POLICY makes, as a list of names. */
 void put_promises(json *o, const struct vgpu_policy_ops *policy);
-
-#endif

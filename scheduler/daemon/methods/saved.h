@@ -5,8 +5,7 @@
  * the whole configuration reads back with it, and the saved keys have the saved values. Each key
  * has a comment above it: when, by whom and why it was saved. Control thread; blocks for the disk.
  */
-#ifndef DAEMON_SAVED_H
-#define DAEMON_SAVED_H
+#pragma once
 
 #include "control/state.h"
 
@@ -31,5 +30,3 @@ int saved_check(const struct control *control, const struct saving *saving, stru
 /* Saves it, and puts it into saving->gpu: with the policy, also the parameters that the GPU then
  * has by configuration. Returns 0; -errno with the reason in ERR: then nothing is changed. */
 int saved_write(const struct control *control, const struct saving *saving, struct vgpu_error *err);
-
-#endif

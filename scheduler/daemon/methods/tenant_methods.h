@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The methods tenant.*, as rows of the table in methods.c name them. Control thread. */
-#ifndef DAEMON_TENANT_METHODS_H
-#define DAEMON_TENANT_METHODS_H
+#pragma once
 
 #include "control/args.h"
 
@@ -12,5 +11,3 @@ int tenant_name_begin(struct control *control, struct call *call, struct vgpu_er
 int tenant_note_begin(struct control *control, struct call *call, struct vgpu_error *err);
 int tenant_list_begin(struct control *control, struct call *call, struct vgpu_error *err);
 int tenant_explain_begin(struct control *control, struct call *call, struct vgpu_error *err);
-
-#endif

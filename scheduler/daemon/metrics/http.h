@@ -7,8 +7,7 @@
  *
  * Control thread.
  */
-#ifndef DAEMON_HTTP_H
-#define DAEMON_HTTP_H
+#pragma once
 
 #include <event2/buffer.h>
 
@@ -42,5 +41,3 @@ void http_stop(struct http *http);
 /* Answers a peer, once. BODY, which may be NULL, is emptied; TYPE is its media type. */
 void http_answer(struct http_peer *peer, const char *status, const char *type,
 		 struct evbuffer *body);
-
-#endif

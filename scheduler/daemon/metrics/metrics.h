@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Serves metrics as OpenMetrics over HTTP (prometheus.io/docs/specs/om). Control thread. */
-#ifndef DAEMON_METRICS_H
-#define DAEMON_METRICS_H
+#pragma once
 
 #include "control/state.h"
 
@@ -14,5 +13,3 @@ int metrics_start(struct metrics **out, struct control *control, const char *whe
 		  struct vgpu_error *err);
 /* Stops answering, and frees METRICS, which may be NULL. */
 void metrics_stop(struct metrics *metrics);
-
-#endif

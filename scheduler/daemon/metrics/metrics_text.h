@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes metrics as text. Control thread. */
-#ifndef DAEMON_METRICS_TEXT_H
-#define DAEMON_METRICS_TEXT_H
+#pragma once
 
 #include <event2/buffer.h>
 
@@ -21,5 +20,3 @@ struct metrics_look {
  * order; NULL: that GPU has no samples. */
 void metrics_write(struct evbuffer *out, enum metrics_format format, const struct control *control,
 		   struct metrics_look *const *looks);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The requests of programs and containers, from the arguments of tenant.start. Control thread. */
-#ifndef DAEMON_ASKED_H
-#define DAEMON_ASKED_H
+#pragma once
 
 #include "control/call.h"
 #include "claim.h"
@@ -25,5 +24,3 @@ struct json_object *asked_names(const struct call *call);
 /* Copies a text from a client for logs and terminals, with "_" for characters that could have a
  * meaning there. */
 void asked_name(char *to, size_t size, const char *from);
-
-#endif

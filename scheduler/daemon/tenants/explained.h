@@ -4,8 +4,7 @@
  * output. The number of reasons of each owner, and of the log lines that an owner causes, is
  * bounded. Control thread.
  */
-#ifndef DAEMON_EXPLAINED_H
-#define DAEMON_EXPLAINED_H
+#pragma once
 
 #include "control/state.h"
 
@@ -28,5 +27,3 @@ struct json_object *explained_find(const struct control *control, uid_t owner, b
 				   const char *id);
 /* Returns whether a log line about this owner may be written; counts it. */
 bool explained_may_log(struct control *control, uid_t owner);
-
-#endif

@@ -3,8 +3,7 @@
  * The limits that root sets for users' programs and containers: the sections [tenant WHO] of the
  * configuration. Each refusal names the request, the limit, and the limit's place. Control thread.
  */
-#ifndef DAEMON_LIMITS_H
-#define DAEMON_LIMITS_H
+#pragma once
 
 #include "control/caller.h"
 #include "vms/reserve.h"
@@ -27,5 +26,3 @@ int limits_check_change(const struct tenant_config *limits, struct gpu *gpu, uin
  * meanwhile, and only now the VF is known. Returns 0, or -EDQUOT with the reason in ERR. */
 int limits_check_given(const struct tenant_config *limits, const struct gpu *gpu, uint32_t vf,
 		       struct vgpu_error *err);
-
-#endif

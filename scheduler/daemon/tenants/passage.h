@@ -3,8 +3,7 @@
  * A lease's directory and socket, through which its tenant gets connections to the VF:
  * docs/decisions/0070. docs/protocol.md describes the messages. Control thread.
  */
-#ifndef DAEMON_PASSAGE_H
-#define DAEMON_PASSAGE_H
+#pragma once
 
 #include <event2/event.h>
 #include <sys/types.h>
@@ -36,5 +35,3 @@ void passage_leave(struct passage *p);
 void passage_close(struct passage *p);
 /* Removes the directory that an earlier vgpud has left of a lease that has ended. */
 void passage_remove(const char *parent, const char *lease);
-
-#endif

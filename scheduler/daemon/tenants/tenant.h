@@ -4,8 +4,7 @@
  * has a pidfd, and ends with it. A container's VF is then held for a while, for a restart: it is
  * reset and cleared, and keeps its parameters and its memory. Control thread.
  */
-#ifndef DAEMON_TENANT_H
-#define DAEMON_TENANT_H
+#pragma once
 
 #include "control/call.h"
 
@@ -23,5 +22,3 @@ void tenant_hand_over(struct gpu *gpu, uint32_t vf, const struct claim *claim, u
 void tenants_look(struct control *control);
 /* vgpud ends, and the leases continue: closes their sockets, which the next vgpud opens again. */
 void tenants_leave(struct control *control);
-
-#endif

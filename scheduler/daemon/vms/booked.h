@@ -3,8 +3,7 @@
  * Infers on which GPU each VF of a claim is booked. OpenStack's placement reports how much a server
  * has booked of each GPU, but not for which of its VFs. Control thread.
  */
-#ifndef DAEMON_BOOKED_H
-#define DAEMON_BOOKED_H
+#pragma once
 
 #include "control/state.h"
 
@@ -20,5 +19,3 @@
  */
 int booked_read(const struct control *control, const struct claim *claim, bool incoming,
 		const char *line, int32_t on[CLAIM_MAX_VFS], struct vgpu_error *why);
-
-#endif

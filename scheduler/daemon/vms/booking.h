@@ -5,8 +5,7 @@
  * the configuration, asks placement. If no usable answer comes within booking_ms, vgpud chooses the
  * GPU itself, as it does without that socket. Control thread, which does not wait.
  */
-#ifndef DAEMON_BOOKING_H
-#define DAEMON_BOOKING_H
+#pragma once
 
 #include "booked.h"
 
@@ -30,5 +29,3 @@ struct booking *booking_begin(struct control *control, const struct claim *claim
 			      booking_done *done, void *data);
 /* Ends a question; NULL: does nothing. */
 void booking_end(struct booking *b);
-
-#endif

@@ -5,8 +5,7 @@
  * parameters is refused unless it is forced; 'vm list' then shows the dropped ones until a policy
  * has them again. Control thread.
  */
-#ifndef DAEMON_CLAIMED_H
-#define DAEMON_CLAIMED_H
+#pragma once
 
 #include "control/state.h"
 
@@ -28,5 +27,3 @@ char *claimed_refusal(const struct gpu *gpu, const struct vgpu_policy_ops *polic
  * records parameters that are no longer in force, or in force again. */
 void claimed_look(struct gpu *gpu, uint32_t vf);
 void claimed_look_at_all(struct gpu *gpu);
-
-#endif

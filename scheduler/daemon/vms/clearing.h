@@ -5,8 +5,7 @@
  * restart of vgpud or the loss of a GPU, the control thread keeps them in the file of leases
  * (lease.h). Control thread.
  */
-#ifndef DAEMON_CLEARING_H
-#define DAEMON_CLEARING_H
+#pragma once
 
 #include "control/state.h"
 
@@ -23,5 +22,3 @@ void clearing_second(struct gpu *gpu);
 /* To be called for each of the engine's rare records, which may complete a reset. Saves the leases
  * then. */
 void clearing_note(struct gpu *gpu, const struct vgpu_record *r);
-
-#endif

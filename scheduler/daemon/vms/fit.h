@@ -3,8 +3,7 @@
  * Finds the VFs that can take over the state of a VM from another host, or from a file. Control
  * thread.
  */
-#ifndef DAEMON_FIT_H
-#define DAEMON_FIT_H
+#pragma once
 
 #include "control/call.h"
 #include "claim.h"
@@ -24,5 +23,3 @@ int fit_check_vf(const struct gpu *gpu, uint32_t vf, const struct engine_snapsho
 		 struct vgpu_error *why);
 /* Makes the hook's answer from the leases: the new addresses of the domain's devices. */
 struct json_object *fit_answer(struct control *control, const struct claim *claim);
-
-#endif

@@ -6,8 +6,7 @@
  * the VF is scheduled anyway: without a guest it has no work, and a guest that waits for it would
  * be dead. Control thread.
  */
-#ifndef DAEMON_HOLD_H
-#define DAEMON_HOLD_H
+#pragma once
 
 #include "control/state.h"
 
@@ -18,5 +17,3 @@ void hold_drop(struct gpu *gpu, uint32_t vf);
 /* The VM has resumed: its lease becomes RUNNING, its VF gets turns, and takes over its debt from
  * the other host. */
 void hold_resume(struct gpu *gpu, uint32_t vf);
-
-#endif

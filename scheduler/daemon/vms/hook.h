@@ -4,12 +4,9 @@
  * for the VM while it runs, and resets and scrubs it at the end. Never calls libvirt, which waits
  * for the answer. Control thread.
  */
-#ifndef DAEMON_HOOK_H
-#define DAEMON_HOOK_H
+#pragma once
 
 #include "control/call.h"
 
 /* The method "hook". An error refuses the operation, if libvirt lets hooks refuse it. */
 int hook_begin(struct control *control, struct call *call, struct vgpu_error *err);
-
-#endif

@@ -4,8 +4,7 @@
  * restore. Each gets VFs that can take over the state (fit.h), perhaps at other addresses, and that
  * wait for the VM (hold.h). Control thread.
  */
-#ifndef DAEMON_INCOMING_H
-#define DAEMON_INCOMING_H
+#pragma once
 
 #include "control/call.h"
 #include "claim.h"
@@ -16,5 +15,3 @@ int incoming_begin(struct control *control, struct call *call, const char *xml, 
 		   struct vgpu_error *err);
 /* Returns whether the incoming VM has leases for the devices in the claim's XML. */
 bool incoming_is_expected(struct control *control, const struct claim *claim);
-
-#endif

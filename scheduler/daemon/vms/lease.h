@@ -5,8 +5,7 @@
  * (clearing.h), so that a restarted vgpud knows them. The file lies in /run: a reboot ends it
  * together with the VMs. Control thread.
  */
-#ifndef DAEMON_LEASE_H
-#define DAEMON_LEASE_H
+#pragma once
 
 #include "control/state.h"
 
@@ -40,5 +39,3 @@ struct lease *lease_find(struct control *control, const struct claim *claim, con
  * or VF is no longer configured, are dropped and logged. */
 void leases_save(struct control *control);
 void leases_load(struct control *control);
-
-#endif

@@ -3,8 +3,7 @@
  * The libvirts that still report their running VMs. A recreated libvirt, as in a restarted
  * container, has another name, and the old name never reports again. Control thread.
  */
-#ifndef DAEMON_LIBVIRTS_H
-#define DAEMON_LIBVIRTS_H
+#pragma once
 
 #include "control/state.h"
 
@@ -12,5 +11,3 @@
 void libvirts_note(struct control *control, const char *host);
 /* Returns the time since its last report; counts from now if it never reported. */
 vgpu_nsec libvirts_silent(struct control *control, const char *host);
-
-#endif

@@ -5,8 +5,7 @@
  * file beside the leases, which a clean shutdown removes. VFs of VMs are not included: their
  * parameters are in claims and leases. Control thread.
  */
-#ifndef DAEMON_LIVE_H
-#define DAEMON_LIVE_H
+#pragma once
 
 #include "control/state.h"
 
@@ -25,5 +24,3 @@ void live_forget(struct gpu *gpu);
 void live_load(struct control *control);
 /* At a clean shutdown: logs the changes that the next vgpud will not have, and removes the file. */
 void live_end(struct control *control);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The methods memory.*, and the return of VFs to their usual memory after a VM. Control thread.
  */
-#ifndef DAEMON_MEMORY_H
-#define DAEMON_MEMORY_H
+#pragma once
 
 #include "control/call.h"
 
@@ -30,5 +29,3 @@ bool memory_cost(const struct engine_snapshot *s, uint32_t vf, uint64_t size, ch
 void memory_give_usual(struct gpu *gpu, uint32_t vf);
 /* Every second: retries what was not possible before. */
 void memory_retry(struct gpu *gpu);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Prepares changes of a GPU's policy. Control thread. */
-#ifndef DAEMON_POLICY_CHANGE_H
-#define DAEMON_POLICY_CHANGE_H
+#pragma once
 
 #include "control/change.h"
 
@@ -14,5 +13,3 @@ change_make vf_change_make;
  * all, where NOW is in force. VFs of VMs keep their values. */
 int whole_change(struct call *call, const struct policy_values *want,
 		 const struct policy_values *now);
-
-#endif

@@ -3,8 +3,7 @@
  * Reconciles leases with the VMs that libvirt runs: running VMs keep their VFs, changed claims take
  * effect, and vgpud-libvirt learns which devices to attach and detach. Control thread.
  */
-#ifndef DAEMON_RECONCILE_H
-#define DAEMON_RECONCILE_H
+#pragma once
 
 #include "control/call.h"
 #include "claim.h"
@@ -20,5 +19,3 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 int vm_extend_begin(struct control *control, struct call *call, struct vgpu_error *err);
 /* The method "vm.explain": answers a VM's claim, and the VFs that it has or would get. */
 int vm_explain_begin(struct control *control, struct call *call, struct vgpu_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * Reserves VFs for a VM, a program or a container: for each VF of its claim one that is free, large
  * enough, and whose parameters the GPU's policy admits. All of them or none. Control thread.
  */
-#ifndef DAEMON_RESERVE_H
-#define DAEMON_RESERVE_H
+#pragma once
 
 #include "booking.h"
 #include "control/call.h"
@@ -74,5 +73,3 @@ void reserve_give_up(struct control *control, const struct call *call);
 struct reservation *reserve_new(struct call *call);
 /* Returns the call's reservation; NULL: the call has none. */
 struct reservation *reservation_of(const struct call *call);
-
-#endif

@@ -4,8 +4,7 @@
  * descendants. A program's lease has its process from the beginning (tenant.h); a VM's lease gets
  * QEMU's when libvirt has started it. Control thread.
  */
-#ifndef DAEMON_SEAT_H
-#define DAEMON_SEAT_H
+#pragma once
 
 #include "control/call.h"
 
@@ -17,5 +16,3 @@ void seat_take_away(struct gpu *gpu, uint32_t vf);
 /* Gives the VF of a VM's lease to its QEMU, or takes it away from one that has ended; libvirt
  * decides whether the VM has ended. To be called often. */
 void seat_look_at_vm(struct gpu *gpu, uint32_t vf);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * VMs and their VFs: shared by the hook, reservations and reconcile.h. Control thread.
  */
-#ifndef DAEMON_VM_H
-#define DAEMON_VM_H
+#pragma once
 
 #include "control/call.h"
 #include "claim.h"
@@ -85,5 +84,3 @@ int vm_hung_begin(struct control *control, struct call *call, struct vgpu_error 
 /* Every second: ends the reservations of VMs that did not start in time, and the wait for VMs that
  * did not resume. */
 void vm_expire(struct control *control);
-
-#endif

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Checks a claim before it is written. Control thread. */
-#ifndef DAEMON_VM_CHECK_H
-#define DAEMON_VM_CHECK_H
+#pragma once
 
 #include "control/call.h"
 
 /* The method "vm.check": whether the GPUs' policies accept a changed claim of a VM. Changes
  * nothing. */
 int vm_check_begin(struct control *control, struct call *call, struct vgpu_error *err);
-
-#endif

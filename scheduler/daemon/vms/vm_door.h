@@ -4,8 +4,7 @@
  * knows only the VM's UUID. The link gives no access: the door recognises the VM by its process.
  * Control thread.
  */
-#ifndef DAEMON_VM_DOOR_H
-#define DAEMON_VM_DOOR_H
+#pragma once
 
 #include "control/state.h"
 
@@ -14,5 +13,3 @@
 void vm_door_link(struct gpu *gpu, uint32_t vf);
 /* Removes the link again. */
 void vm_door_unlink(struct gpu *gpu, uint32_t vf);
-
-#endif

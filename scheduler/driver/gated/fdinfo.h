@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the kernel's drivers show of a client of a GPU in /proc/PID/fdinfo. */
-#ifndef GATED_FDINFO_H
-#define GATED_FDINFO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ void gated_fdinfo_note(struct gated_fdinfo *last, const struct gated_fdinfo *now
  * its part of the cycles if the driver counts only those. */
 uint64_t gated_fdinfo_grown(const struct gated_fdinfo *now, const struct gated_fdinfo *before,
 			    uint32_t engine, vgpu_nsec passed);
-
-#endif

@@ -14,8 +14,7 @@
  * The engine thread reads what workers write, as numbers that may be false, and waits for none of
  * them. The door's thread and fdinfo.c's may block, because no other thread waits for them.
  */
-#ifndef GATED_DRIVER_H
-#define GATED_DRIVER_H
+#pragma once
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -171,5 +170,3 @@ void gated_kill(struct vgpu_driver *d, uint32_t vf);
 void gated_seal(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now);
 /* Opens or shuts the gate of a VF; nothing if it is so already. */
 void gated_gate(struct vgpu_driver *d, uint32_t vf, bool open, vgpu_nsec now);
-
-#endif

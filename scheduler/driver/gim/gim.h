@@ -5,8 +5,7 @@
  * through debugfs (vfio/gim_admin.h). There are no preemption time-outs, and no counter of a VF's
  * use: GIM's perf_log adds up turns, and does not publish how much of them a VF used.
  */
-#ifndef GIM_H
-#define GIM_H
+#pragma once
 
 #include "../settings/settings.h"
 #include "vfio/gim_admin.h"
@@ -25,5 +24,3 @@ int gim_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 	     struct vgpu_driver_caps *caps, struct vgpu_driver_found *found, vgpu_event_sink *sink,
 	     void *data, struct vgpu_error *err);
 void gim_close(struct vgpu_driver *d, bool lost);
-
-#endif

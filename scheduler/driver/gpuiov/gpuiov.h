@@ -5,8 +5,7 @@
  * programs GPUs that schedule themselves, dispatch.c finds out what happened, place.c partitions,
  * clears and copies.
  */
-#ifndef GPUIOV_DRIVER_H
-#define GPUIOV_DRIVER_H
+#pragma once
 
 #include "vfio/device.h"
 #include "softgpu/registers.h"
@@ -162,5 +161,3 @@ static inline void gpuiov_emit(struct vgpu_driver *d, enum vgpu_event_type type,
 	d->sink(d->data, &(struct vgpu_event){
 				 .now = now, .type = type, .vf = vf, .code = code, .value = value});
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The null drivers' options, which follow "null:" or "null-firmware:" in a device's name. */
-#ifndef NULL_DRIVER_H
-#define NULL_DRIVER_H
+#pragma once
 
 #include "vgpu/driver.h"
 
@@ -31,5 +30,3 @@ struct null_firmware_options {
 int null_read_options(const char *device, struct null_options *out, struct vgpu_error *err);
 int null_read_firmware_options(const char *device, struct null_firmware_options *out,
 			       struct vgpu_error *err);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Pure: time is an argument, and never goes back.
  */
-#ifndef NULL_TURNS_H
-#define NULL_TURNS_H
+#pragma once
 
 #include "vgpu/driver.h"
 
@@ -35,5 +34,3 @@ void turns_advance(struct turns *t, vgpu_nsec now);
 void turns_program(struct turns *t, const struct vgpu_program *program, vgpu_nsec now);
 /* A VF gets work that does not end, or has none any more. */
 void turns_busy(struct turns *t, uint32_t vf, bool busy, vgpu_nsec now);
-
-#endif

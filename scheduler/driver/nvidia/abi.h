@@ -5,8 +5,7 @@
  * Structures of the second version have no field for their version: the name of the function says
  * which one it takes.
  */
-#ifndef NVIDIA_ABI_H
-#define NVIDIA_ABI_H
+#pragma once
 
 #include <stdint.h>
 
@@ -129,5 +128,3 @@ _Static_assert(sizeof(struct nvml_caps) == 40 && sizeof(struct nvml_state1) == 1
 		       sizeof(struct nvml_entry2) == 56 && sizeof(struct nvml_log1) == 9624 &&
 		       sizeof(struct nvml_log2) == 11224 && sizeof(struct nvml_sample) == 48,
 	       "the layouts of NVML");
-
-#endif

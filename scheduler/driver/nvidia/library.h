@@ -4,8 +4,7 @@
  * the library has them, older ones otherwise; the driver looks them up by name, never by a version.
  * Calls may block for as long as the GPU's driver does. One thread at a time for each struct.
  */
-#ifndef NVIDIA_LIBRARY_H
-#define NVIDIA_LIBRARY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -65,5 +64,3 @@ int nvidia_get_vm(struct nvidia_library *l, uint32_t vgpu, char out[NVML_ID_SIZE
 /* The meaning of a result, as an errno, and as a clause for a message, with the remedy. */
 int nvidia_errno(int result);
 const char *nvidia_cause(int result);
-
-#endif

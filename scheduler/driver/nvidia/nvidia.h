@@ -8,8 +8,7 @@
  * Both may block. After open(), a separate thread, the watcher, makes all these calls, and the
  * engine thread never waits for it.
  */
-#ifndef NVIDIA_H
-#define NVIDIA_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -97,5 +96,3 @@ int nvidia_open(struct vgpu_driver **out, const struct vgpu_driver_config *confi
 		struct vgpu_driver_caps *caps, struct vgpu_driver_found *found,
 		vgpu_event_sink *sink, void *data, struct vgpu_error *err);
 void nvidia_close(struct vgpu_driver *d, bool lost);
-
-#endif

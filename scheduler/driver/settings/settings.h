@@ -6,8 +6,7 @@
  * A read or a write of such a file may wait for seconds, while the kernel resets a VF. So a thread
  * makes them, the writer, and the engine thread never waits for it.
  */
-#ifndef SETTINGS_H
-#define SETTINGS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -79,5 +78,3 @@ int settings_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level lev
 int settings_program(struct vgpu_driver *d, const struct vgpu_program *program, vgpu_nsec now);
 int settings_programmed(struct vgpu_driver *d, struct vgpu_program *applied);
 int settings_stop(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The checks that opening a GPU with a host driver begins with. */
-#ifndef SETTINGS_OPEN_H
-#define SETTINGS_OPEN_H
+#pragma once
 
 #include "vfio/pci.h"
 #include "vgpu/driver.h"
@@ -17,5 +16,3 @@ int settings_check_vfs(const struct pci_info *pf, struct vgpu_error *err);
  * below 0: it was not opened. Returns 0, or -errno with the reason; -EBUSY: another program holds
  * it. */
 int settings_lock(int *fd, const char *pf, struct vgpu_error *err);
-
-#endif

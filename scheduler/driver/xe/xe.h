@@ -4,8 +4,7 @@
  * turns to its functions, and vgpud sets the lengths of these turns, through files of sysfs
  * (vfio/xe_admin.h).
  */
-#ifndef XE_H
-#define XE_H
+#pragma once
 
 #include "../settings/settings.h"
 #include "vfio/xe_admin.h"
@@ -73,5 +72,3 @@ int xe_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 	    struct vgpu_driver_caps *caps, struct vgpu_driver_found *found, vgpu_event_sink *sink,
 	    void *data, struct vgpu_error *err);
 void xe_close(struct vgpu_driver *d, bool lost);
-
-#endif

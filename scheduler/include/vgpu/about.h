@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The answers to --version and --help of programs without other options. */
-#ifndef VGPU_ABOUT_H
-#define VGPU_ABOUT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -9,5 +8,3 @@
  * stdout and returns true; main() then returns 0. Exits with status 1 if the output could not be
  * written. */
 bool vgpu_about(int argc, char **argv, const char *name, const char *help);
-
-#endif

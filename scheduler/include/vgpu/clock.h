@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The clock of all programs. Pure parts get the time as an argument and do not include this
  * header. */
-#ifndef VGPU_CLOCK_H
-#define VGPU_CLOCK_H
+#pragma once
 
 #include <time.h>
 
@@ -16,5 +15,3 @@ static inline vgpu_nsec vgpu_now(void)
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
 }
-
-#endif

@@ -21,8 +21,7 @@
  *
  * Not thread-safe: one thread steps one core.
  */
-#ifndef VGPU_CORE_H
-#define VGPU_CORE_H
+#pragma once
 
 #include "vgpu/param.h"
 
@@ -429,5 +428,3 @@ extern const char *const vgpu_phase_names[VGPU_PHASE_COUNT];
 extern const char *const vgpu_reset_names[VGPU_RESET_COUNT];
 extern const char *const vgpu_violation_names[VGPU_VIOLATION_COUNT];
 const char *vgpu_fault_text(enum vgpu_fault fault);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* File descriptors, and eventfds. -1 stands for none. Any thread. */
-#ifndef VGPU_DESCRIPTOR_H
-#define VGPU_DESCRIPTOR_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -19,5 +18,3 @@ int vgpu_eventfd(void);
 void vgpu_eventfd_signal(int fd);
 /* Makes an eventfd unreadable; returns whether it was readable. Not for eventfds that block. */
 bool vgpu_eventfd_drain(int fd);
-
-#endif

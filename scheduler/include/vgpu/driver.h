@@ -7,8 +7,7 @@
  * A GPU keeps its state when its driver is closed: a running VF keeps running. open() reads the
  * state of the GPU and adopts it; it resets nothing.
  */
-#ifndef VGPU_DRIVER_H
-#define VGPU_DRIVER_H
+#pragma once
 
 #include "vgpu/core.h"
 #include "vgpu/partition.h"
@@ -337,5 +336,3 @@ extern const struct vgpu_driver_ops vgpu_gated_driver;
  * firmware schedules. */
 extern const struct vgpu_driver_ops vgpu_null_driver;
 extern const struct vgpu_driver_ops vgpu_null_firmware_driver;
-
-#endif

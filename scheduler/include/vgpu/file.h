@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads and writes whole files. Any thread; all functions may block. */
-#ifndef VGPU_FILE_H
-#define VGPU_FILE_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -30,5 +29,3 @@ void vgpu_file_discard(const char *path);
 /* Creates the directory that contains PATH, but not its parents; an existing directory is not an
  * error. Returns 0 or -errno, which callers may ignore because the next access fails, too. */
 int vgpu_make_parent(const char *path);
-
-#endif

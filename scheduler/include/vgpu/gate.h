@@ -13,8 +13,7 @@
  * `in_flight`, then looks at the gate, and takes it back if the gate is shut. vgpud shuts the gate,
  * then looks at `in_flight`. So either the worker sees the shut gate, or vgpud sees the submission.
  */
-#ifndef VGPU_GATE_H
-#define VGPU_GATE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -94,5 +93,3 @@ struct gate_wall {
 /* The environment variable with the number of a process in which the layer does nothing: QEMU,
  * which does not compute. */
 #define GATE_SPARES "VGPUD_GATE_SPARES"
-
-#endif

@@ -16,8 +16,7 @@
  * Pure, as the core: time is an argument; no system call, clock, allocation or floating point. Not
  * thread-safe: one thread steps one governor.
  */
-#ifndef VGPU_GOVERNOR_H
-#define VGPU_GOVERNOR_H
+#pragma once
 
 #include "vgpu/driver.h"
 #include "vgpu/param.h"
@@ -198,5 +197,3 @@ void vgpu_governor_rebind(struct vgpu_governor *g, const struct vgpu_policy_ops 
 /* Returns a warning to the operator, or NULL: the policy's goals conflict, or a VF may stop so late
  * that no plan compensates for it. Valid until the next step. */
 const char *vgpu_governor_warning(const struct vgpu_governor *g);
-
-#endif

@@ -3,8 +3,7 @@
  * Unix sockets: connecting, listening, and passing descriptors. Sockets are close-on-exec; nothing
  * raises SIGPIPE; interrupted calls are repeated. Any thread.
  */
-#ifndef VGPU_LOCAL_SOCKET_H
-#define VGPU_LOCAL_SOCKET_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -72,5 +71,3 @@ struct vgpu_received {
 ssize_t vgpu_socket_receive(int fd, void *data, size_t size, int flags, struct vgpu_received *out);
 /* Closes the descriptors that came, but those that have become -1. */
 void vgpu_received_drop(struct vgpu_received *received);
-
-#endif

@@ -8,8 +8,7 @@
  * is done completely or not at all. The caller lends the memory for the table. Pure: no clock, no
  * device, no allocation. Any thread, one at a time.
  */
-#ifndef VGPU_MEMORY_H
-#define VGPU_MEMORY_H
+#pragma once
 
 #include "vgpu/types.h"
 
@@ -139,5 +138,3 @@ const struct vgpu_memory_extent *vgpu_memory_at(const struct vgpu_memory *m, uin
 /* Returns the first invariant of the table that does not hold, or NULL. For tests, and for state
  * that may be damaged. */
 const char *vgpu_memory_check(const struct vgpu_memory *m);
-
-#endif

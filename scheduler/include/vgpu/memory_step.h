@@ -15,8 +15,7 @@
  *
  * Not thread-safe: one thread steps one reducer.
  */
-#ifndef VGPU_MEMORY_STEP_H
-#define VGPU_MEMORY_STEP_H
+#pragma once
 
 #include "vgpu/core.h"
 #include "vgpu/partition.h"
@@ -247,5 +246,3 @@ bool vgpu_memory_is_here(const struct vgpu_memory_state *m, uint32_t vf);
 /* Returns whether VF is pinned while the GPU's memory is too small for all pinned VFs and the
  * largest of the others together. */
 bool vgpu_memory_overflows(const struct vgpu_memory_state *m, uint32_t vf);
-
-#endif

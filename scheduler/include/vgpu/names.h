@@ -3,8 +3,7 @@
  * Names of devices and VMs as the field's tools print them, and their normal form, in which all
  * programs here keep, compare and print them. Pure functions; any thread.
  */
-#ifndef VGPU_NAMES_H
-#define VGPU_NAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ int vgpu_device_normal(const char *device, char *out, size_t size);
 /* Turns a UUID, with or without dashes and with digits in any case, into lower case with dashes, as
  * libvirt prints it. OUT may be TEXT. Returns 0, or -EINVAL with OUT unchanged. */
 int vgpu_uuid_normal(const char *text, char out[VGPU_UUID_SIZE]);
-
-#endif

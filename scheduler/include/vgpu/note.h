@@ -4,8 +4,7 @@
  * it. vgpud writes it when it starts or stops, and removes it when it is ready; a killed vgpud
  * leaves none. Any thread; both ends may block.
  */
-#ifndef VGPU_NOTE_H
-#define VGPU_NOTE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ void vgpu_note_write(const char *path, enum vgpu_note what, const char *why);
 void vgpu_note_remove(const char *path);
 /* Returns the kind of note, and its sentence about vgpud ("it was stopped at ...") in OUT. */
 enum vgpu_note vgpu_note_read(const char *path, char *out, size_t size);
-
-#endif

@@ -3,8 +3,7 @@
  * Parses numbers as people and files write them, the same way in every program. Each function
  * parses all of TEXT or fails; it writes OUT on success only. Any thread.
  */
-#ifndef VGPU_NUMBER_H
-#define VGPU_NUMBER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ int vgpu_parse_percent(const char *text, int64_t *ppm);
 int vgpu_parse_size(const char *text, uint64_t max, uint64_t *out);
 /* The first two characters of TEXT as a hexadecimal byte; 0 or -EINVAL. */
 int vgpu_parse_hex_byte(const char *text, uint8_t *out);
-
-#endif

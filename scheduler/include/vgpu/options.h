@@ -3,8 +3,7 @@
  * Command-line options from a program's table: parsing, errors and the help text. To be used before
  * the program starts threads.
  */
-#ifndef VGPU_OPTIONS_H
-#define VGPU_OPTIONS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -50,5 +49,3 @@ int vgpu_options_read(const char *program, const struct vgpu_option *table, void
 		      int argc, char **argv, void *options);
 /* Prints one line per option, with the help at COLUMN, at most 80 columns wide. */
 void vgpu_options_list(const struct vgpu_option *table, unsigned column, FILE *to);
-
-#endif

@@ -3,8 +3,7 @@
  * Checks that a program's output was written. A full disk, or a reader that has closed the pipe,
  * shows only when a buffer is written: often after the last line was printed.
  */
-#ifndef VGPU_OUTPUT_H
-#define VGPU_OUTPUT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -18,5 +17,3 @@ void vgpu_output_check(const char *program);
 /* Writes the buffered output, for programs that print for as long as they run. False: it cannot be
  * written, and the program should end. */
 bool vgpu_output_flush(void);
-
-#endif

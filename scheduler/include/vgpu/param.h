@@ -2,8 +2,7 @@
 /*
  * Parses and prints parameters, the same way in every program. Any thread.
  */
-#ifndef VGPU_PARAM_H
-#define VGPU_PARAM_H
+#pragma once
 
 #include "vgpu/number.h"
 #include "vgpu/policy.h"
@@ -32,5 +31,3 @@ void vgpu_param_text(const struct vgpu_param *param, int64_t value, char *text, 
 /* Writes the default of each parameter to VALUES, which has VGPU_MAX_PARAMS entries, and 0 to the
  * rest. */
 void vgpu_param_defaults(const struct vgpu_param *table, int64_t *values);
-
-#endif

@@ -10,8 +10,7 @@
  * has a home: a range of host memory, addressed after the GPU's own, that is reserved for it, so
  * that it can always be swapped out.
  */
-#ifndef VGPU_PARTITION_H
-#define VGPU_PARTITION_H
+#pragma once
 
 #include "vgpu/memory.h"
 
@@ -48,5 +47,3 @@ struct vgpu_partition {
  */
 int vgpu_partition_plan(const struct vgpu_partition_request *request, struct vgpu_partition *out,
 			struct vgpu_error *err);
-
-#endif

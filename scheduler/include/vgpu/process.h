@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The identity of a process, as the kernel reports it. Any thread; reads /proc. */
-#ifndef VGPU_PROCESS_H
-#define VGPU_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@ struct vgpu_process {
 
 /* Returns 0, or -ESRCH: no such process. */
 int vgpu_process_read(uint32_t pid, struct vgpu_process *out);
-
-#endif

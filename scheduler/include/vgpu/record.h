@@ -10,8 +10,7 @@
  * The recorder keeps the last events in segments, each of which begins with an image. The engine
  * thread writes them; any other thread may copy them at the same time.
  */
-#ifndef VGPU_RECORD_H
-#define VGPU_RECORD_H
+#pragma once
 
 #include <stdio.h>
 
@@ -140,5 +139,3 @@ struct replay_watch {
 int recording_replay(const struct recording *r,
 		     const struct vgpu_policy_ops *(*find)(const char *name),
 		     const struct replay_watch *watch, struct replay *out, struct vgpu_error *err);
-
-#endif

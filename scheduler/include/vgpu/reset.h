@@ -4,8 +4,7 @@
  * reset is repeated after 1, 2, 4 ... 60 s. The scheduler of the VF owns this state, and gives the
  * VF to no other tenant until the reset has succeeded.
  */
-#ifndef VGPU_RESET_H
-#define VGPU_RESET_H
+#pragma once
 
 #include "vgpu/core.h"
 
@@ -59,5 +58,3 @@ static inline void vgpu_reset_failed(struct vgpu_reset *r, vgpu_nsec now)
 		pause *= 2;
 	r->retry_at = now + (pause < VGPU_RESET_PAUSE_LAST ? pause : VGPU_RESET_PAUSE_LAST);
 }
-
-#endif

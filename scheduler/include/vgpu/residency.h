@@ -14,8 +14,7 @@
  *
  * Pure: time is an argument, no device, no allocation. Any thread, one at a time.
  */
-#ifndef VGPU_RESIDENCY_H
-#define VGPU_RESIDENCY_H
+#pragma once
 
 #include "vgpu/types.h"
 
@@ -67,5 +66,3 @@ uint32_t vgpu_residency_candidates(const struct vgpu_residency *r, uint32_t vf, 
 vgpu_nsec vgpu_residency_deadline(const struct vgpu_residency *r, vgpu_nsec now);
 /* Returns the present length of an epoch. */
 vgpu_nsec vgpu_residency_epoch(const struct vgpu_residency *r);
-
-#endif

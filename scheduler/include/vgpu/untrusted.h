@@ -19,8 +19,7 @@
  *
  * Any thread.
  */
-#ifndef VGPU_UNTRUSTED_H
-#define VGPU_UNTRUSTED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ void vgpu_hide_memory(void);
 /* The body of such a process: main() calls it first, with its arguments. Returns true if
  * this was such a process, and its work is done; main() then returns 0. */
 bool vgpu_untrusted_main(int argc, char **argv);
-
-#endif

@@ -17,8 +17,7 @@
  * Sums are exact: v is in units of 2^-20 ns per weight, with the remainder carried; V is a sum of
  * 128 bits over all members.
  */
-#ifndef VGPU_VTIME_H
-#define VGPU_VTIME_H
+#pragma once
 
 #include "vgpu/types.h"
 
@@ -153,5 +152,3 @@ static inline void vtime_charge(struct vtime *t, struct vtime_vf *vf, int64_t ns
 	vf->rest = low % vf->weight;
 	t->sum += (__int128)ns * (1 << VTIME_SHIFT);
 }
-
-#endif

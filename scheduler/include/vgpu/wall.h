@@ -4,8 +4,7 @@
  * Vulkan layer (tools/render/wall). A driver distinguishes calls by the low 8 bits of the command
  * alone, so the tables here do, too; another driver may use the same number for another call.
  */
-#ifndef VGPU_WALL_H
-#define VGPU_WALL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ const struct vgpu_wall *vgpu_wall_of(const char *driver);
 const struct vgpu_wall_row *vgpu_wall_row_of(const struct vgpu_wall *wall, uint64_t command);
 /* Returns whether a call with this argument, whose size the command gives, is allowed. */
 bool vgpu_wall_allows(const struct vgpu_wall_row *row, const void *argument);
-
-#endif

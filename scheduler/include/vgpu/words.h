@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Copies of memory that another CPU has just written. */
-#ifndef VGPU_WORDS_H
-#define VGPU_WORDS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ static inline void vgpu_copy_words(void *to, const void *from, size_t bytes)
 	}
 	memcpy(t, f, bytes);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * ptx.h has: integers as the host compiler's integers of 128 bits, or bit by bit; floats as whole
  * numbers and exponents, rounded once; approximations by the bounds that the ISA gives.
  */
-#ifndef TESTS_PTX_MODEL_H
-#define TESTS_PTX_MODEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,5 +68,3 @@ bool model_is_subnormal(const struct model_type *type, uint64_t v);
 bool model_is_nan(const struct model_type *type, uint64_t v);
 /* -1, 0 or 1; 2 if one is NaN. */
 int model_order(struct model_number a, struct model_number b);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_CUDA_GUEST_DIRECT_H
-#define TESTS_CUDA_GUEST_DIRECT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ uint64_t guest_direct_packets(void);
 int guest_direct_swap(void);
 /* Whether a doorbell has told of all packets that the guest that is open has put into its ring. */
 bool guest_direct_all_rung(void);
-
-#endif

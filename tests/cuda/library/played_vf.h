@@ -5,8 +5,7 @@
  * and this process does what the VF's process and the PF do. The worker is the real one.
  * vfio_device_open() opens it under any name.
  */
-#ifndef TESTS_CUDA_PLAYED_VF_H
-#define TESTS_CUDA_PLAYED_VF_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ uint32_t played_vf_downs(void);
 uint8_t *played_vf_window(uint64_t *bytes);
 /* Writes the doorbell of slots. */
 void played_vf_bell(void);
-
-#endif

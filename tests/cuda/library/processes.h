@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Programs that share a VF, each of them a process, and what the test and they have in common. */
-#ifndef TESTS_CUDA_PROCESSES_H
-#define TESTS_CUDA_PROCESSES_H
+#pragma once
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -80,5 +79,3 @@ static int processes_main(const char *name, void *talk, size_t size, int argc, c
 	setenv("LD_LIBRARY_PATH", DRIVER, 1); /* for the worker */
 	return suite_main(name, NULL, argc, argv);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the checks of the sample share. */
-#ifndef TESTS_CUDA_CHECK_H
-#define TESTS_CUDA_CHECK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -35,5 +34,3 @@ uint32_t sample_draw(uint32_t below);
 /* Begins a check with the primary context current; sample_end() is its end. */
 bool sample_begin(void);
 bool sample_end(void);
-
-#endif

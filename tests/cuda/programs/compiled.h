@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the GPU kernels of compiled.cu and the CPU share: each compiler makes its own code of it. */
-#ifndef TESTS_CUDA_COMPILED_H
-#define TESTS_CUDA_COMPILED_H
+#pragma once
 
 /* The driver in software knows no calls, which clang would leave without optimization. */
 #ifdef __CUDA__
@@ -58,5 +57,3 @@ BOTH struct walked walk_from(unsigned from, unsigned steps)
 	w.mean -= (float)w.low;
 	return w;
 }
-
-#endif

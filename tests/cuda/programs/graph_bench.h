@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What checks of graphs work on. */
-#ifndef TESTS_CUDA_GRAPH_BENCH_H
-#define TESTS_CUDA_GRAPH_BENCH_H
+#pragma once
 
 #include "check.h"
 
@@ -26,5 +25,3 @@ bool bench_is_right(struct bench *b);
 /* Adds a node that does as bench_launch(). */
 bool bench_add_node(struct bench *b, CUgraph graph, CUgraphNode *out, CUgraphNode *after, size_t n,
 		    CUdeviceptr *to, CUdeviceptr *from);
-
-#endif

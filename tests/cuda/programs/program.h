@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What programs of processes.h check: each returns 0, or says what is wrong and returns something
  * else. */
-#ifndef TESTS_CUDA_PROGRAM_H
-#define TESTS_CUDA_PROGRAM_H
+#pragma once
 
 #include <stdio.h>
 
@@ -35,5 +34,3 @@ static int begin(void)
 	OK(cuCtxSetCurrent(context));
 	return 0;
 }
-
-#endif

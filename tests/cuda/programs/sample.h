@@ -3,8 +3,7 @@
  * A program that uses the CUDA Driver API, as a list of checks. It knows libcuda.so.1 by its
  * interface only. The system test runs it over a VF, the unit test over a worker.
  */
-#ifndef TESTS_CUDA_SAMPLE_H
-#define TESTS_CUDA_SAMPLE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -32,5 +31,3 @@ int sample_mark(void);
 int sample_clean(void);
 /* Beside other programs: looks at half of what is left of the memory. */
 int sample_rest(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes fat binaries, as nvcc's fatbinary does. */
-#ifndef TESTS_FAT_H
-#define TESTS_FAT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ void fat_begin(struct fat *f);
  * for 7.5). Returns where its header begins. */
 size_t fat_add(struct fat *f, uint16_t kind, uint32_t capability, uint64_t flags, const void *data,
 	       size_t n);
-
-#endif

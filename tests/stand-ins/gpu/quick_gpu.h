@@ -5,8 +5,7 @@
  * saved contexts, and their guest drivers are up, so that each VF is scheduled as soon as it has
  * work. There is one such GPU at a time.
  */
-#ifndef TESTS_QUICK_GPU_H
-#define TESTS_QUICK_GPU_H
+#pragma once
 
 #include "engine/engine.h"
 
@@ -39,5 +38,3 @@ void quick_watch(void (*see)(void));
 
 /* Makes a configuration for this GPU, with POLICY and its defaults. */
 void quick_config(struct engine_config *out, const struct vgpu_policy_ops *policy);
-
-#endif

@@ -4,8 +4,7 @@
  * when it was loaded. It does what GIM does (amd/MxGPU-Virtualization, gim_debugfs.c): a slice that
  * is out of range is an error, and one that the GPU does not take is none.
  */
-#ifndef TESTS_GIM_KERNEL_H
-#define TESTS_GIM_KERNEL_H
+#pragma once
 
 #include "reactive.h"
 
@@ -24,5 +23,3 @@ extern unsigned gim_resets[GIM_VFS];
 /* Make the machine with the GPU, on which vfio then looks (machine.h); and remove it. */
 void make_gim_machine(void);
 void remove_gim_machine(void);
-
-#endif

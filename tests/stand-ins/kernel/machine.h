@@ -4,8 +4,7 @@
  * as Linux does when sriov_numvfs, unbind or drivers_probe are written. Any call can be made to
  * fail.
  */
-#ifndef TESTS_MACHINE_H
-#define TESTS_MACHINE_H
+#pragma once
 
 #include "test.h"
 #include "vfio/kernel.h"
@@ -47,5 +46,3 @@ void take(const char *path);
 void remove_tree(const char *path);
 /* Adds a PCI function with softgpu's vendor and device ID. */
 void function(const char *address, const char *class, const char *group);
-
-#endif

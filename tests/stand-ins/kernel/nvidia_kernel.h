@@ -3,8 +3,7 @@
  * NVIDIA's licensed host driver over the machine of machine.h: a GPU at PF whose VFs can get a vGPU
  * type, as many of one type as there is room for.
  */
-#ifndef TESTS_NVIDIA_KERNEL_H
-#define TESTS_NVIDIA_KERNEL_H
+#pragma once
 
 #include "reactive.h"
 
@@ -31,5 +30,3 @@ void nvidia_process(uint32_t pid, uint32_t n, uint32_t uid, const char *uuid, co
 /* libvirt has noted in the file PATH that process PID is that of the VM with this UUID. */
 void nvidia_note(const char *path, uint32_t pid, const char *uuid);
 void nvidia_vm_ends(uint32_t pid, uint32_t n);
-
-#endif

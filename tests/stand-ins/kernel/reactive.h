@@ -4,8 +4,7 @@
  * must be in the machine: one that is taken away is not there. Any thread may read and write them;
  * one at a time is answered.
  */
-#ifndef TESTS_REACTIVE_H
-#define TESTS_REACTIVE_H
+#pragma once
 
 #include "machine.h"
 
@@ -27,5 +26,3 @@ void react(const struct reactive *files);
 /* Locks out the answers, so that their state can be looked at and changed. */
 void reactive_lock(void);
 void reactive_unlock(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Does what tests/abi/xe-admin says with a sriov_admin, and compares. */
-#ifndef TESTS_XE_ABI_H
-#define TESTS_XE_ABI_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ struct xe_abi {
 /* Does the lines of FILE in order, and prints each that has another result. Returns how many those
  * are, or -errno if the file cannot be read, has a line without meaning, or no line at all. */
 int xe_abi_compare(const char *file, const struct xe_abi *abi);
-
-#endif

@@ -6,8 +6,7 @@
  * silence, memory is taken before more is looked for, and VFs get what nobody has set when they are
  * made.
  */
-#ifndef TESTS_XE_KERNEL_H
-#define TESTS_XE_KERNEL_H
+#pragma once
 
 #include "machine.h"
 
@@ -63,5 +62,3 @@ void xe_serve(uint32_t function, uint32_t engine, uint64_t ms);
 /* A process has VF N open, or none has. */
 void xe_use(uint32_t n);
 void xe_use_none(void);
-
-#endif

@@ -5,8 +5,7 @@
  * exists, slices come out rounded to whole frequencies, and the log keeps the last 200 turns.
  * Programs find STRUCT fake_nvml in it by its name.
  */
-#ifndef TESTS_FAKE_NVML_H
-#define TESTS_FAKE_NVML_H
+#pragma once
 
 #include <pthread.h>
 
@@ -37,5 +36,3 @@ struct fake_nvml {
 	uint32_t n_log;
 	struct nvml_entry2 entries[NVML_ENTRIES];
 };
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A VF process without a device: the caller is what softgpu is to it. Linux, for tests and
  * benchmarks. */
-#ifndef TEST_VF_PROCESS_H
-#define TEST_VF_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -25,5 +24,3 @@ bool vf_process_ready(const struct vf_process *p);
 bool vf_process_ended(const struct vf_process *p, int ms);
 /* Kills it if it is there, and closes what P has. */
 void vf_process_end(struct vf_process *p);
-
-#endif

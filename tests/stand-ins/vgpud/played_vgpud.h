@@ -3,8 +3,7 @@
  * A vgpud that a test plays for vgpuctl, in virtual time: it stands in the place of the session,
  * the screen and the clock. Its GPU is switched, or governed, and does what is planted.
  */
-#ifndef TESTS_PLAYED_VGPUD_H
-#define TESTS_PLAYED_VGPUD_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -58,5 +57,3 @@ extern struct json_object *printed;
 /* Begins anew with three VFs that always work, of weights 200, 100 and 100, and lets 10 s pass. */
 void played_begin(bool governed);
 void played_end(void);
-
-#endif

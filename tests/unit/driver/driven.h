@@ -3,8 +3,7 @@
  * What the tests of drivers for GPUs under a driver of the kernel share: the driver under test, the
  * GPU that it has opened, and refusals, which every driver is held to. One thread.
  */
-#ifndef TESTS_DRIVEN_H
-#define TESTS_DRIVEN_H
+#pragma once
 
 #include "machine.h"
 #include "vgpu/driver.h"
@@ -78,5 +77,3 @@ struct refusal {
  * what, where and what to do. AS_IT_WAS checks that the GPU is untouched. */
 void refuse_each(const struct refusal *refusals, unsigned n, struct vgpu_driver_config config,
 		 void (*make)(void), void (*as_it_was)(void), void (*remove)(void));
-
-#endif

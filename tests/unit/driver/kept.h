@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A store of descriptors for tests of a driver: it keeps duplicates, by name, for the next vgpud.
  */
-#ifndef DRIVER_KEPT_H
-#define DRIVER_KEPT_H
+#pragma once
 
 #include <errno.h>
 #include <stdio.h>
@@ -63,5 +62,3 @@ static void drop_all(void)
 		if (kept[i].name[0])
 			store_drop(kept[i].name);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Packets that compute, and their expected results to the bit, computed in plain C one operation
  * after the other. */
-#ifndef TESTS_JOBS_H
-#define TESTS_JOBS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ extern struct job jobs[JOBS];
 
 /* Fills in the arguments that hold bits of floating-point numbers. Call it first. */
 void jobs_begin(void);
-
-#endif

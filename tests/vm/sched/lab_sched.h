@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What lab_sched.c and its clients share. */
-#ifndef LAB_SCHED_H
-#define LAB_SCHED_H
+#pragma once
 
 #include <linux/types.h>
 
@@ -11,5 +10,3 @@ struct lab_submit {
 /* The number of panfrost's SUBMIT, so that panfrost's wall holds it. Returns when the job has
  * ended. */
 #define LAB_SUBMIT _IOW('d', 0x40, struct lab_submit)
-
-#endif

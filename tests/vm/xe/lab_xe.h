@@ -8,8 +8,7 @@
  * Function 0 is the PF, function N is VF N. A GPU has two GTs; softgpu's engine is in GT 0, and GT
  * 1 has settings alone.
  */
-#ifndef LAB_XE_H
-#define LAB_XE_H
+#pragma once
 
 #include <linux/completion.h>
 #include <linux/mutex.h>
@@ -131,5 +130,3 @@ void lab_config_write(struct lab_xe *x, int at, u32 value);
 /* Has softgpu carry a command out. Returns 0, -EIO or -ETIME. May sleep. */
 int lab_command(struct lab_xe *x, u32 command);
 int lab_stop(struct lab_xe *x, unsigned int function);
-
-#endif

@@ -8,8 +8,7 @@
  * shared memory, or asks which threads of a warp are together, runs warps in step: of the threads
  * that are not at the same instruction, those at the least one go on.
  */
-#ifndef CUDA_PTX_H
-#define CUDA_PTX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,5 +88,3 @@ int ptx_print(char *out, size_t *bytes, const char *format, const void *argument
 void ptx_run(struct ptx *p, const struct ptx_launch *l);
 /* Frees P and all that was read. */
 void ptx_free(struct ptx *p);
-
-#endif

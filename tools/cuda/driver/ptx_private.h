@@ -6,8 +6,7 @@
  * an instruction computes: ptx_math.c, ptx_float.c, ptx_convert.c and ptx_video.c. ptx_print.c is
  * their printf().
  */
-#ifndef CUDA_PTX_PRIVATE_H
-#define CUDA_PTX_PRIVATE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdbool.h>
@@ -567,5 +566,3 @@ bool ptx_meet(struct ptx *p, struct block *b);
 __attribute__((noreturn)) void ptx_stop(struct ptx *p, const char *what);
 
 #pragma GCC visibility pop
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls of NVIDIA's resource manager that tests make or answer, written from its interface and not
  * from tools/cuda/worker/rm.h, which they test. */
-#ifndef RM_CALLS_H
-#define RM_CALLS_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/ioctl.h>
@@ -23,5 +22,3 @@ struct control {
 #define ALLOC _IOWR('F', 0x2b, struct alloc)
 #define FREE _IOWR('F', 0x29, struct gone)
 #define CONTROL _IOWR('F', 0x2a, struct control)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The binaries of the CUDA driver's interface in software. */
-#ifndef CUDA_SOFT_BINARY_H
-#define CUDA_SOFT_BINARY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@ uint8_t *soft_cuda_binary(const char *text, uint64_t globals, size_t *size);
 const char *soft_cuda_text(const void *binary);
 /* The text in a binary that is to be linked, and may have been cut: it has N bytes. */
 const char *soft_cuda_text_within(const void *binary, size_t n);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The parts that the files of the CUDA driver's interface in software share. */
-#ifndef CUDA_SOFT_CUDA_H
-#define CUDA_SOFT_CUDA_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -64,5 +63,3 @@ void soft_cuda_asserts(void *data, const char *text);
 
 /* Puts WORK at the end of the stream, which frees PARAMS from now on. */
 CUresult soft_cuda_enqueue(struct work work);
-
-#endif

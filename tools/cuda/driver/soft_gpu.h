@@ -10,8 +10,7 @@
  * SOFT_CUDA_INERT they have no effect, as on some GPUs. With SOFT_CUDA_STICKS a soft stop fails
  * half way, and cannot be undone.
  */
-#ifndef CUDA_SOFT_GPU_H
-#define CUDA_SOFT_GPU_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ void (*soft_gpu_pauses(void))(void *);
 bool soft_rm_open(void);
 /* The time slice of the group that computes, us. Any thread. */
 uint64_t soft_rm_timeslice(void);
-
-#endif

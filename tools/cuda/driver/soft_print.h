@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The buffer of printf() of the CUDA driver's interface in software. One thread at a time. */
-#ifndef CUDA_SOFT_PRINT_H
-#define CUDA_SOFT_PRINT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -11,5 +10,3 @@
 int soft_print_put(size_t room, const char *format, const void *arguments);
 /* Writes all texts to TO, and empties the buffer. */
 void soft_print_flush(FILE *to);
-
-#endif

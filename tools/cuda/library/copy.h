@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Copies of bytes in a row, for copies.c, rows.c and set.c. They are in the order of all streams.
  */
-#ifndef CUDA_COPY_H
-#define CUDA_COPY_H
+#pragma once
 
 #include "cuda_work.h"
 
@@ -26,5 +25,3 @@ CUresult copy_to_device(CUdeviceptr dst, const void *src, uint64_t bytes);
 CUresult copy_to_host(void *dst, CUdeviceptr src, uint64_t bytes);
 /* Fails if the ranges overlap, and are not the same. */
 CUresult copy_on_device(CUdeviceptr dst, CUdeviceptr src, uint64_t bytes);
-
-#endif

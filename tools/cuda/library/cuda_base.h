@@ -14,8 +14,7 @@
  * Everything that the library checks protects the program from itself; the worker on the host
  * checks each packet.
  */
-#ifndef CUDA_BASE_H
-#define CUDA_BASE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -51,5 +50,3 @@ CUresult log_absent(const char *name);
  * IMAGE_UNKNOWN. False: it is longer than MOST, or than a packet loads. */
 #define IMAGE_UNKNOWN UINT64_MAX
 bool image_find(const void **image, uint64_t most, uint64_t *bytes);
-
-#endif

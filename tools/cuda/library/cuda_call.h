@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_CALL_H
-#define CUDA_CALL_H
+#pragma once
 
 #include "cuda_vf.h"
 
@@ -54,5 +53,3 @@ extern __thread void *call_context __attribute__((tls_model("initial-exec")));
 
 /* Returns OWNER if it is a context; else NULL. */
 const struct context *context_of(const void *owner);
-
-#endif

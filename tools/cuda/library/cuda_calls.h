@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What calls have in common. With the lock. */
-#ifndef CUDA_CALLS_H
-#define CUDA_CALLS_H
+#pragma once
 
 #include "put.h"
 
@@ -51,5 +50,3 @@ CUresult module_unload(struct module *m);
 CUresult module_function(CUfunction *out, struct module *m, const char *name);
 /* The file's bytes and a 0 behind them; the caller frees them. NULL: it cannot be read. */
 char *module_read_file(const char *path, size_t *bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory: what lies at an address of the device, or of the program. Called with the lock. */
-#ifndef CUDA_MEMORY_H
-#define CUDA_MEMORY_H
+#pragma once
 
 #include "cuda_call.h"
 
@@ -158,5 +157,3 @@ bool memory_range(CUdeviceptr at, struct memory_range *r);
 /* The offset, as packets have it, of BYTES at the device address AT; false: they are not all in one
  * allocation, or not all mapped. */
 bool memory_find(CUdeviceptr at, uint64_t bytes, uint64_t *offset);
-
-#endif

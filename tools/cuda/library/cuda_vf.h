@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The VF: its ring, the parts of its window, and who has which of its memory. All but what says
  * otherwise is called with the lock. */
-#ifndef CUDA_VF_H
-#define CUDA_VF_H
+#pragma once
 
 #include "cuda_base.h"
 
@@ -215,5 +214,3 @@ uint64_t heap_of(const void *owner);
 const void *heap_owner(uint64_t offset);
 /* Keeps OWNER's allocations without an owner. */
 void heap_disown(const void *owner);
-
-#endif

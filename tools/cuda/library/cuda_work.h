@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What streams execute: copies (copy.c, rows.c), sets (set.c), launches, events. With the lock. */
-#ifndef CUDA_WORK_H
-#define CUDA_WORK_H
+#pragma once
 
 #include "cuda_memory.h"
 
@@ -130,5 +129,3 @@ bool launch_keep(struct work_launch *l);
 CUresult launch_list(struct work_launch *l, void ***list);
 /* Returns the number of threads of a block. */
 uint64_t launch_threads(const struct work_launch *l);
-
-#endif

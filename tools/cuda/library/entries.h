@@ -5,8 +5,7 @@
  * those of CUDA 12.4's public interface. The library's exports and cuGetProcAddress come from this
  * table.
  */
-#ifndef CUDA_ENTRIES_H
-#define CUDA_ENTRIES_H
+#pragma once
 
 #include "entries_first.h"
 #include "entries_function.h"
@@ -139,5 +138,3 @@
 	__attribute__((visibility("default"))) CUresult symbol signature;
 CUDA_ENTRIES(CUDA_DECLARE)
 #undef CUDA_DECLARE
-
-#endif

@@ -5,8 +5,7 @@
  * bits (cuMemAlloc()), the first version is absent. Contexts that are attached to, and launches in
  * several calls, have no later version.
  */
-#ifndef CUDA_ENTRIES_FIRST_H
-#define CUDA_ENTRIES_FIRST_H
+#pragma once
 
 #define CUDA_FIRST_ENTRIES(X)                                                                      \
 	X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 7000, (CUdevice device))         \
@@ -53,5 +52,3 @@
 	  (CUgraphExec * out, CUgraph graph, CUgraphNode * wrong, char *log, size_t log_size))     \
 	X(cuGraphExecUpdate, "cuGraphExecUpdate", 10020,                                           \
 	  (CUgraphExec h, CUgraph graph, CUgraphNode * wrong, int *result))
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of entries.h: functions, launches, streams, contexts. */
-#ifndef CUDA_ENTRIES_FUNCTION_H
-#define CUDA_ENTRIES_FUNCTION_H
+#pragma once
 
 #define CUDA_FUNCTION_ENTRIES(X)                                                                   \
 	X(cuLibraryLoadData, "cuLibraryLoadData", 12000,                                           \
@@ -101,5 +100,3 @@
 	X(cuCtxGetId, "cuCtxGetId", 12000, (CUcontext context, uint64_t * id))                     \
 	X(cuDeviceCanAccessPeer, "cuDeviceCanAccessPeer", 4000,                                    \
 	  (int *can, CUdevice device, CUdevice peer))
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of entries.h: graphs. */
-#ifndef CUDA_ENTRIES_GRAPH_H
-#define CUDA_ENTRIES_GRAPH_H
+#pragma once
 
 #define CUDA_GRAPH_ENTRIES(X)                                                                      \
 	X(cuStreamBeginCapture_v2, "cuStreamBeginCapture", 10010, (CUstream h, int wanted))        \
@@ -153,5 +152,3 @@
 	  (CUgraph graph, CUuserObject h, unsigned count))                                         \
 	X(cuGraphExecUpdate_v2, "cuGraphExecUpdate", 12000,                                        \
 	  (CUgraphExec h, CUgraph graph, struct cuda_update_result * result))
-
-#endif

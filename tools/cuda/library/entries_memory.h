@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of entries.h: memory. */
-#ifndef CUDA_ENTRIES_MEMORY_H
-#define CUDA_ENTRIES_MEMORY_H
+#pragma once
 
 #define CUDA_MEMORY_ENTRIES(X)                                                                     \
 	X(cuMemcpy, "cuMemcpy", 4000, (CUdeviceptr to, CUdeviceptr from, size_t bytes))            \
@@ -105,5 +104,3 @@
 	  (CUdeviceptr at, size_t bytes, const struct cuda_access *access, size_t n))              \
 	X(cuMemGetAccess, "cuMemGetAccess", 10020,                                                 \
 	  (uint64_t * flags, const struct cuda_location *location, CUdeviceptr at))
-
-#endif

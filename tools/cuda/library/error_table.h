@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* All errors of CUDA 12.4, most of which this library does not return: programs print the names of
  * those that they know. */
-#ifndef CUDA_ERROR_TABLE_H
-#define CUDA_ERROR_TABLE_H
+#pragma once
 
 /* code, name, sentence */
 #define CUDA_ERRORS(X)                                                                             \
@@ -111,5 +110,3 @@ enum {
 	CUDA_ERRORS(CUDA_CODE)
 #undef CUDA_CODE
 };
-
-#endif

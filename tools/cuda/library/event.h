@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Events: what each has, and what becomes of it in the order of all streams. With the lock. */
-#ifndef CUDA_EVENT_H
-#define CUDA_EVENT_H
+#pragma once
 
 #include "cuda_work.h"
 #include "ipc_event.h"
@@ -29,5 +28,3 @@ void event_end(struct event *event);
 void event_end_all(const struct context *context);
 /* Takes the event out of its capture. */
 void event_forget(struct captured_event *e);
-
-#endif

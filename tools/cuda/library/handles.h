@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers for contexts, modules, functions, streams and events: all with the library's lock. */
-#ifndef CUDA_HANDLES_H
-#define CUDA_HANDLES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ static inline void *handle_find(enum handle_kind kind, const void *h)
 
 	return row ? row->object : NULL;
 }
-
-#endif

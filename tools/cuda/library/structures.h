@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Structures of CUDA 12.4's public interface, by their layout; names are ours. */
-#ifndef CUDA_STRUCTURES_H
-#define CUDA_STRUCTURES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -140,5 +139,3 @@ _Static_assert(sizeof(struct cuda_copy_2d) == 128 && sizeof(struct cuda_copy_3d)
 		       sizeof(struct cuda_ipc_memory) == 64 &&
 		       sizeof(struct cuda_ipc_event) == 64 && sizeof(struct cuda_properties) == 56,
 	       "the interface's layout");
-
-#endif

@@ -3,8 +3,7 @@
  * NVIDIA's management library (NVML), as far as this library carries it: types, errors, and the
  * table of calls. What is in the table is exported. absent.list has the calls that are not carried.
  */
-#ifndef NVML_CALLS_H
-#define NVML_CALLS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -148,5 +147,3 @@ struct nvml_pci {
 NVML_ENTRIES(NVML_DECLARE)
 #undef NVML_DECLARE
 __attribute__((visibility("default"))) const char *nvmlErrorString(nvmlReturn_t code);
-
-#endif

@@ -14,8 +14,7 @@
  * The library looks, and claims nothing: a VF has one owner, the program that uses it. It opens no
  * socket of a VF, takes no lock and writes no register.
  */
-#ifndef NVML_LIBRARY_H
-#define NVML_LIBRARY_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -98,5 +97,3 @@ struct programs_sum {
 	struct softgpu_about about;
 };
 void programs_sum(const struct vf *vf, struct programs_sum *out);
-
-#endif

@@ -5,8 +5,7 @@
  * public interface, and have been compared with CUDA 13.0's cuda.h and cudaTypedefs.h. The number
  * of each entry is the CUDA version that has this signature.
  */
-#ifndef WORKER_CUDA_H
-#define WORKER_CUDA_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -164,5 +163,3 @@ struct cuda_api {
 /* Loads LIBRARY and finds all entries; does not initialise CUDA. 0; -ENODEV or -EOPNOTSUPP with one
  * sentence that says what is missing, and what to do. */
 int cuda_load(const char *library, struct cuda_api *api, struct vgpu_error *err);
-
-#endif

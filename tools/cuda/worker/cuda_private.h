@@ -12,8 +12,7 @@
  *   cuda_output.c    what GPU kernels print
  *   cuda_error.c     what errors mean
  */
-#ifndef WORKER_CUDA_PRIVATE_H
-#define WORKER_CUDA_PRIVATE_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -163,5 +162,3 @@ int cuda_attributes(struct device *d, uint32_t module, const char *name, int32_t
 int cuda_occupancy(struct device *d, uint32_t module, const char *name, uint32_t threads,
 		   uint32_t shared, uint32_t *blocks);
 int cuda_symbol(struct device *d, uint32_t module, const char *name, uint64_t *at, uint64_t *bytes);
-
-#endif

@@ -11,8 +11,7 @@
  * FLEP (ASPLOS 2017) and EffiSha (PPoPP 2017) also stop between blocks, but hand blocks out from a
  * counter and renumber them.
  */
-#ifndef WORKER_GATE_H
-#define WORKER_GATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ bool gate_is_ptx(const uint8_t *image, size_t n);
  * is wrong, and why; -ENOMEM. It may accept text that is not PTX, because the PTX compiler checks
  * the result. */
 int gate_ptx(const char *text, size_t n, char **out, struct vgpu_error *err);
-
-#endif

@@ -4,8 +4,7 @@
  * ELF files), fat binaries, which contain several of both for one to be chosen, and several images
  * that are to be linked. Pure; every byte is hostile input.
  */
-#ifndef WORKER_IMAGE_H
-#define WORKER_IMAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ uint32_t image_count(const uint8_t *image, uint64_t bytes);
  * -EINVAL with one sentence: it is cut off, or has several images itself. */
 int image_one(const uint8_t *image, uint64_t bytes, uint32_t i, const uint8_t **at, uint64_t *n,
 	      struct vgpu_error *err);
-
-#endif

@@ -12,8 +12,7 @@
  * Numbers and layouts are those of the open kernel modules, 515 to 595; a comment marks what
  * differs between them. Any thread may call these functions.
  */
-#ifndef WORKER_RM_H
-#define WORKER_RM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ void rm_note(int fd, unsigned long request, const void *argument, int result);
 
 /* rm_call.c: the ioctl system call. */
 int rm_call(int fd, unsigned long request, void *argument);
-
-#endif

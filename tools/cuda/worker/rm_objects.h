@@ -3,8 +3,7 @@
  * The objects of the resource manager that libcuda has made in this process: subdevices, groups of
  * channels, and channels. Not thread-safe: rm.c calls these functions with its lock held.
  */
-#ifndef WORKER_RM_OBJECTS_H
-#define WORKER_RM_OBJECTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ uint32_t rm_objects_device(const struct rm_object *o);
 const struct rm_object *rm_objects_subdevice(const struct rm_object *o);
 /* Returns whether all objects are in the table. If not, some channels are not known. */
 bool rm_objects_complete(void);
-
-#endif

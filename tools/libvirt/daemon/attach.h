@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Attaches VFs to running VMs and detaches them, as vgpud's answer to vm.sync asks. */
-#ifndef AGENT_ATTACH_H
-#define AGENT_ATTACH_H
+#pragma once
 
 #include <json-c/json.h>
 #include <libvirt/libvirt.h>
@@ -15,5 +14,3 @@ bool attach_and_detach(virConnectPtr libvirt, struct json_object *answer);
 /* Callbacks that log that a guest released a device, or refused to. LOOK is a bool that is set. */
 int on_device_removed(virConnectPtr c, virDomainPtr d, const char *alias, void *look);
 int on_device_kept(virConnectPtr c, virDomainPtr d, const char *alias, void *unused);
-
-#endif

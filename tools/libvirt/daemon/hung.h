@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Pauses or stops VMs whose VF hung, as their claims say. */
-#ifndef AGENT_HUNG_H
-#define AGENT_HUNG_H
+#pragma once
 
 #include <json-c/json.h>
 #include <libvirt/libvirt.h>
@@ -9,5 +8,3 @@
 /* Carries out ANSWER's lists of UUIDs, "pause" and "stop"; logs what libvirt refuses. ANSWER may be
  * NULL. Main thread; libvirt may block for seconds. */
 void pause_and_stop(virConnectPtr libvirt, struct json_object *answer);
-
-#endif

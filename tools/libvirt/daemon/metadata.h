@@ -3,8 +3,7 @@
  * Keeps in running domains what their VFs would take with them to another host: an element of the
  * live <metadata>, which libvirt carries there. A domain's definition has none.
  */
-#ifndef LIBVIRT_METADATA_H
-#define LIBVIRT_METADATA_H
+#pragma once
 
 #include <json-c/json.h>
 #include <libvirt/libvirt.h>
@@ -15,5 +14,3 @@
  * the element changes. A domain that is just being moved or saved, and would keep the caller
  * waiting, is left for the next call. */
 void metadata_update(virConnectPtr libvirt, struct json_object *want);
-
-#endif

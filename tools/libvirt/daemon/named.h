@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The domain that a command line names, and the exit code if libvirt does not give it. */
-#ifndef NAMED_H
-#define NAMED_H
+#pragma once
 
 #include <libvirt/libvirt.h>
 
@@ -12,5 +11,3 @@ virDomainPtr domain_of(virConnectPtr libvirt, const char *name);
 /* Returns the exit code for what libvirt has refused last in this thread: no such domain, no
  * permission, libvirt not reached, or failed. */
 int refused_code(void);
-
-#endif

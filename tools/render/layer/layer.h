@@ -20,8 +20,7 @@
  *
  * Locks, in the order in which they are taken: a queue's, then its device's.
  */
-#ifndef LAYER_H
-#define LAYER_H
+#pragma once
 
 #include <pthread.h>
 #include <signal.h>
@@ -260,5 +259,3 @@ struct entry {
 extern const struct entry gate_entries[]; /* ends at a NULL name */
 
 #define ENTRY(ret, name, ...) VKAPI_ATTR ret VKAPI_CALL gate_##name(__VA_ARGS__)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The entry points, by the files that have them. */
-#ifndef LAYER_SUBMIT_H
-#define LAYER_SUBMIT_H
+#pragma once
 
 #include "layer.h"
 
@@ -74,5 +73,3 @@ bool is_shown(const char *extension);
 /* entry.c: returns the layer's function of that name, or NULL. OF_DEVICE: only functions of
  * devices. */
 PFN_vkVoidFunction entry_find(const char *name, bool of_device);
-
-#endif

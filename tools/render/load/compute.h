@@ -4,8 +4,7 @@
  * and the CPU computes some of them too, for comparison. Functions that return false have printed
  * the reason on standard error. Each struct compute is for one thread.
  */
-#ifndef LOAD_COMPUTE_H
-#define LOAD_COMPUTE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ bool compute_wait(struct compute *c, uint32_t slot);
 void compute_expect(struct compute *c, uint32_t steps);
 /* Returns how many of the compared numbers are wrong. No submission may be in flight. */
 uint32_t compute_wrong(const struct compute *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* QEMU's arguments, as vgpud-qemu must know them. */
-#ifndef RENDER_QEMU_ARGUMENTS_H
-#define RENDER_QEMU_ARGUMENTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ int qemu_arguments(char **argv, bool *venus, struct vgpu_error *err);
 /* Returns the value of the first OPTION (given without dashes) in ARGV, which ends at NULL; "" if
  * it has none; NULL if the option is not there. The text is ARGV's. */
 const char *qemu_argument(char *const *argv, const char *option);
-
-#endif

@@ -4,8 +4,7 @@
  * and virglrenderer's server for a container. The render server's processes compute: they have
  * vgpud's layer, and are behind the wall.
  */
-#ifndef RENDER_VENUS_H
-#define RENDER_VENUS_H
+#pragma once
 
 #include "vgpu/types.h"
 
@@ -17,5 +16,3 @@ int venus_clean_environment(void);
  * Returns 0, or -errno with the reason.
  */
 int venus_gate(struct vgpu_error *err);
-
-#endif

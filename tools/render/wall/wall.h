@@ -13,8 +13,7 @@
  *   look.c     calls that it makes for others, with a copy of what they give
  *   filter.c   the filter
  */
-#ifndef RENDER_WALL_H
-#define RENDER_WALL_H
+#pragma once
 
 #include <linux/seccomp.h>
 #include <stdbool.h>
@@ -60,5 +59,3 @@ int wall_filter(const struct vgpu_wall *wall);
 /* Returns whether CALL still waits. If so, the number in it is still that of the process that has
  * made it. */
 bool wall_waits(int listener, const struct seccomp_notif *call);
-
-#endif

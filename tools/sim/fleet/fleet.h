@@ -6,8 +6,7 @@
  * full the fleet is when the first server finds no place. Time is virtual; the same seed gives the
  * same result.
  */
-#ifndef SIM_FLEET_H
-#define SIM_FLEET_H
+#pragma once
 
 #include <stdio.h>
 
@@ -75,5 +74,3 @@ int fleet_read(struct fleet_options *o, char *const *words, int n, struct vgpu_e
 int fleet_run(const struct fleet_options *o, struct fleet_result *out, struct vgpu_error *err);
 /* Prints the result as text or as one line of JSON. */
 void fleet_report(const struct fleet_options *o, const struct fleet_result *r, bool json, FILE *to);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A GPU of a fleet, with the real policy and the real table of memory. */
-#ifndef SIM_FLEET_HOST_H
-#define SIM_FLEET_HOST_H
+#pragma once
 
 #include "fleet.h"
 #include "vgpu/memory.h"
@@ -46,5 +45,3 @@ void fleet_gpu_give(struct fleet_gpu *gpu, const struct fleet_kind *kind, uint32
  * policy admits. Returns false if it admits none. GPU must be empty, and is empty afterwards. */
 bool fleet_gpu_inventory(struct fleet_gpu *gpu, const struct fleet_kind *kind,
 			 struct fleet_inventory *out);
-
-#endif

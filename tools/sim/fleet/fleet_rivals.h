@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* For comparison: how full a fleet with the same servers gets without a scheduler of shares. */
-#ifndef SIM_FLEET_RIVALS_H
-#define SIM_FLEET_RIVALS_H
+#pragma once
 
 #include "fleet_host.h"
 
@@ -16,5 +15,3 @@ uint64_t fleet_fill_whole(uint32_t n, fleet_next *next, void *data);
  * fleet may be chosen, so no scheduler can do better. */
 uint64_t fleet_fill_profiles(uint32_t n, const struct fleet_options *o, fleet_next *next,
 			     void *data);
-
-#endif

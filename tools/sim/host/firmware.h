@@ -9,8 +9,7 @@
  *
  * It shares no code with the governor, nor with the null driver's turns. Time is virtual, from 0.
  */
-#ifndef SIM_FIRMWARE_H
-#define SIM_FIRMWARE_H
+#pragma once
 
 #include "random.h"
 #include "vgpu/driver.h"
@@ -51,5 +50,3 @@ void firmware_program(struct firmware *f, const struct vgpu_program *p,
 		      struct vgpu_program *applied);
 /* Writes the counters of all VFs, ns on the engine each. */
 void firmware_usage(const struct firmware *f, vgpu_nsec *active);
-
-#endif

@@ -5,8 +5,7 @@
  * answers first, then tenants, then the timer), carries out the actions, and checks the invariants
  * after every step.
  */
-#ifndef SIM_VHOST_H
-#define SIM_VHOST_H
+#pragma once
 
 #include "heap.h"
 #include "vgpu/core.h"
@@ -227,5 +226,3 @@ void vhost_keep_latencies(struct vhost *h, uint32_t vf, size_t max);
  */
 const struct vgpu_policy_ops *vhost_checked(const struct vgpu_policy_ops *policy,
 					    struct vhost *host);
-
-#endif

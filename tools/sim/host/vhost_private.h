@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The interface between the host in virtual time, its device, and its tenants. */
-#ifndef SIM_VHOST_PRIVATE_H
-#define SIM_VHOST_PRIVATE_H
+#pragma once
 
 #include "vhost.h"
 
@@ -99,5 +98,3 @@ void memory_follow(struct vhost *h);
 /* memory_scrub: the core wants the memory of VF cleared. memory_command: VF is sent a command. */
 void memory_scrub(struct vhost *h, uint32_t vf);
 void memory_command(struct vhost *h, uint32_t vf, enum vgpu_command command);
-
-#endif

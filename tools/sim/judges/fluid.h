@@ -5,8 +5,7 @@
  * gave all of them had been shared by weight, at each instant, between those that have work left in
  * the fluid server. It knows work, weights and capacity; no policy, no slice, no virtual time.
  */
-#ifndef SIM_FLUID_H
-#define SIM_FLUID_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ void fluid_truncate(struct fluid_vf *vfs, uint32_t n, uint32_t vf, double known)
 
 /* Removes VF; REAL is what it was really served. The others get or pay the difference. */
 void fluid_leave(struct fluid_vf *vfs, uint32_t n, uint32_t vf, double real);
-
-#endif

@@ -3,8 +3,7 @@
  * Judges a governed GPU, once in each epoch, from the firmware's own counters and from what the
  * governor states. Its arithmetic is floating point and shares nothing with the governor's.
  */
-#ifndef SIM_JUDGE_GOVERNED_H
-#define SIM_JUDGE_GOVERNED_H
+#pragma once
 
 #include "firmware.h"
 #include "govern.h"
@@ -31,5 +30,3 @@ void judge_governed_epoch(struct judge_governed *j, const struct firmware *f,
  * first. */
 void judge_governed_program(struct judge_governed *j, const struct vgpu_program *program,
 			    vgpu_nsec since_last);
-
-#endif

@@ -7,8 +7,7 @@
  * Instants of wakes, stops and work come from the virtual host's tenants; service comes from the
  * ledgers.
  */
-#ifndef SIM_MONITOR_H
-#define SIM_MONITOR_H
+#pragma once
 
 #include "vhost.h"
 
@@ -49,5 +48,3 @@ void monitor_restarted(struct monitor *m);
 void monitor_finish(struct monitor *m, struct monitor_result *out);
 /* Adds a run to the results of others: keeps the largest ratios, sums the counts. */
 void monitor_result_add(struct monitor_result *to, const struct monitor_result *from);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The interface between the monitor and its judges. */
-#ifndef SIM_MONITOR_PRIVATE_H
-#define SIM_MONITOR_PRIVATE_H
+#pragma once
 
 #include <math.h>
 
@@ -199,5 +198,3 @@ void judge_windows(struct monitor *m);
 /* Judge what is still open at the end of the run. */
 void wait_finish(struct monitor *m, uint32_t vf);
 void budget_finish(struct monitor *m, uint32_t vf);
-
-#endif

@@ -4,8 +4,7 @@
  * world switch, and without anything else that those products do. They are not measurements of
  * those products. A model is its pick, its account and its wake; what the models share is here.
  */
-#ifndef SIM_PEERS_PEER_H
-#define SIM_PEERS_PEER_H
+#pragma once
 
 #include "vgpu/policy.h"
 
@@ -122,5 +121,3 @@ bool peer_wake_level(void *state, uint32_t vf, vgpu_nsec now);
 extern const struct vgpu_policy_ops *const peers[];
 /* Returns the model, the loaded plug-in or the built-in policy called NAME, or NULL. */
 const struct vgpu_policy_ops *peer_or_policy(const char *name);
-
-#endif

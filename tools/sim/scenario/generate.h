@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes workloads, from seeds and from public traces, as text that scenario_read reads. */
-#ifndef SIM_GENERATE_H
-#define SIM_GENERATE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -44,5 +43,3 @@ struct converter {
 };
 
 extern const struct converter converters[];
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Random numbers from a seed, and random scenarios. */
-#ifndef SIM_RANDOM_H
-#define SIM_RANDOM_H
+#pragma once
 
 #include "scenario.h"
 
@@ -37,5 +36,3 @@ void random_tenant(struct rng *r, struct scenario_vf *vf);
  * quarter of those of seconds VMs that come from other hosts. The caller frees it by scenario_free.
  */
 void random_scenario(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario *s);
-
-#endif

@@ -4,8 +4,7 @@
  * and to which a failing random run is shrunk. docs/simulator.md describes it. No function here is
  * thread-safe.
  */
-#ifndef SIM_SCENARIO_H
-#define SIM_SCENARIO_H
+#pragma once
 
 #include <stdio.h>
 
@@ -153,5 +152,3 @@ void running_finish(struct running *r);
 
 /* Places each VF on a GPU by the scenario's rule. Returns 0, or -ENOSPC with the reason. */
 int scenario_place(struct scenario *s, struct vgpu_error *err);
-
-#endif

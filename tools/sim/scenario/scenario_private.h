@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What reading and writing a scenario share. */
-#ifndef SIM_SCENARIO_PRIVATE_H
-#define SIM_SCENARIO_PRIVATE_H
+#pragma once
 
 #include "scenario.h"
 
@@ -26,5 +25,3 @@ void scenario_time_text(vgpu_nsec ns, char *text, size_t size);
 int scenario_key_set(const struct key *keys, void *base, const char *name, const char *value);
 /* Writes the keys whose values are not 0, each after BEFORE. */
 void scenario_keys_write(const struct key *keys, const void *base, FILE *to, const char *before);
-
-#endif

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds the smallest scenario that still fails. */
-#ifndef SIM_SHRINK_H
-#define SIM_SHRINK_H
+#pragma once
 
 #include "scenario.h"
 
 /* Makes S smaller as long as FAILS, which gets CONTEXT, returns true for the smaller scenario. */
 void shrink(struct scenario *s, bool (*fails)(const struct scenario *s, const void *context),
 	    const void *context);
-
-#endif

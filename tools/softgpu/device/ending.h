@@ -4,8 +4,7 @@
  * because the end of softgpu is the end of each VM that has a VF. Tells systemd that softgpu is
  * ready, and which VFs have clients.
  */
-#ifndef SOFTGPU_ENDING_H
-#define SOFTGPU_ENDING_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,3 @@ void ending_used(struct ending *ending);
 
 /* Reports that GPU is ready, and waits until softgpu must end. */
 void ending_await(struct ending *ending, struct softgpu *gpu);
-
-#endif

@@ -4,8 +4,7 @@
  * resets, without the PF's driver. The sequencer runs it. Call these functions with the device's
  * lock held.
  */
-#ifndef SOFTGPU_FIRMWARE_H
-#define SOFTGPU_FIRMWARE_H
+#pragma once
 
 #include "turns.h"
 
@@ -79,5 +78,3 @@ void firmware_reset_failed(struct softgpu *gpu, int vf);
 void firmware_run(struct softgpu *gpu, vgpu_nsec now);
 /* Returns when firmware_run() must be called next: 0: at once; VGPU_NEVER: when it is woken. */
 vgpu_nsec firmware_deadline(const struct softgpu *gpu);
-
-#endif

@@ -3,8 +3,7 @@
  * The inside of softgpu. One lock protects everything here. From RUN until it has stopped, a VF's
  * process owns the VF's context.
  */
-#ifndef SOFTGPU_GPU_H
-#define SOFTGPU_GPU_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -263,5 +262,3 @@ void engine_stopped(struct softgpu *gpu);
 vgpu_nsec latency_draw(struct softgpu *gpu, enum softgpu_timed what);
 const struct softgpu_fault *fault_happens(struct softgpu *gpu, enum softgpu_fault_kind kind, int vf,
 					  int command);
-
-#endif

@@ -3,8 +3,7 @@
  * Checks whether a packet may run. All engines make these checks, on a copy that the guest cannot
  * change.
  */
-#ifndef SOFTGPU_PACKET_H
-#define SOFTGPU_PACKET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ bool packet_ring_is_valid(const struct packet_limits *limits, uint64_t base, uin
 
 /* Returns whether the 8 bytes of a fence lie at AT in the window, aligned. */
 bool packet_fence_is_valid(const struct packet_limits *limits, uint64_t at);
-
-#endif

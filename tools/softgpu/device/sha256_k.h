@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The constants of FIPS 180-4, section 4.2.2. GPU kernels include this file, and so it includes
  * nothing. */
-#ifndef SOFTGPU_SHA256_K_H
-#define SOFTGPU_SHA256_K_H
+#pragma once
 
 #define SHA256_K                                                                                   \
 	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,        \
@@ -16,5 +15,3 @@
 		0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f,            \
 		0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa,            \
 		0xa4506ceb, 0xbef9a3f7, 0xc67178f2
-
-#endif

@@ -3,8 +3,7 @@
  * The sockets of the VFs, DIR/vfN.sock, and who may connect to them: a VMM that runs as a user of
  * its own. The PF's socket is this process's user's alone.
  */
-#ifndef SOFTGPU_SOCKETS_H
-#define SOFTGPU_SOCKETS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ int sockets_listen(const struct sockets *sockets, int vf, struct vgpu_error *err
 
 /* Removes the sockets of VF N and those behind it. Any thread. */
 void sockets_remove(const struct sockets *sockets, uint32_t n);
-
-#endif

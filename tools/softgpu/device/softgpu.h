@@ -7,8 +7,7 @@
  * Any thread may make all calls except softgpu_create() and softgpu_destroy(). Callbacks are made
  * without the device's lock, from the device's threads or from the thread whose access caused them.
  */
-#ifndef SOFTGPU_H
-#define SOFTGPU_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -159,5 +158,3 @@ void softgpu_function_closed(struct softgpu *gpu, int fn);
  * CONFIG. Returns 0 or -EINVAL with the reason. */
 int softgpu_parse_latency(struct softgpu_config *config, const char *text, struct vgpu_error *err);
 int softgpu_parse_fault(struct softgpu_config *config, const char *text, struct vgpu_error *err);
-
-#endif

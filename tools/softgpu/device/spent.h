@@ -12,8 +12,7 @@
  *
  * With the GPU's lock.
  */
-#ifndef SOFTGPU_SPENT_H
-#define SOFTGPU_SPENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -76,5 +75,3 @@ const char *spent_too_much(struct softgpu *gpu, int vf);
 vgpu_nsec spent_owed(const struct softgpu *gpu, int vf);
 /* Reads a register of the PF: see SOFTGPU_SPENT. */
 uint32_t spent_read(struct softgpu *gpu, uint32_t offset);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Pure: time is an argument, and never goes back. Not thread-safe.
  */
-#ifndef SOFTGPU_TURNS_H
-#define SOFTGPU_TURNS_H
+#pragma once
 
 #include "softgpu.h"
 
@@ -54,5 +53,3 @@ bool turns_others(const struct turns *t, uint32_t wants);
 void turns_count(struct turns *t, int vf, vgpu_nsec now);
 /* Returns the time, ns, that VF has spent on the engine by NOW. */
 vgpu_nsec turns_active(const struct turns *t, uint32_t vf, vgpu_nsec now);
-
-#endif

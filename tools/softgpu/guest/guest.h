@@ -6,8 +6,7 @@
  * If a call returns -ECONNRESET, the VF was reset and everything on it is lost; guest_bring_up()
  * starts again.
  */
-#ifndef GUEST_H
-#define GUEST_H
+#pragma once
 
 #include "softgpu/registers.h"
 #include "softgpu/packets.h"
@@ -178,5 +177,3 @@ enum softgpu_error guest_error(struct guest *g);
 enum softgpu_error guest_fault(struct guest *g);
 /* Reads what the GPU's driver said of the last SOFTGPU_ASSERTED. */
 void guest_words(struct guest *g, char words[SOFTGPU_WORDS]);
-
-#endif

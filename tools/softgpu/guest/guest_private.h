@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of the guest's side share: guest.c, and share.c for a VF that several processes
  * have. */
-#ifndef GUEST_PRIVATE_H
-#define GUEST_PRIVATE_H
+#pragma once
 
 #include "guest.h"
 #include "vfio/device.h"
@@ -111,5 +110,3 @@ int wait_by_naps(struct guest *g, bool (*reached)(struct guest *g, const void *f
 		 const void *fence, vgpu_nsec deadline);
 /* Tells the host that there are packets. Returns 0 or -errno. */
 int share_ring(struct guest *g);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* vgpu-guest launch: runs a GPU kernel of the user's on a VF. */
-#ifndef GUEST_LAUNCH_H
-#define GUEST_LAUNCH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -9,5 +8,3 @@
 /* Writes guest_open()'s name of the VF with this socket or, if SOCKET is NULL, with DEVICE. */
 void guest_name(char *out, size_t size, const char *socket, const char *device);
 int launch_main(int argc, char **argv);
-
-#endif

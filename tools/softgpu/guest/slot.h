@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How a guest shows packets to the host, whose run may end at any instant. */
-#ifndef GUEST_SLOT_H
-#define GUEST_SLOT_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -30,5 +29,3 @@ static inline bool slot_show(struct softgpu_slot *s, uint64_t wptr)
 	slot_fence();
 	return __atomic_load_n(&s->awake, __ATOMIC_RELAXED);
 }
-
-#endif

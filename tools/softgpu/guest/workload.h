@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The kinds of work that vgpu-guest does, and how it checks their results. */
-#ifndef GUEST_WORKLOAD_H
-#define GUEST_WORKLOAD_H
+#pragma once
 
 #include "guest.h"
 
@@ -49,5 +48,3 @@ int workload_restart(struct workload_state *s, struct guest *g, struct vgpu_erro
 void workload_png(struct workload_state *s, const char *prefix);
 /* S may be NULL. */
 void workload_free(struct workload_state *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The state that all kinds of work share. */
-#ifndef GUEST_WORKLOAD_STATE_H
-#define GUEST_WORKLOAD_STATE_H
+#pragma once
 
 #include <string.h>
 
@@ -41,5 +40,3 @@ static inline uint8_t *slot_expected(const struct workload_state *s, uint32_t sl
 
 extern const struct workload work_mandelbrot, work_sha256, work_gemm, work_saxpy, work_dma,
 	work_mixed, work_interactive, work_spin, work_hog, work_endless, work_fault;
-
-#endif

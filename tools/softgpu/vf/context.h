@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A VF's context, which SAVE keeps: on the engine that computes in tiles, or on a worker. */
-#ifndef VF_CONTEXT_H
-#define VF_CONTEXT_H
+#pragma once
 
 #include <assert.h>
 #include <stdbool.h>
@@ -32,5 +31,3 @@ struct context {
 	struct job job;
 };
 _Static_assert(sizeof(struct context) <= VF_IMAGE_SIZE, "a context fits the image");
-
-#endif

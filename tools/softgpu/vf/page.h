@@ -23,8 +23,7 @@
  * RUN word, without waking the process.
  */
 /* clang-format on */
-#ifndef VF_PAGE_H
-#define VF_PAGE_H
+#pragma once
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -156,5 +155,3 @@ static inline void vf_futex_wake(_Atomic uint32_t *word)
 {
 	syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
-
-#endif

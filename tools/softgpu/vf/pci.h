@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The configuration space of a function: of the PF in the device, of a VF in its process. */
-#ifndef SOFTGPU_PCI_H
-#define SOFTGPU_PCI_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ void pci_bars(struct pci_function *f, uint32_t at, uint64_t memory);
 /* A client's accesses; OFFSET + SIZE is at most PCI_CONFIG_SIZE. */
 void pci_read(const struct pci_function *f, uint32_t offset, void *data, uint32_t size);
 void pci_write(struct pci_function *f, uint32_t offset, const void *data, uint32_t size);
-
-#endif

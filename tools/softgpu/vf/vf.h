@@ -11,8 +11,7 @@
  * One lock protects everything except the context while the first thread executes: then that thread
  * owns the context.
  */
-#ifndef VF_H
-#define VF_H
+#pragma once
 
 #include <pthread.h>
 
@@ -140,5 +139,3 @@ void compute_doorbell(struct compute *c, uint64_t wptr, uint32_t bell);
 /* Executes until there is no work, or the RUN word says to stop. Returns an enum softgpu_error.
  * Called by the first thread, without the lock. */
 uint64_t compute_execute(struct vf *vf);
-
-#endif

@@ -3,8 +3,7 @@
  * softgpu's side of a worker: starts, runs, stops and ends it. Only one thread at a time may use a
  * worker; another thread may poll its pidfd and wake_fd.
  */
-#ifndef WORKER_CLIENT_H
-#define WORKER_CLIENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -79,5 +78,3 @@ void worker_send(struct worker_client *w, const struct worker_message *m);
 /* Receives the next message without waiting. 1; 0: there is none; -EPIPE: the worker is gone, or
  * has sent a malformed message. Skips ENDED of older runs. */
 int worker_receive(struct worker_client *w, struct worker_message *m);
-
-#endif

@@ -4,8 +4,7 @@
  * compiler run in the worker, and read what the guest has written. A guest that takes them over
  * must be able to reach nothing but its own VF.
  */
-#ifndef WORKER_CONFINE_H
-#define WORKER_CONFINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -31,5 +30,3 @@ int confine_files(struct vgpu_error *err);
  * that start a program, access another process, or change the system; and that change a priority,
  * except a thread's own to CONFINE_NICE. Returns 0 or -errno with one sentence. */
 int confine_calls(bool threads, struct vgpu_error *err);
-
-#endif

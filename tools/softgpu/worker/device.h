@@ -8,8 +8,7 @@
  * also calls what swaps, while the ring's thread does nothing. Any thread may call gate(), and any
  * one thread compile(). The ring's thread calls everything else.
  */
-#ifndef WORKER_DEVICE_H
-#define WORKER_DEVICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -193,5 +192,3 @@ struct device_ops {
 };
 
 extern const struct device_ops device_host, device_cuda;
-
-#endif

@@ -12,8 +12,7 @@
  *
  * Not thread-safe.
  */
-#ifndef WORKER_FORBEAR_H
-#define WORKER_FORBEAR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ vgpu_nsec forbear_rest(vgpu_nsec cost, vgpu_nsec ran);
 vgpu_nsec forbear_wait(struct forbear *f, vgpu_nsec rest, vgpu_nsec most);
 /* The stop is over. ENDED: the work has ended, and was not stopped hard. */
 void forbear_over(struct forbear *f, bool ended);
-
-#endif

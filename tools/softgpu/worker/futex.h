@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* futex(2) within a process; the C library has no function for it. */
-#ifndef WORKER_FUTEX_H
-#define WORKER_FUTEX_H
+#pragma once
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -20,5 +19,3 @@ static inline int futex(_Atomic uint32_t *word, int op, uint32_t value,
 		return -errno;
 	return 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_GPUS_H
-#define WORKER_GPUS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ int gpus_uuid(const char *root, uint32_t index, char *uuid, size_t size);
  * ended. Returns the descriptor, which is the caller's; -ENOENT if the driver does not list that
  * GPU; or another -errno of opening the file, whose path is in PATH. Any thread. */
 int gpus_open(const char *root, const char *dev, uint32_t index, char *path, size_t size);
-
-#endif

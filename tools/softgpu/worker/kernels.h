@@ -3,8 +3,7 @@
  * Lets kernels.cl compile both to PTX (as OpenCL C, by clang) and for the CPU (as C). On the CPU, a
  * call is one thread of a grid; two variables hold the numbers of its block and thread.
  */
-#ifndef WORKER_KERNELS_H
-#define WORKER_KERNELS_H
+#pragma once
 
 #include "grid.h"
 
@@ -76,6 +75,4 @@ static inline uint64_t nanoseconds(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 #define NANOSECONDS() nanoseconds()
-#endif
-
 #endif

@@ -4,8 +4,7 @@
  * limits the GPU memory of all processes in a control group. This process enters a control group of
  * its own and has nvidia-smi limit the group: the driver offers no other interface for this.
  */
-#ifndef WORKER_LIMIT_H
-#define WORKER_LIMIT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ int limit_memory(const char *root, uint32_t gpu, pid_t owner, uint32_t vf, uint6
 
 /* Removes the VF's control group, if it exists and no process is in it. */
 void limit_forget(const char *root, pid_t owner, uint32_t vf);
-
-#endif

@@ -3,8 +3,7 @@
  * A real-time priority, the lowest one, that is lent to the first thread of another process for as
  * long as that must stop. Threads that it makes meanwhile do not have it. One thread at a time.
  */
-#ifndef WORKER_LOAN_H
-#define WORKER_LOAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -30,5 +29,3 @@ vgpu_nsec loan_used(const struct loan *loan);
 /* Gives the thread the policy POLICY of ordinary threads. Returns loan_used(), exactly; 0: it had
  * none. */
 vgpu_nsec loan_take_back(struct loan *loan, int policy);
-
-#endif

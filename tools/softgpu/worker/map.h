@@ -3,8 +3,7 @@
  * Executes the packets about the arena, in the ring's thread. Each ring has a range of it, so what
  * one maps is no other's, and is gone when the ring is closed.
  */
-#ifndef WORKER_MAP_H
-#define WORKER_MAP_H
+#pragma once
 
 #include "device.h"
 #include "packet.h"
@@ -38,5 +37,3 @@ int map_packet(const struct map *m, uint32_t source, struct piece_job *job, uint
 /* Unmaps all that SOURCE has mapped, while nothing is in flight. Returns 0 or -EIO: the device is
  * lost. */
 int map_close(const struct map *m, uint32_t source);
-
-#endif

@@ -5,8 +5,7 @@
  * checked. A thread compiles, on the CPU; meanwhile the VF has no work for the GPU, and other VFs
  * have its slices.
  */
-#ifndef WORKER_MODULE_H
-#define WORKER_MODULE_H
+#pragma once
 
 #include "packet.h"
 #include "piece.h"
@@ -47,5 +46,3 @@ void module_go_on(struct module_table *t);
 bool module_wait(struct module_table *t);
 /* Remembers that a launch of FUNCTION took TOOK, as the expected time of the next one. */
 void module_learn(struct module_table *t, const void *function, vgpu_nsec took);
-
-#endif

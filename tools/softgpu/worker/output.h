@@ -4,8 +4,7 @@
  * out before GPU kernels of another ring may print. Each ring's text is kept until its guest takes
  * it by OUTPUT: the last OUTPUT_MOST bytes. Only the ring's thread calls these.
  */
-#ifndef WORKER_OUTPUT_H
-#define WORKER_OUTPUT_H
+#pragma once
 
 #include "device.h"
 
@@ -31,5 +30,3 @@ void output_begin(struct output *o, uint32_t source);
 void output_answer(struct output *o, uint32_t source, bool prints, void *at);
 /* Forgets what SOURCE has printed, while the device is idle. */
 void output_close(struct output *o, uint32_t source);
-
-#endif

@@ -4,8 +4,7 @@
  * can wait for its end, or it can be stopped between blocks. What a guest can make longer
  * (MANDELBROT with many iterations, its own GPU kernels) is stopped hard.
  */
-#ifndef WORKER_PIECE_H
-#define WORKER_PIECE_H
+#pragma once
 
 #include "device.h"
 
@@ -30,5 +29,3 @@ uint64_t piece_address(const struct piece_space *space, uint64_t offset);
 /* Makes the next piece of JOB: *OUT. JOB's packet has been checked, and is not about modules.
  * Returns false if there are no more pieces. */
 bool piece_next(struct piece_job *job, const struct piece_space *space, struct piece *out);
-
-#endif

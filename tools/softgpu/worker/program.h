@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Starts the programs that serve a VF and compute for it. */
-#ifndef SOFTGPU_PROGRAM_H
-#define SOFTGPU_PROGRAM_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -17,5 +16,3 @@
  * thread. It takes a millisecond, so call it without locks that others need. */
 int program_start(const char *name, const char *const *args, const int *fds, uint32_t n, pid_t *pid,
 		  int *pidfd, struct vgpu_error *err);
-
-#endif

@@ -17,8 +17,7 @@
  *
  * A worker's messages can affect its own VF only: softgpu relies on nothing else in them.
  */
-#ifndef WORKER_PROTOCOL_H
-#define WORKER_PROTOCOL_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -139,5 +138,3 @@ struct worker_shared {
 	char text[256];	  /* reason for REFUSED */
 	char words[1024]; /* of the GPU kernel's assertion that has failed */
 };
-
-#endif

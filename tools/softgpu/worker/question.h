@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* SYMBOL, OCCUPANCY and SYMBOL_COPY. Only the ring's thread calls these; nothing is kept. */
-#ifndef WORKER_QUESTION_H
-#define WORKER_QUESTION_H
+#pragma once
 
 #include "packet.h"
 #include "piece.h"
@@ -22,5 +21,3 @@ void question_answer(const struct question *q, uint32_t opcode, void *at);
  * have become pieces. 1: *OUT is a piece; 0: there are no more; negative: an enum softgpu_error. */
 int question_copy(const struct question *q, const void *at, const struct packet_limits *limits,
 		  const struct piece_space *space, uint64_t *done, struct piece *out);
-
-#endif

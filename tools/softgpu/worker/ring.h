@@ -4,8 +4,7 @@
  * the device's queue, so few that the queue is soon empty. The control thread calls the functions
  * below.
  */
-#ifndef WORKER_RING_H
-#define WORKER_RING_H
+#pragma once
 
 #include "device.h"
 #include "protocol.h"
@@ -61,5 +60,3 @@ void ring_drain(struct ring *r);
 bool ring_is_still(struct ring *r);
 /* softgpu has executed a DMA piece: RESULT is 0 or negative. */
 void ring_dma_done(struct ring *r, int result);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A worker's part in swapping: carries out what softgpu's own process asks of the VF's device
  * memory. Owned by the control thread. */
-#ifndef WORKER_SWAP_H
-#define WORKER_SWAP_H
+#pragma once
 
 #include "device.h"
 #include "protocol.h"
@@ -19,5 +18,3 @@ struct swap {
 /* Does what M asks while nothing of the VF runs, and sets its result. Returns 0, or -EIO: the
  * device has failed, and the worker must end. */
 int swap_serve(struct swap *s, struct worker_memory *m);
-
-#endif

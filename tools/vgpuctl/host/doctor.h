@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef VGPUCTL_DOCTOR_H
-#define VGPUCTL_DOCTOR_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -10,5 +9,3 @@
  * or JSON; the last line of the text says what to do next. Reads the kernel's files, and asks vgpud
  * if it runs; changes nothing. Returns false if any finding is "bad". */
 bool doctor(const struct options *o, bool colour);
-
-#endif

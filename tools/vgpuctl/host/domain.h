@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef VGPUCTL_DOMAIN_H
-#define VGPUCTL_DOMAIN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ char *domain_output(char **argv, size_t *size, int *code);
  * program's stdin, stdout and stderr; overwrites ARGV[0] with its name. Returns its exit code, or
  * one of exit_code.h if it cannot be run, with the reason on stderr. */
 int domain_run(char **argv);
-
-#endif

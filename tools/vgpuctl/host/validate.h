@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef VGPUCTL_VALIDATE_H
-#define VGPUCTL_VALIDATE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -8,5 +7,3 @@
  * text or JSON, or its errors on stderr. With a HOST (NULL: none), FILE is a domain of the libvirt
  * there. Returns an exit code: EXIT_FAILED if the claim is not valid. */
 int validate(const char *file, const char *host, bool as_json);
-
-#endif

@@ -4,8 +4,7 @@
  * before it, cut to the terminal's size. Where stdout is no terminal, each text is printed whole.
  * One thread; screen_begin installs handlers for SIGINT, SIGTERM, SIGWINCH and SIGCONT.
  */
-#ifndef VGPUCTL_SCREEN_H
-#define VGPUCTL_SCREEN_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -42,5 +41,3 @@ void screen_draw(unsigned fixed);
  * over; KEY_AGAIN: draw again, the terminal has another size or was scrolled; KEY_END: the user
  * wants to end. */
 int screen_wait(vgpu_nsec until);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which VF did what from when to when, from the records of vgpud's method timeline. */
-#ifndef VGPUCTL_SPANS_H
-#define VGPUCTL_SPANS_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ void spans_label(struct json_object *answer, int vf, char *out, size_t size);
 /* Returns the distance of marks on an axis, nanoseconds: 1, 2 or 5 times a power of ten, so that
  * SPAN has at most MOST of them. */
 int64_t spans_step(int64_t span, unsigned most);
-
-#endif

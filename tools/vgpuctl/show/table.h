@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables, printed by libsmartcols. On a terminal they fit its width; elsewhere nothing is left out
  * or cut. */
-#ifndef VGPUCTL_TABLE_H
-#define VGPUCTL_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -26,5 +25,3 @@ extern bool table_csv;
 void table_csv_first(const char *head, const char *value);
 /* Prints a line beside a table, but for programs. */
 void table_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Text in columns of a terminal: a name may be UTF-8, and may hold anything. */
-#ifndef VGPUCTL_TEXT_H
-#define VGPUCTL_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,5 +16,3 @@ void text_put_xml(FILE *to, const char *text);
 /* Returns by how many typing errors (a character more, less, another, or two exchanged) A differs
  * from B; at most 99. */
 unsigned text_distance(const char *a, const char *b);
-
-#endif

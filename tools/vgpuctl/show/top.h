@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef VGPUCTL_TOP_H
-#define VGPUCTL_TOP_H
+#pragma once
 
 #include "session.h"
 
@@ -11,5 +10,3 @@ int top(struct session *s, bool by_vm);
 /* Prints a line for each VF at the end of each interval, of what it had in it, until ^C or as often
  * as the options say. Returns an exit code. */
 int dmon(struct session *s);
-
-#endif

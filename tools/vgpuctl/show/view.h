@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Prints vgpud's answers for people, to stdout unless a FILE is given. */
-#ifndef VGPUCTL_VIEW_H
-#define VGPUCTL_VIEW_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -46,5 +45,3 @@ void view_memory(struct json_object *o);
 /* Prints what a resize would move and clear, or has moved and cleared. */
 void view_memory_plan(struct json_object *o);
 void memory_svg(struct json_object *o, FILE *to);
-
-#endif

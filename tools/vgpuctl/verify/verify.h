@@ -10,8 +10,7 @@
  *   verify_judge.c    shares, waits, counters
  *   verify_report.c   the report
  */
-#ifndef VGPUCTL_VERIFY_H
-#define VGPUCTL_VERIFY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -114,5 +113,3 @@ void verify_unclaim(struct verify *v);
 void verify_print(struct verify *v);
 /* Returns the worst verdict: BROKEN, else KEPT if anything was judged, else NOT_JUDGED. */
 enum verdict verify_result(const struct verify *v);
-
-#endif

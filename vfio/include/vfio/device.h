@@ -5,8 +5,7 @@
  *
  * Calls may block until the transport's time-out. One thread at a time.
  */
-#ifndef VFIO_DEVICE_H
-#define VFIO_DEVICE_H
+#pragma once
 
 #include <errno.h>
 #include <stdbool.h>
@@ -195,5 +194,3 @@ static inline int vfio_check(struct vfio_device *d)
  * *AT (0: from the start). Returns true and its offset in *AT. The search ends for any content.
  */
 bool vfio_find_ext_cap(const uint8_t *config, uint16_t id, uint16_t *at);
-
-#endif

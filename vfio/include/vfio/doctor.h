@@ -3,8 +3,7 @@
  * Checks everything that a host needs so that vgpud can drive a GPU through the kernel. Changes
  * nothing: opens, binds and resets no device.
  */
-#ifndef VFIO_DOCTOR_H
-#define VFIO_DOCTOR_H
+#pragma once
 
 /* The subject of the finding that no PCI function is a GPU. */
 #define DOCTOR_NO_GPU "GPUs"
@@ -27,5 +26,3 @@ enum doctor_needs {
 /* Calls REPORT for each finding. NEEDS: flags. Any thread; blocks for some milliseconds, and for
  * seconds while Linux resets a VF of an Intel GPU. */
 void vfio_doctor(doctor_report *report, void *data, unsigned needs);
-
-#endif

@@ -5,8 +5,7 @@
  * the MI300 kind are divided in space: each VF has its own part, and there is nothing to slice.
  * Calls may block. Any thread, one at a time for each GPU.
  */
-#ifndef VFIO_GIM_ADMIN_H
-#define VFIO_GIM_ADMIN_H
+#pragma once
 
 #include "vfio/pci.h"
 
@@ -46,5 +45,3 @@ enum gim_mode gim_mode(void);
 
 /* Returns whether the GPU is divided in space. */
 bool gim_read_partitions(const char *pf, struct gim_partitions *out);
-
-#endif

@@ -5,8 +5,7 @@
  * AMD's GIM 3.0 (the older layout, "Tonga") and libgv (the newer one, as on Navi 32), both under
  * MIT. softgpu's additions are marked; docs/softgpu-interface.md describes them.
  */
-#ifndef VFIO_GPUIOV_H
-#define VFIO_GPUIOV_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -176,5 +175,3 @@ enum gpuiov_notice { /* PF to VF */
 		     GPUIOV_SUCCESS = 4,
 		     GPUIOV_FAIL = 5,
 };
-
-#endif

@@ -4,8 +4,7 @@
  * the device's NUMA node; optionally in huge pages; mapped for the device's DMA. Its contents
  * outlive this process if there is a store (vfio/store.h).
  */
-#ifndef VFIO_HOST_MEMORY_H
-#define VFIO_HOST_MEMORY_H
+#pragma once
 
 #include "vfio/device.h"
 
@@ -37,5 +36,3 @@ int vfio_host_memory_open(struct vfio_host_memory *out, struct vfio_device *devi
 void vfio_host_memory_close(struct vfio_host_memory *m);
 /* Removes the memory of the device NAME from the store. */
 void vfio_host_memory_forget(const char *name);
-
-#endif

@@ -3,8 +3,7 @@
  * The calls by which this library reaches the kernel, in one table, so that tests can replace them
  * by a simulated machine. All return a negative errno on failure.
  */
-#ifndef VFIO_KERNEL_H
-#define VFIO_KERNEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,5 +61,3 @@ int kernel_read_link(char *out, size_t size, const char *format, ...)
 bool kernel_has_entries(const char *path);
 /* Returns whether the directory that FORMAT makes has an entry NAME. */
 bool kernel_has(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

@@ -4,8 +4,7 @@
  * starts. A QEMU can change its own arguments and its name, and can make reading its arguments
  * block. Any thread.
  */
-#ifndef VFIO_LIBVIRT_NOTES_H
-#define VFIO_LIBVIRT_NOTES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@
 bool libvirt_vm_of(pid_t pid, char *uuid, size_t size);
 /* As libvirt_vm_of(), if the VM is the domain NAME; reads only that domain's note. */
 bool libvirt_vm_is(const char *name, pid_t pid, char *uuid, size_t size);
-
-#endif

@@ -6,8 +6,7 @@
  * vendor-specific VFIO framework". Types are lost when the host restarts. Calls may block. Any
  * thread, one at a time for each GPU.
  */
-#ifndef VFIO_NVIDIA_ADMIN_H
-#define VFIO_NVIDIA_ADMIN_H
+#pragma once
 
 #include "vfio/pci.h"
 
@@ -29,5 +28,3 @@ bool nvidia_can_have(const char *pf, uint32_t vf, uint32_t type, char *out, size
  * (/run/libvirt/qemu), or, of one that is root's, by its arguments, which another one could have
  * changed. Searches /proc. Returns whether it is known. */
 bool nvidia_vm_of(const char *pf, uint32_t vf, char *uuid, size_t size);
-
-#endif

@@ -3,8 +3,7 @@
  * PCI functions as sysfs describes them, and the life cycle of virtual functions. Nothing here
  * opens or resets a device. Calls may block. Any thread, one at a time for each GPU.
  */
-#ifndef VFIO_PCI_H
-#define VFIO_PCI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -107,5 +106,3 @@ int pci_migration_kind(const char *address, char out[PCI_KIND_SIZE]);
  * in ERR. If making VFs fails, there are none.
  */
 int pci_set_vfs(const char *pf, uint32_t n, struct vgpu_error *err);
-
-#endif

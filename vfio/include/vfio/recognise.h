@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Recognises the GPU of a PF before anything is changed. Any thread; does not block. */
-#ifndef VFIO_RECOGNISE_H
-#define VFIO_RECOGNISE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ int gpuiov_recognise(const uint8_t config[GPUIOV_CONFIG_SIZE], size_t size,
 /* Recognises a PF in sysfs. NAME is what follows "sysfs:" or "vfio:" in a device's name. Returns 0,
  * or -errno with the reason in ERR. */
 int vfio_recognise_pf(const char *name, struct gpuiov_identity *out, struct vgpu_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * The store: a service manager or vgpud-keeper that holds descriptors while this process restarts.
  * It keeps those of PFs that VFIO holds, because their last close would reset the PF.
  */
-#ifndef VFIO_STORE_H
-#define VFIO_STORE_H
+#pragma once
 
 struct vfio_store {
 	/* Has a duplicate of FD kept under NAME. Returns 0 or -errno. */
@@ -18,5 +17,3 @@ struct vfio_store {
 
 /* NULL: there is no store. To be set before any device is opened. */
 extern const struct vfio_store *vfio_store;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads and locks of programs that must answer in time. */
-#ifndef VFIO_THREAD_H
-#define VFIO_THREAD_H
+#pragma once
 
 #include <pthread.h>
 
@@ -13,5 +12,3 @@ void vfio_mutex_init(pthread_mutex_t *mutex);
  * POLICY (SCHED_...) and PRIORITY if permitted. Returns 0 or a positive errno. */
 int vfio_thread_create(pthread_t *thread, const char *name, int policy, int priority,
 		       void *(*run)(void *), void *arg);
-
-#endif

@@ -3,8 +3,7 @@
  * The vfio-user wire format (QEMU docs/interop/vfio-user.rst): host endian, a 16-byte header and a
  * payload, file descriptors by SCM_RIGHTS. Region and IRQ indexes are VFIO's.
  */
-#ifndef VFIO_USER_PROTO_H
-#define VFIO_USER_PROTO_H
+#pragma once
 
 #include <stdint.h>
 
@@ -111,5 +110,3 @@ enum {
 	(sizeof(struct vfio_user_header) + sizeof(struct vfio_user_access) + VFIO_USER_MAX_DATA)
 #define VFIO_USER_MAX_VECTORS 32u
 #define VFIO_USER_MAX_DMA_MAPS 1024u
-
-#endif

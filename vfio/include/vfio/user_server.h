@@ -4,8 +4,7 @@
  * one client at a time. A client that sends malformed input, stops in the middle of a message, or
  * never reads its replies loses only its own connection.
  */
-#ifndef VFIO_USER_SERVER_H
-#define VFIO_USER_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ void vfio_endpoint_sync(struct vfio_endpoint *endpoint);
  */
 int vfio_endpoint_dma(struct vfio_endpoint *endpoint, uint64_t iova, void *buffer, size_t size,
 		      bool to_client);
-
-#endif

@@ -8,8 +8,7 @@
  * whole numbers, in the kernel's units. Calls may block for as long as a VF is being reset, 5 s and
  * more: never call them from a thread that must not block. Any thread, one at a time for each GPU.
  */
-#ifndef VFIO_XE_ADMIN_H
-#define VFIO_XE_ADMIN_H
+#pragma once
 
 #include "vfio/pci.h"
 
@@ -67,5 +66,3 @@ int xe_stop(const char *pf, uint32_t function);
 void xe_unit(const char *pf, char out[XE_UNIT_SIZE]);
 /* Returns whether the kernel counts the time of single functions. */
 bool xe_counts_functions(const char *pf);
-
-#endif

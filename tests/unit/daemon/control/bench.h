@@ -3,8 +3,7 @@
  * The control thread, over its real sockets, with an engine on the quick GPU. The test plays the
  * clients, and turns the control thread's event loop between their actions. One thread.
  */
-#ifndef TESTS_CONTROL_BENCH_H
-#define TESTS_CONTROL_BENCH_H
+#pragma once
 
 #include <json-c/json.h>
 
@@ -64,5 +63,3 @@ void bench_begin_with(struct gpu_config *gpu, const struct engine_config *engine
 void bench_begin(const char *policy);
 /* Ends what was begun; every call must have ended by then. */
 void bench_end(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* libvirt and its VMs, as the control thread sees them: calls of the hook, and reports. */
-#ifndef TESTS_CONTROL_VMS_H
-#define TESTS_CONTROL_VMS_H
+#pragma once
 
 #include "bench.h"
 #include "vms/lease.h"
@@ -55,5 +54,3 @@ uint32_t n_leases(void);
 bool lacks(const char *what);
 /* HOST has not reported for longer than vgpud waits. */
 void be_silent(const char *host);
-
-#endif

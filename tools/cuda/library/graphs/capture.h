@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Captures: the calls on a stream become nodes of a graph instead of being executed. Streams that
  * wait for an event of a captured stream join it. All of this is called with the lock. */
-#ifndef CUDA_CAPTURE_H
-#define CUDA_CAPTURE_H
+#pragma once
 
 #include "graph.h"
 
@@ -21,5 +20,3 @@ CUresult capture_record(struct stream *s, struct captured_event *e);
 CUresult capture_wait(struct stream *s, struct captured_event *e);
 /* The stream S ends: so does its capture. */
 void capture_abandon(struct stream *s);
-
-#endif

@@ -2,8 +2,7 @@
 /* Graphs: nodes, each of which comes after others. graph.c has their structure, nodes.c the calls
  * that add nodes, parameters.c those that change them, instance.c executes them, update.c changes
  * what is executed, capture.c makes them out of calls, user_object.c has what they keep. */
-#ifndef CUDA_GRAPH_H
-#define CUDA_GRAPH_H
+#pragma once
 
 #include "cuda_work.h"
 
@@ -83,5 +82,3 @@ void user_objects_end(struct user_objects *l);
 CUresult nodes_kernel(const struct cuda_kernel_node *p, CUkernel kernel, struct work *w);
 CUresult nodes_set(const struct cuda_set_node *p, struct work *w);
 CUresult nodes_host(const struct cuda_host_node *p, struct work *w);
-
-#endif

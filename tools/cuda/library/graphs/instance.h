@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What an instance of a graph is: instance.c makes and executes it, update.c changes it. */
-#ifndef CUDA_INSTANCE_H
-#define CUDA_INSTANCE_H
+#pragma once
 
 #include "graph.h"
 
@@ -28,5 +27,3 @@ CUresult instance_make(struct instance **out, CUgraph graph);
 void instance_end(struct instance *x);
 /* Begins a call about an instance. OK: whether its other arguments are right. */
 CUresult instance_begin(CUgraphExec h, struct instance **x, bool ok);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CUDA_PUT_H
-#define CUDA_PUT_H
+#pragma once
 
 #include "cuda_work.h"
 
@@ -10,5 +9,3 @@ CUresult put_work(struct stream *s, const struct work *w);
 /* Begins a call about the stream S that no graph can carry: as work_begin(), and if S captures,
  * that ends the capture. */
 CUresult put_begin(CUstream s, struct stream **stream);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which VF a program uses. */
-#ifndef CUDA_FIND_H
-#define CUDA_FIND_H
+#pragma once
 
 #include "vfio/pci.h"
 #include "vgpu/types.h"
@@ -50,5 +49,3 @@ void find_key(const char *name, char out[FIND_NAME_SIZE]);
 /* Writes the addresses of up to MAX VFs of softgpu in this machine to OUT, in ascending order.
  * Returns how many there are, or -errno. */
 int find_all(char out[][PCI_ADDRESS_SIZE], int max);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Events of several processes of the VF. A process shows an event of its own to others, which open
  * it; then each of them can record it and wait for it. All of this is called with the lock. */
-#ifndef CUDA_IPC_EVENT_H
-#define CUDA_IPC_EVENT_H
+#pragma once
 
 #include "guest.h"
 #include "cuda_vf.h"
@@ -27,5 +26,3 @@ CUresult ipc_event_query(const struct ipc_event *e);
 CUresult ipc_event_wait(const struct ipc_event *e);
 /* An event of this process ends for all, one of another for this one. */
 void ipc_event_end(const struct ipc_event *e);
-
-#endif

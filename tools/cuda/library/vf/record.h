@@ -4,8 +4,7 @@
  * which those find in /proc/PID/fd who may look at that process. It ends with the program, however
  * that ends. All calls with the library's lock.
  */
-#ifndef CUDA_RECORD_H
-#define CUDA_RECORD_H
+#pragma once
 
 #include "find.h"
 #include "softgpu/packets.h"
@@ -30,5 +29,3 @@ void record_show(uint64_t total, const struct softgpu_about *about);
 /* This program has allocated BYTES more than before. */
 void record_used(int64_t bytes);
 void record_end(void);
-
-#endif

@@ -11,8 +11,7 @@
  * too. Whether it is lent any is asked of a smaller one, from which nothing else is paid: a process
  * that sends many messages still stops in time.
  */
-#ifndef SOFTGPU_ALLOWANCE_H
-#define SOFTGPU_ALLOWANCE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -49,5 +48,3 @@ vgpu_nsec allowance_has(struct allowance *a, uint32_t n, vgpu_nsec now);
 /* Returns how long until a VF, of N that are enabled, owes nothing, nanoseconds; 0: it owes
  * nothing. */
 vgpu_nsec allowance_owes(struct allowance *a, uint32_t n, vgpu_nsec now);
-
-#endif

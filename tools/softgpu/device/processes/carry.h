@@ -6,8 +6,7 @@
  * and no other. If this host lacks resources, no VF is lost: its memory stays where it is, and the
  * PF or the filler tries again.
  */
-#ifndef SOFTGPU_CARRY_H
-#define SOFTGPU_CARRY_H
+#pragma once
 
 #include "gpu.h"
 #include "protocol.h"
@@ -37,5 +36,3 @@ bool carry_end(struct carry *c, struct softgpu *gpu);
  * -errno ERROR; only if it is the host that has too little, and once until the memory has moved.
  * Called with the lock held. */
 void carry_tell(struct softgpu *gpu, int vf, int error);
-
-#endif

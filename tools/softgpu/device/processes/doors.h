@@ -5,8 +5,7 @@
  * gets its one client's connection; other clients get the answer that the VF is in use, or wait for
  * the next process. The same thread reads the output of the processes and their workers.
  */
-#ifndef SOFTGPU_DOORS_H
-#define SOFTGPU_DOORS_H
+#pragma once
 
 #include "says.h"
 #include "vgpu/types.h"
@@ -34,5 +33,3 @@ void doors_discard(struct doors *d, int *fd);
 void doors_discard_listener(struct doors *d, int *fd);
 /* The same of a connection, by the thread here. Any thread, with any lock. */
 void doors_discard_later(struct doors *d, int *fd);
-
-#endif

@@ -4,8 +4,7 @@
  * Each VF's process is in a group of its own, which limits its memory and how many tasks it has.
  * The device itself moves to a group beside those.
  */
-#ifndef GROUPS_H
-#define GROUPS_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -30,5 +29,3 @@ void groups_destroy(struct groups *g);
 int groups_enter(const struct groups *g, uint32_t vf, pid_t pid, struct vgpu_error *err);
 /* Limits the memory of VF's processes for a partition of BYTES. As groups_enter(). */
 int groups_limit(const struct groups *g, uint32_t vf, uint64_t bytes, struct vgpu_error *err);
-
-#endif

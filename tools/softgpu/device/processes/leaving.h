@@ -4,8 +4,7 @@
  * thread does, and kills those that exceed their deadline. Call these functions with the device's
  * lock held, unless noted.
  */
-#ifndef SOFTGPU_LEAVING_H
-#define SOFTGPU_LEAVING_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -35,5 +34,3 @@ bool leaving_holds(const struct leaving *l, int vf);
 /* Returns when the last process on which no VF depends had ended, or was found to hang; VGPU_NEVER
  * if one is about to end. */
 vgpu_nsec leaving_quiet_since(const struct leaving *l);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Call these functions with the device's lock held, unless noted.
  */
-#ifndef SOFTGPU_LINK_H
-#define SOFTGPU_LINK_H
+#pragma once
 
 #include "gpu.h"
 
@@ -100,5 +99,3 @@ int link_says(const struct link *l);
 void link_open(struct link *l);
 /* Wakes the VF's thread: its process may be started, or must end. */
 void link_wake(struct link *l);
-
-#endif

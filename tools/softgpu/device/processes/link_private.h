@@ -3,8 +3,7 @@
  * A link, for the files that it is made of: link.c says to a process what it is to do, link_read.c
  * takes what it has written and looks whether it answers, link_serve.c starts, serves and ends it.
  */
-#ifndef SOFTGPU_LINK_PRIVATE_H
-#define SOFTGPU_LINK_PRIVATE_H
+#pragma once
 
 #include "allowance.h"
 #include "link.h"
@@ -82,5 +81,3 @@ void link_read_run(struct link *l);
 /* Applies what the process has written to its page since the last call. */
 void link_read_page(struct link *l);
 bool link_client_has_gone(const struct link *l);
-
-#endif

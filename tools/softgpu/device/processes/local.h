@@ -5,8 +5,7 @@
  * the carrier. Each VF has a thread for this, so that no VF waits for another VF's process. Call
  * these functions without the device's lock.
  */
-#ifndef SOFTGPU_LOCAL_H
-#define SOFTGPU_LOCAL_H
+#pragma once
 
 #include "softgpu.h"
 
@@ -28,5 +27,3 @@ int local_dma_fd(struct local *l);
 void local_read(struct local *l, uint32_t region, uint64_t offset, void *data, uint32_t size);
 void local_write(struct local *l, uint32_t region, uint64_t offset, const void *data,
 		 uint32_t size);
-
-#endif

@@ -4,8 +4,7 @@
  * softgpu's log: an attacker who controls the process can neither write lines that look like
  * softgpu's, nor fill the log, nor close it.
  */
-#ifndef SOFTGPU_SAYS_H
-#define SOFTGPU_SAYS_H
+#pragma once
 
 enum says { SAYS_PROCESS, SAYS_WORKER };
 #define SAYS_KINDS 2u
@@ -17,5 +16,3 @@ enum says { SAYS_PROCESS, SAYS_WORKER };
 int says_pass_on(int fd, int vf, enum says who);
 /* Logs what is left in a pipe, its size at most, and closes the pipe. */
 void says_pass_on_last(int *fd, int vf, enum says who);
-
-#endif

@@ -5,8 +5,7 @@
  * in flight, signals, files in /proc and in folders that anybody may write. A number is given again
  * only when the others have been, and never while a process of a VF has it.
  */
-#ifndef SOFTGPU_USERS_H
-#define SOFTGPU_USERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ uid_t users_next(struct softgpu *gpu, int vf, enum users_of of, gid_t *group);
 /* Returns whether this process can give others the N users from FIRST on, and groups of the same
  * numbers: a container may have fewer. Any thread. */
 bool users_are_mapped(uid_t first, uint32_t n);
-
-#endif

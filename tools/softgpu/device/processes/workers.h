@@ -8,8 +8,7 @@
  *
  * Call these functions with the device's lock held, unless noted.
  */
-#ifndef SOFTGPU_WORKERS_H
-#define SOFTGPU_WORKERS_H
+#pragma once
 
 #include "gpu.h"
 
@@ -83,5 +82,3 @@ const struct workers_tested *workers_tested(const struct softgpu *gpu);
 /* selftest.c: does the tests, with workers of its own. Returns 0 or -errno with one sentence. */
 int workers_test(const struct softgpu_config *config, struct workers_tested *out,
 		 struct vgpu_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The packets of a VF of softgpu, which a guest writes into rings, and what they point to. */
-#ifndef SOFTGPU_PACKETS_H
-#define SOFTGPU_PACKETS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -215,5 +214,3 @@ struct softgpu_arena {
 	uint64_t bytes;	  /* a multiple of GRANULE */
 	uint64_t granule; /* MAP and UNMAP take multiples of this, from the memory's first byte */
 };
-
-#endif

@@ -3,8 +3,7 @@
  * softgpu's PCI functions and their registers, beyond what GPU-IOV is (vfio/gpuiov.h): of the PF,
  * and of a VF. docs/softgpu-interface.md describes them.
  */
-#ifndef SOFTGPU_REGISTERS_H
-#define SOFTGPU_REGISTERS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -141,5 +140,3 @@ enum softgpu_preempt {
 /* Where workers and guests' programs try to map the window, so that its addresses are equal in
  * both, and a GPU kernel takes the program's pointers. Linux puts nothing there by itself. */
 #define SOFTGPU_WINDOW_HINT UINT64_C(0x1f0000000000)
-
-#endif
