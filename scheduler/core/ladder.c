@@ -2,8 +2,10 @@
 /*
  * Resets, and how they escalate: the VF's queues, the function, the whole GPU; each level only
  * where the GPU supports it, the last only where the operator allows it. A VF whose hang made
- * others wait is in back-off for 1, 2, 4 ... seconds; the third hang in a minute quarantines it. A
- * VF whose work ended in a fault is in back-off for a few seconds at most, and never quarantined.
+ * others wait is in back-off for 1 s, after a second hang within a minute for 2 s; the third
+ * quarantines it. A VF whose work ended in a fault, or that kept a window for which no other VF
+ * waited, is in back-off for 1, 2, 4, then 8 s for each further one within a minute, and never
+ * quarantined.
  * While a VF that is not on the engine is reset, the others run on.
  */
 #include <assert.h>
