@@ -4,7 +4,7 @@
  * above it in this list; tests/rooms checks that.
  *
  *   cuda_base.h: lock log errors handles image; table, which only names the calls
- *   cuda_vf.h: find record flush edges link pieces heap
+ *   cuda_vf.h: find record flush edges output link pieces heap
  *   cuda_call.h: call
  *   cuda_memory.h: symbol ipc ipc_event physical arena shareable registered pinned memory
  *   cuda_work.h: copy rows set launch event list work

@@ -145,9 +145,9 @@ CUresult link_launch(uint64_t bytes, uint8_t **memory, uint64_t *at);
 
 /* output.c */
 
-/* Writes what the host has put into link_parts.output to standard output. Returns whether it has
+/* Writes the text that the host has put into O to standard output. Returns whether the host has
  * more. */
-bool output_take(void);
+bool output_take(struct softgpu_output *o);
 /* Writes to standard error what the GPU's driver says of the assertion that has failed. */
 void output_words(struct guest *g);
 

@@ -444,7 +444,7 @@ static void ask_output(void)
 /* Returns whether the host has more. */
 static bool take_output(void)
 {
-	bool more = prints && output_take();
+	bool more = prints && output_take(link_parts.output);
 
 	prints = prints && (more || link_parts.output->prints);
 	return more;

@@ -5,9 +5,8 @@
 #include "guest.h"
 #include "cuda_vf.h"
 
-bool output_take(void)
+bool output_take(struct softgpu_output *o)
 {
-	struct softgpu_output *o = link_parts.output;
 	uint32_t n = __atomic_load_n(&o->bytes, __ATOMIC_ACQUIRE);
 
 	if (n > sizeof(o->text))
