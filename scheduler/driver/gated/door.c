@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The door: a socket at which processes with the layer ask for the pages of their VF, and the
- * thread that answers, to which nobody else waits. It reads nothing that they send. Whose VF it is
- * follows from what the kernel says of the process: it, or an ancestor, is the VF's owner.
+ * thread that answers; no other thread waits for it. It reads nothing that they send: the kernel
+ * names the process that has connected, and the process gets the VF that it or one of its ancestors
+ * owns.
  *
- * Keepers of walls (tools/render/wall) have a socket of their own beside it, and each VF has one.
+ * Keepers of walls (tools/render/wall) connect to a second socket beside the door. Each VF has one
+ * keeper at most.
  */
 #include <errno.h>
 #include <poll.h>
@@ -25,14 +27,15 @@
 #include "vgpu/untrusted.h"
 
 #define BACKLOG 64
-/* After a refusal the door stays shut for so long: others come in between. */
+/* Pause of the door's thread after a refusal or a failed accept(), so that a client that retries at
+ * once cannot keep out others. */
 #define BREATH_NS 1000000L
-/* How far up the owner of a VF is looked for. */
+/* How many generations of ancestors are searched for the owner of a VF. */
 #define ANCESTORS 64
 
-/* Returns the VF that the process has, or VGPU_NO_VF; and the generation of which it has it. A
- * parent that was started after its child is another process, which has the number of one that has
- * ended. */
+/* Returns the VF that the process or an ancestor owns, with the VF's generation, or VGPU_NO_VF. A
+ * parent that was started after its child is not its parent: it has got the number of a process
+ * that has ended. */
 static uint32_t vf_of(const struct vgpu_driver *d, uint32_t pid, uint32_t *generation)
 {
 	uint64_t child = UINT64_MAX;
@@ -54,6 +57,7 @@ static uint32_t vf_of(const struct vgpu_driver *d, uint32_t pid, uint32_t *gener
 	return VGPU_NO_VF;
 }
 
+/* Returns a free place, or GATED_WORKERS; and in OF_VF how many workers the VF has. */
 static uint32_t free_place(const struct vgpu_driver *d, uint32_t vf, uint32_t *of_vf)
 {
 	uint32_t i, place = GATED_WORKERS;
@@ -68,8 +72,8 @@ static uint32_t free_place(const struct vgpu_driver *d, uint32_t vf, uint32_t *o
 	return place;
 }
 
-/* Returns whether the VF's owner has a wall with a keeper. The keeper of a former owner's ends
- * here: it stays for as long as anybody lives behind that wall. */
+/* Returns whether the VF's owner has a wall with a keeper. Ends the keeper of a former owner, which
+ * would otherwise run until the last process behind that owner's wall ends. */
 static bool has_wall(const struct vgpu_driver *d, uint32_t vf)
 {
 	const struct gate_seat *page = d->seats[vf].page;
@@ -107,7 +111,8 @@ static void empty(struct gated_worker *w)
 	vgpu_close(&w->pidfd);
 }
 
-/* Makes the worker's page and bell. */
+/* Fills a place: makes the worker's page and bell, and takes over PIDFD. Returns 0, or -errno and
+ * leaves the place empty and PIDFD to the caller. */
 static int furnish(struct vgpu_driver *d, uint32_t place, uint32_t vf, int pidfd, bool keeper)
 {
 	struct gated_worker *w = &d->workers[place];
@@ -124,13 +129,14 @@ static int furnish(struct vgpu_driver *d, uint32_t place, uint32_t vf, int pidfd
 	w->fd = gated_make_page("vgpud-worker", (void **)&w->page);
 	r = w->bell < 0 ? w->bell : w->fd < 0 ? w->fd : gated_hear(d, place);
 	if (r < 0) {
-		w->pidfd = -1; /* the caller's */
+		w->pidfd = -1; /* it stays the caller's */
 		empty(w);
 	}
 	return r;
 }
 
-/* Answers, with N descriptors; a keeper, also of which driver the wall is. */
+/* Sends the answer, with N descriptors. A keeper also gets the driver whose calls its wall
+ * catches. */
 static void reply(const struct vgpu_driver *d, int fd, const struct gate_welcome *welcome,
 		  bool keeper, const int *fds, uint32_t n)
 {
@@ -141,8 +147,8 @@ static void reply(const struct vgpu_driver *d, int fd, const struct gate_welcome
 	vgpu_socket_send(fd, &part, 1, fds, n, MSG_DONTWAIT);
 }
 
-/* Sends the pages. If they do not arrive, the process ends without them, and the place is free
- * again then. */
+/* Sends the pages. If sending fails, the process cannot use Vulkan and exits; its place is freed
+ * then. */
 static void send_pages(struct vgpu_driver *d, int fd, struct gate_welcome *welcome, uint32_t place)
 {
 	struct gated_worker *w = &d->workers[place];
@@ -152,8 +158,8 @@ static void send_pages(struct vgpu_driver *d, int fd, struct gate_welcome *welco
 	reply(d, fd, welcome, w->keeps_wall, fds, GATE_DESCRIPTORS);
 }
 
-/* Lets the process PID in, of which PIDFD is the caller's unless it is let in, as a worker or as
- * the KEEPER of a wall. Returns whether it is. */
+/* Gives the process PID a place as a worker or as the KEEPER of a wall, and sends it the answer.
+ * Returns true if it got the place, which then owns PIDFD; false with the reason in WELCOME. */
 static bool let_in(struct vgpu_driver *d, int fd, uint32_t pid, int pidfd, bool keeper,
 		   struct gate_welcome *welcome)
 {
@@ -165,8 +171,8 @@ static bool let_in(struct vgpu_driver *d, int fd, uint32_t pid, int pidfd, bool 
 		    "it was not started by \"vgpuctl run\", or its VF was taken away");
 		return false;
 	}
-	/* A process that cannot be ended would keep the GPU. One that has ended may not be the one
-	 * that had the number above. */
+	/* A process that vgpud cannot end could keep the GPU. If this one has ended, the number
+	 * above may have been another process's. */
 	if (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) < 0) {
 		if (errno == ESRCH)
 			say(welcome, ESRCH, "it has ended");
@@ -199,8 +205,8 @@ static bool let_in(struct vgpu_driver *d, int fd, uint32_t pid, int pidfd, bool 
 	welcome->generation = generation;
 	gated_keep_worker(d, place);
 	atomic_store(&d->workers[place].place, GATED_NEW);
-	/* The VF was reset meanwhile, and may be another's: a reset that begins now sees the
-	 * worker. */
+	/* If the VF was reset meanwhile, it may have another owner. A reset that begins from now on
+	 * finds the worker. */
 	if (atomic_load(&d->seats[vf].page->generation) != generation)
 		syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 	send_pages(d, fd, welcome, place);
@@ -218,7 +224,7 @@ static void answer(struct vgpu_driver *d, int fd, bool keeper)
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
 		return;
-	/* First the descriptor, then the question whose it is. */
+	/* Open the pidfd first, and find out afterwards whose VF the process has. */
 	pidfd = vgpu_socket_peer(fd, peer.pid);
 	if (pidfd < 0)
 		say(&welcome, ESRCH, "it has ended");
@@ -252,7 +258,7 @@ static void accept_one(struct vgpu_driver *d, int listener)
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0) {
-		nanosleep(&breath, NULL); /* there may be no descriptors */
+		nanosleep(&breath, NULL); /* vgpud may have no free descriptors */
 		return;
 	}
 	answer(d, fd, listener == d->wall_listener);

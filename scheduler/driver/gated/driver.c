@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The faces. */
+/* The driver's faces: `device`, `switched` and `seats`. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,11 +7,11 @@
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 
-/* IDLE is also looked at that often, in case a worker does not ring. */
+/* How often IDLE and resets are looked at, in case a worker does not ring. */
 #define LOOK (500 * VGPU_USEC)
-/* When a VF whose driver was refused asks again. */
+/* Delay before the window of a refused VF is requested again. */
 #define ASK_AGAIN (2 * VGPU_SEC)
-/* How often what the kernel's driver counts is news. */
+/* How often the engine is told of new values from fdinfo. */
 #define SPENT_EVERY (200 * VGPU_MSEC)
 
 static void emit(struct vgpu_driver *d, enum vgpu_event_type type, uint32_t vf, uint32_t code,
@@ -81,7 +81,7 @@ static void look_at_stop(struct vgpu_driver *d, vgpu_nsec now)
 	emit(d, VGPU_EV_DONE, vf, VGPU_CMD_IDLE, now);
 }
 
-/* A reset has ended when the VF's processes have. */
+/* Completes resets of VFs whose workers have all ended. */
 static void look_at_resets(struct vgpu_driver *d, vgpu_nsec now)
 {
 	uint32_t vf;
@@ -102,7 +102,8 @@ static void look_at_resets(struct vgpu_driver *d, vgpu_nsec now)
 		d->look_at = now + LOOK;
 }
 
-/* A VF's driver counts as up from when the VF has an owner, after a window that ends at once. */
+/* Requests a window for each VF that has got an owner, and ends it at once when it is granted. From
+ * then on the VF's driver counts as up. */
 static void look_at_owners(struct vgpu_driver *d, vgpu_nsec now)
 {
 	uint32_t vf;
@@ -135,8 +136,8 @@ static void look_at_work(struct vgpu_driver *d, vgpu_nsec now)
 	}
 }
 
-/* A VF that computes past its gate: if that is wanted, the core resets it, which ends its
- * processes. */
+/* Reports fdinfo.c's violations. With `watch = end` the core then resets a VF that computes past
+ * its gate, which ends its processes. */
 static void look_at_violations(struct vgpu_driver *d, vgpu_nsec now)
 {
 	uint32_t vf, of;
@@ -197,7 +198,8 @@ static int gated_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level
 	return 0;
 }
 
-/* Contexts are where they are: only the gate is opened and shut. */
+/* RUN and IDLE open and shut the gate. The other commands have nothing to do, because the GPU keeps
+ * the contexts of all processes. */
 static int gated_commands(struct vgpu_driver *d, const struct vgpu_order *orders, uint32_t n,
 			  vgpu_nsec now)
 {
@@ -219,7 +221,7 @@ static int gated_commands(struct vgpu_driver *d, const struct vgpu_order *orders
 	return 0;
 }
 
-/* The layer has no other way to the GPU than the gate. */
+/* Does nothing: the gate alone decides whether a VF reaches the GPU. */
 static int gated_gates(struct vgpu_driver *d, uint32_t vf, enum vgpu_access access)
 {
 	(void)d;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernel's driver counts for the workers: /proc/PID/fdinfo of each descriptor of the GPU
- * (Linux, Documentation/gpu/drm-usage-stats.rst). A worker that computes while its gate is shut has
- * more engine time there than its gate was open, whatever it says in its page.
+ * Compares the VFs' turns with the engine time that the kernel's driver counts for their workers,
+ * in /proc/PID/fdinfo of each descriptor of the GPU (Linux,
+ * Documentation/gpu/drm-usage-stats.rst). A worker that computes while its gate is shut has more
+ * engine time there than its gate was open, whatever it writes into its page.
  *
- * A thread of its own looks, for which nobody waits, and which takes at most a twentieth of a CPU:
- * a VF whose processes take long to look at is looked at less often. It asks the kernel what a
- * descriptor is, and no file system behind it, right before it reads its fdinfo: that of an epoll
- * takes a lock that the process can hold. In between, the number can become another descriptor's.
- * So the thread holds no lock while it looks, and the driver closes without it if it must.
+ * A separate thread looks. No other thread waits for it, and it uses at most a twentieth of a CPU:
+ * the longer a VF's processes take to look at, the less often it looks at them. The fdinfo of an
+ * epoll descriptor takes a lock that the process can hold. So right before it reads a descriptor's
+ * fdinfo, the thread asks the kernel alone, and no file system, what the descriptor is. In between,
+ * the process can still replace the descriptor. So the thread holds no lock while it looks, and
+ * the driver can close while the thread is blocked.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -29,83 +31,85 @@
 #include "vgpu/descriptor.h"
 #include "vgpu/process.h"
 
-/* Of all devices of DRM (Linux, Documentation/admin-guide/devices.txt). */
+/* The major number of all DRM devices (Linux, Documentation/admin-guide/devices.txt). */
 #define DRM_MAJOR 226u
 /* A GPU has a render node and a primary one. */
 #define NODES 4u
-/* The most of a process: descriptors, those of the GPU among them, bytes that one of them shows
- * (locks are shown first, which are the owner's to take); and clients of a VF. */
+/* Limits of a process: its descriptors, those of them that are of the GPU, and bytes of one
+ * descriptor's fdinfo (which begins with a line for each lock that the process has taken). CLIENTS:
+ * limit of a VF. */
 #define DESCRIPTORS 16384u
 #define OF_GPU 32u
 #define TEXT 65536u
 #define CLIENTS 64u
-/* How often a VF is looked at, while its gate is shut so often that a look begins and ends in
- * turns of others; how often its processes are searched for descriptors of the GPU. */
+/* LOOK: how often a VF's counters are read; short, so that two readings often fall into one time in
+ * which its gate is shut. SEARCH: how often /proc/PID/fd is searched for descriptors of the GPU. */
 #define LOOK (4 * VGPU_MSEC)
 #define SEARCH (200 * VGPU_MSEC)
-/* The thread takes one part in so many of a CPU. */
+/* The thread uses at most 1/PART of a CPU. */
 #define PART 20u
-/* Drivers count a job from when they hand it to the GPU, where another may be before it. */
+/* How many times the length of its turns an engine may count: drivers count a job from when they
+ * hand it to the GPU, where it may wait behind another one. */
 #define OVERLAP 2u
-/* What drivers compute on their own while a gate is shut, and what counters come late: so much at
- * once, and so much for ever. */
+/* Tolerance for work that drivers do on their own, and for counters that lag: BUDGET at once,
+ * refilled by REFILL_PERCENT of the time that passes. */
 #define BUDGET (50 * VGPU_MSEC)
 #define REFILL_PERCENT 2u
-/* For so long an ending process may have no descriptors to look at. */
+/* How long a process that is ending may show no descriptors before that is a violation. */
 #define UNSEEN (2 * VGPU_SEC)
-/* How often a violation of a VF is told that goes on. */
+/* The least time between two reports of violations of a VF. */
 #define TELL (10 * VGPU_SEC)
-/* How long the end waits for a look that is under way. */
+/* How long gated_watch_close() waits for a look that is under way. */
 #define CLOSE (200 * VGPU_MSEC)
 
 struct client {
 	struct gated_fdinfo last;
-	uint32_t round;	    /* in which it was seen last */
-	vgpu_nsec at, open; /* then, and how long the gate had been open by then */
+	uint32_t round;	    /* the last round in which it was seen */
+	vgpu_nsec at, open; /* when that was, and how long the gate had been open by then */
 };
 
 struct engine_account {
 	char name[GATED_ENGINE_NAME];
-	uint64_t grown; /* in this round */
-	uint64_t credit;
-	/* Of clients that were not seen in the round before: what they have computed since, and
-	 * what the VF's turns allowed meanwhile. */
+	uint64_t grown;	 /* engine time that clients computed in this round, ns */
+	uint64_t credit; /* engine time that the VF's turns still allow, ns */
+	/* For clients that were not seen in the round before: their engine time since they could
+	 * have been seen, and what the VF's turns allowed in that time. */
 	uint64_t late, allowed;
 };
 
-/* A place for a worker, as far as it was looked at. */
+/* What the thread knows about the worker in a place. */
 struct watched {
 	uint32_t entry;
 	uint32_t fds[OF_GPU], n;
 	vgpu_nsec search_at;
 	vgpu_nsec open; /* how long the gate had been open at the last search */
 	vgpu_nsec seen; /* when its descriptors were last found */
-	bool known;	/* what its clients had at first is history */
+	bool known;	/* it was looked at before: what new clients show has come since then */
 };
 
 struct vf_account {
 	uint32_t generation, round, n_clients, n_engines;
 	uint32_t shut_for; /* rounds in a row */
 	vgpu_nsec at, due, open, tell_at;
-	uint64_t beyond; /* the budget that is used up */
+	uint64_t beyond; /* the part of BUDGET that is used up, ns */
 	struct client clients[CLIENTS];
 	struct engine_account engines[GATED_ENGINES];
 };
 
-/* The thread's, which frees it when it ends. */
+/* Owned by the thread, which frees it when it ends. */
 struct gated_accounts {
 	pthread_mutex_t lock;
 	struct vgpu_driver *d; /* under the lock; NULL: closed */
 	uint32_t n_vfs;
-	int wake; /* there is a worker, or the driver closes */
+	int wake; /* eventfd: a worker has come, or the driver closes */
 	uint32_t nodes[NODES], n_nodes;
-	bool counts; /* the GPU's driver has shown a client */
+	bool counts; /* the GPU's driver has shown a client, so its fdinfo can be relied on */
 	struct watched places[GATED_WORKERS];
 	struct vf_account vfs[VGPU_GPU_MAX_VFS];
 	char text[TEXT + 1];
 };
 
-/* The workers of a VF at the beginning of a round. */
+/* The live workers of a VF at the beginning of a round. */
 struct stock {
 	uint32_t generation, n;
 	vgpu_nsec open;
@@ -130,7 +134,7 @@ static struct gated_engine *engine_of(struct gated_fdinfo *f, const char *name)
 	return &f->engines[i];
 }
 
-/* The kinds of lines, the longer prefixes first. */
+/* The kinds of lines, longer prefixes before their own beginnings. */
 static const struct {
 	const char *prefix;
 	size_t at;
@@ -217,7 +221,8 @@ uint64_t gated_fdinfo_grown(const struct gated_fdinfo *now, const struct gated_f
 	return total ? (uint64_t)((double)cycles / (double)total * (double)passed) : 0;
 }
 
-/* For how long the VF's gate was open, or work of it was under way after that, by NOW. */
+/* Returns how long the VF's gate was open until NOW, with the time after each shutting in which
+ * work of the VF was still in flight. */
 static vgpu_nsec open_by(const struct gated_turns *t, vgpu_nsec now)
 {
 	vgpu_nsec open, since;
@@ -265,7 +270,8 @@ static int look_at_descriptor(void *data, const char *name)
 	return 0;
 }
 
-/* NULL: there are too many. Who was seen in the last round has its place. */
+/* Returns the place of client ID, which may be a new one or that of a client that was not seen in
+ * this round or the one before. NULL: the VF has too many clients. */
 static struct client *client_of(struct vf_account *a, uint64_t id, bool *is_new)
 {
 	uint32_t i, oldest = 0;
@@ -302,7 +308,9 @@ static vgpu_nsec since(vgpu_nsec now, vgpu_nsec then)
 	return now > then ? now - then : 0;
 }
 
-/* Adds what a descriptor shows. Of a client whose descriptors are several, each shows all. */
+/* Adds the counters that a descriptor shows. All descriptors of a client show the same counters, so
+ * only what has grown since the last one of them is added. Returns false if the VF has too many
+ * clients. */
 static bool take(struct vf_account *a, const struct watched *w, const struct gated_fdinfo *f,
 		 vgpu_nsec open, vgpu_nsec now)
 {
@@ -335,7 +343,7 @@ static bool take(struct vf_account *a, const struct watched *w, const struct gat
 	return true;
 }
 
-/* Reads what a descriptor shows, to its end. Returns its length; TEXT: it has more; or -errno. */
+/* Reads a descriptor's fdinfo. Returns its length, TEXT if it is that long or longer, or -errno. */
 static ssize_t read_fdinfo(char text[TEXT + 1], uint32_t pid, uint32_t number)
 {
 	char path[48];
@@ -354,7 +362,8 @@ static ssize_t read_fdinfo(char text[TEXT + 1], uint32_t pid, uint32_t number)
 	return r < 0 ? r : (ssize_t)n;
 }
 
-/* Looks at a descriptor. False: it is of the GPU, and does not show what it does. */
+/* Reads the counters of a descriptor. Returns false if it is of the GPU and its counters cannot be
+ * had. */
 static bool look_at_client(struct gated_accounts *all, struct vf_account *a,
 			   const struct watched *w, uint32_t pid, uint32_t number, vgpu_nsec open)
 {
@@ -370,11 +379,12 @@ static bool look_at_client(struct gated_accounts *all, struct vf_account *a,
 		all->counts = true;
 		return take(a, w, &f, open, vgpu_now());
 	}
-	/* Not if the process has closed it meanwhile, or the driver shows nothing of anybody. */
+	/* No violation if the process has closed it meanwhile, or the driver shows no counters of
+	 * any client. */
 	return !all->counts || !is_of_gpu(all, path);
 }
 
-/* Looks at the process at a place. False: it cannot be watched. */
+/* Reads the counters of a worker. Returns false if the worker cannot be watched. */
 static bool look_at_process(struct gated_accounts *all, struct vf_account *a, struct watched *w,
 			    uint32_t pid, bool has_ended, vgpu_nsec open, vgpu_nsec now)
 {
@@ -392,7 +402,8 @@ static bool look_at_process(struct gated_accounts *all, struct vf_account *a, st
 	}
 	if (r > 0)
 		return false;
-	/* Its other threads may have descriptors that its first one has no longer. */
+	/* After its first thread has ended, its other threads may still have descriptors, which
+	 * /proc/PID/fd does not show. */
 	if (r < 0 || has_ended)
 		return since(now, w->seen) < UNSEEN;
 	if (searched)
@@ -406,9 +417,9 @@ static bool look_at_process(struct gated_accounts *all, struct vf_account *a, st
 	return true;
 }
 
-/* What the engines have done in the round, and how much of it was beyond the open gate. Work that
- * ended in a turn may be counted a little later: only from the second round in which the gate was
- * never open, nothing is left of the turns before. */
+/* Adds up the engine time of the round, and the part of it that the VF's turns do not allow. Work
+ * that ended in a turn may be counted a little later, so credit from earlier turns is dropped only
+ * in the second round in a row in which the gate was never open. */
 static void settle_round(struct gated_turns *t, struct vf_account *a, vgpu_nsec now)
 {
 	vgpu_nsec open = open_by(t, now), opened = since(open, a->open);
@@ -434,6 +445,7 @@ static void settle_round(struct gated_turns *t, struct vf_account *a, vgpu_nsec 
 	atomic_fetch_add(&t->beyond, beyond);
 }
 
+/* Begins the account of a new generation of the VF. */
 static void begin_anew(struct gated_accounts *all, struct vf_account *a, const struct stock *s,
 		       vgpu_nsec now)
 {
@@ -444,6 +456,7 @@ static void begin_anew(struct gated_accounts *all, struct vf_account *a, const s
 		all->places[s->of[i].place].known = false;
 }
 
+/* Has the engine thread report a violation, at most once in TELL. */
 static void tell(struct vgpu_driver *d, struct vf_account *a, uint32_t vf, enum vgpu_violation what,
 		 vgpu_nsec now)
 {
@@ -456,8 +469,8 @@ static void tell(struct vgpu_driver *d, struct vf_account *a, uint32_t vf, enum 
 	vgpu_eventfd_signal(d->news);
 }
 
-/* Which live workers the VF has, as the other threads know them. Not while it is being reset: they
- * are being ended. Under the lock. */
+/* Writes the VF's live workers to S: none while the VF is being reset, because they are being
+ * ended. The caller holds the lock. */
 static void take_stock(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now, struct stock *s)
 {
 	uint32_t i;
@@ -479,7 +492,7 @@ static void take_stock(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now, struct
 	}
 }
 
-/* Looks at a VF's processes. False: one of them cannot be watched. */
+/* Reads the counters of a VF's workers. Returns false if one of them cannot be watched. */
 static bool look_at_vf(struct gated_accounts *all, struct vf_account *a, const struct stock *s,
 		       vgpu_nsec now)
 {
@@ -510,8 +523,8 @@ static vgpu_nsec cpu_time(void)
 	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
 }
 
-/* One round of a VF, if it is due. USED: VFs with workers. Returns whether it has workers. Takes
- * the lock, and holds it but while it looks. */
+/* Does a round of a VF if it is due. USED: number of VFs with workers, which share the thread's CPU
+ * time. Returns whether the VF has workers. Takes the lock, and releases it while it looks. */
 static bool watch_vf(struct gated_accounts *all, uint32_t vf, uint32_t used)
 {
 	struct vf_account *a = &all->vfs[vf];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel's drivers show of a client of a GPU in /proc/PID/fdinfo. */
+/* Parses what the kernel's drivers show about a client of a GPU in /proc/PID/fdinfo. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,8 +14,8 @@ struct gated_engine {
 	char name[GATED_ENGINE_NAME];
 	uint64_t ns;	   /* drm-engine-NAME */
 	uint64_t cycles;   /* drm-cycles-NAME */
-	uint64_t total;	   /* drm-total-cycles-NAME: of the GPU, since some instant */
-	uint64_t capacity; /* how many engines have that name */
+	uint64_t total;	   /* drm-total-cycles-NAME: cycles that passed on the GPU */
+	uint64_t capacity; /* drm-engine-capacity-NAME: how many engines have that name */
 };
 
 struct gated_fdinfo {
@@ -25,11 +25,11 @@ struct gated_fdinfo {
 	struct gated_engine engines[GATED_ENGINES];
 };
 
-/* Reads TEXT, which it cuts up. Returns whether it is of a client. */
+/* Parses TEXT, in which it overwrites separators. Returns whether TEXT is of a client. */
 bool gated_fdinfo_parse(char *text, struct gated_fdinfo *out);
-/* Notes in LAST what a client shows now. Counters that go back keep what they had. */
+/* Stores a client's counters in LAST. A counter that went back keeps its larger value. */
 void gated_fdinfo_note(struct gated_fdinfo *last, const struct gated_fdinfo *now);
-/* What an engine of NOW has computed since BEFORE, nanoseconds, of which PASSED: by its time, or by
- * its part of the cycles if the driver counts only those. */
+/* Returns how long an engine of NOW has computed since BEFORE, nanoseconds: by its time or, if the
+ * driver counts only cycles, by its part of all cycles in the PASSED nanoseconds since then. */
 uint64_t gated_fdinfo_grown(const struct gated_fdinfo *now, const struct gated_fdinfo *before,
 			    uint32_t engine, vgpu_nsec passed);

@@ -12,7 +12,7 @@
 
 void gated_close(struct vgpu_driver *d, bool lost)
 {
-	(void)lost; /* a gated GPU is never lost */
+	(void)lost; /* this driver never reports its GPU as lost */
 	gated_door_close(d);
 	gated_watch_close(d);
 	gated_pages_close(d);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the pages of a gated GPU, or adopts them. The store (vfio/store.h) keeps them over a
- * restart of vgpud: gates stay as they are, and the next vgpud finds who has which VF, and what is
- * under way.
+ * Makes the pages of a gated GPU, or adopts those of a former vgpud. The store (vfio/store.h) keeps
+ * them over a restart of vgpud: gates stay as they are, and the next vgpud finds the VFs' owners
+ * and workers, and how many submissions are in flight.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,10 +20,11 @@
 #include "vgpu/descriptor.h"
 #include "vgpu/process.h"
 
-/* How long work that a former vgpud was waiting for may take before its VF is reset, ms. */
+/* How long vgpud, when it starts, waits for the end of work that passed a gate which is shut now.
+ * After that it resets the VF. Milliseconds. */
 #define SETTLE_MS 2000
 
-/* What a place in the store is called: WHAT is a letter for each kind of descriptor. */
+/* Returns the name, in OUT, of a descriptor in the store. WHAT: a letter for its kind. */
 static const char *kept(const struct vgpu_driver *d, char what, uint32_t i, char out[96])
 {
 	snprintf(out, 96, "gated-%s-%c%u", d->name, what, i);
@@ -103,8 +104,8 @@ int gated_make_page(const char *name, void **map)
 {
 	VGPU_AUTO_CLOSE int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	/* Sealed, so that nobody can resize it; mode 0600, so that only its owner can open it
-	 * again. */
+	/* Sealed, so that no process can resize it; mode 0600, so that only processes of its owner
+	 * can open it again. */
 	if (fd < 0 || ftruncate(fd, GATE_PAGE) < 0 || fchmod(fd, 0600) < 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0 ||
 	    map_page(fd, map) < 0)
@@ -126,7 +127,7 @@ int gated_renew_account(struct vgpu_driver *d, uint32_t vf)
 	if (fd < 0)
 		return fd;
 	munmap(elsewhere, GATE_PAGE);
-	/* In place of the former one, which the engine thread may look at. */
+	/* At the address of the former account, which the engine thread may be reading. */
 	if (mmap(s->account, GATE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
 	    MAP_FAILED) {
 		vgpu_close(&fd);
@@ -141,7 +142,7 @@ int gated_renew_account(struct vgpu_driver *d, uint32_t vf)
 	return 0;
 }
 
-/* A second descriptor of the seat's page, with which it can only be read. */
+/* Opens a second, read-only descriptor of the seat's page. Returns 0 or -errno. */
 static int open_read_only(struct gated_seat *s)
 {
 	char path[32];
@@ -208,7 +209,7 @@ static void adopt_worker(struct vgpu_driver *d, uint32_t vf, uint32_t place)
 	gated_forget_worker(d, place);
 }
 
-/* Waits for work that was let in before the gate was shut. Returns whether it has ended. */
+/* Waits for work that passed the gate before it was shut. Returns whether it has ended. */
 static bool settle(struct vgpu_driver *d, uint32_t vf)
 {
 	struct timespec pause = {0, 1000000};
@@ -240,7 +241,7 @@ static void adopt(struct vgpu_driver *d, uint32_t vf, struct vgpu_driver_found *
 		atomic_store(&d->turns[vf].since, vgpu_now());
 		found->contexts[vf] = VGPU_CTX_RUNNING;
 	} else if (!settle(d, vf)) {
-		/* It has the GPU, and must be reset before another VF gets it. */
+		/* Its work is still on the GPU: it must be reset before another VF gets a turn. */
 		atomic_store(&d->turns[vf].since, vgpu_now());
 		found->contexts[vf] = VGPU_CTX_RUNNING;
 		found->driver_up[vf] = false;

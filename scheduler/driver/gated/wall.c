@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What Linux says of the GPU: whether it is there, and whether work comes to it by calls to the
- * kernel's driver, which then wait at a wall (tools/render/wall). */
+/* Finds the GPU and its kernel driver in /sys, and whether a wall (tools/render/wall) can catch the
+ * calls that give work to that driver. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@ struct search {
 	const struct vgpu_wall *found, *other;
 };
 
-/* The wall of the driver to which a LINK of a device in /sys leads; NULL: there is none. */
+/* Returns the wall for the driver to which a LINK of a device in /sys leads, or NULL. */
 static const struct vgpu_wall *wall_at(const char *devices, const char *name, const char *link)
 {
 	char driver[32];
@@ -37,7 +37,8 @@ static int look_at_node(void *data, const char *name)
 	return 0;
 }
 
-/* The driver of the GPU, if its calls can wait; "": they cannot, or it has no driver of DRM. */
+/* Writes to OUT the GPU's driver, or "" if no wall can catch its calls or it has no DRM driver.
+ * Returns 0, or -EINVAL with the reason: the host has GPUs of several such drivers. */
 static int find(const char *device, char out[16], struct vgpu_error *err)
 {
 	struct search s = {NULL, NULL};

@@ -9,11 +9,13 @@
 #include "gated.h"
 #include "vgpu/descriptor.h"
 
-/* Numbers of descriptors in the epoll set: a place's bell, its pidfd, and news. */
+/* How the epoll set names descriptors: a place's bell, a place's pidfd, and news. */
 #define BELL(place) (place)
 #define END(place) (GATED_WORKERS + (place))
 #define NEWS (2 * GATED_WORKERS)
 
+/* Adds a descriptor to the epoll set (HOW: EPOLL_CTL_ADD), or arms it again (EPOLL_CTL_MOD).
+ * Returns 0 or -errno. */
 static int hear(struct vgpu_driver *d, int fd, uint32_t number, int how)
 {
 	struct epoll_event want = {.events = EPOLLIN | EPOLLONESHOT, .data.u32 = number};
@@ -32,7 +34,8 @@ static bool is_live(const struct gated_worker *w)
 	return atomic_load_explicit(&w->place, memory_order_acquire) == GATED_LIVE;
 }
 
-/* A NEW one may compute already. */
+/* Returns whether the place has a worker or a keeper of the VF. NEW counts, because the process may
+ * compute already. */
 static bool is_of(const struct gated_worker *w, uint32_t vf)
 {
 	uint32_t place = atomic_load(&w->place);
@@ -40,7 +43,8 @@ static bool is_of(const struct gated_worker *w, uint32_t vf)
 	return (place == GATED_LIVE || place == GATED_NEW) && w->vf == vf;
 }
 
-/* The bell has rung; it is heard again at once, unless it rings all the time. */
+/* Handles a ring of a bell, and arms the bell again: at once, or if it rings too often, later by
+ * gated_rearm(). */
 static void rung(struct vgpu_driver *d, uint32_t place, vgpu_nsec now)
 {
 	struct gated_worker *w = &d->workers[place];
@@ -76,7 +80,8 @@ vgpu_nsec gated_rearm(struct vgpu_driver *d, vgpu_nsec now)
 	return next;
 }
 
-/* What it had is free; its descriptors are the door's to close. */
+/* Gives the ended worker's memory back to the VF's account. The door's thread closes its
+ * descriptors. */
 static void bury(struct vgpu_driver *d, uint32_t place)
 {
 	struct gated_worker *w = &d->workers[place];
@@ -94,7 +99,6 @@ static void bury(struct vgpu_driver *d, uint32_t place)
 	vgpu_eventfd_signal(d->call);
 }
 
-/* Watches the pidfd of a LIVE worker; kills the worker if its pidfd cannot be watched. */
 void gated_watch(struct vgpu_driver *d, uint32_t place)
 {
 	struct gated_worker *w = &d->workers[place];
@@ -121,7 +125,7 @@ static void take_new(struct vgpu_driver *d)
 		atomic_store(&w->place, GATED_LIVE);
 		gated_watch(d, i);
 		gated_watch_new(d);
-		/* It came while its VF was being reset. */
+		/* The worker came while its VF was being reset. */
 		if (d->resetting >> w->vf & 1)
 			gated_kill(d, w->vf);
 	}
@@ -185,7 +189,8 @@ void gated_kill(struct vgpu_driver *d, uint32_t vf)
 			syscall(SYS_pidfd_send_signal, d->workers[i].pidfd, SIGKILL, NULL, 0);
 }
 
-/* Begins or ends a turn, which is compared with what the kernel counts. */
+/* Ends the present turn at NOW, if there is one, and begins one at BEGAN unless that is 0. fdinfo.c
+ * compares turns with what the kernel's driver counts. */
 static void turn(struct gated_turns *t, vgpu_nsec began, vgpu_nsec now)
 {
 	vgpu_nsec since = atomic_load(&t->since);
@@ -215,7 +220,7 @@ void gated_gate(struct vgpu_driver *d, uint32_t vf, bool open, vgpu_nsec now)
 		turn(&d->turns[vf], now, now);
 	atomic_fetch_add(gate, 1);
 	if (open)
-		/* A worker has one thread that waits for it. A process that has more of them wakes
-		 * them itself. */
+		/* Each worker waits for the gate in one thread, which wakes the worker's other
+		 * threads. */
 		syscall(SYS_futex, gate, FUTEX_WAKE, GATED_OF_VF, NULL, NULL, 0);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A GPU that is not there, of the kind whose firmware schedules: what governs such GPUs has it in
- * place of a board, in virtual time as in real. Its guests' drivers are up, and have work for ever,
- * or never. Settings beyond what it can do are clamped in silence, as Intel's driver does, and read
- * back as they are.
+ * A null GPU of the programmed kind: it tests and measures the governor without hardware, in real
+ * or virtual time. Its guests' drivers are always up, and have work always or never. Like Intel's
+ * driver, it clamps settings beyond its limits without an error, and reads back the clamped values.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +22,7 @@ struct vgpu_driver {
 	void *data;
 	int fd; /* never readable */
 	uint32_t n_vfs;
-	vgpu_nsec since; /* the first call that had a time; VGPU_NEVER: there was none */
+	vgpu_nsec since; /* time of the first call that has a time; VGPU_NEVER: none so far */
 	struct turns turns;
 	struct vgpu_program program; /* in force, or being programmed */
 	vgpu_nsec program_at;	     /* when PROGRAM takes effect; VGPU_NEVER: it is in force */
@@ -45,12 +44,12 @@ static int firmware_probe(const char *device, struct vgpu_error *err)
 
 static void firmware_close(struct vgpu_driver *d, bool lost)
 {
-	(void)lost; /* there is nothing to be kept */
+	(void)lost; /* it keeps nothing over a restart */
 	vgpu_close(&d->fd);
 	free(d);
 }
 
-/* The nearest that the GPU can do. */
+/* Returns the nearest value that the GPU supports. */
 static vgpu_nsec clamp(const struct vgpu_setting *s, vgpu_nsec value)
 {
 	if (value < s->min)
@@ -60,7 +59,7 @@ static vgpu_nsec clamp(const struct vgpu_setting *s, vgpu_nsec value)
 	return value - value % s->step;
 }
 
-/* The engine's first turn, at NOW. */
+/* Begins the engine's first turn, at NOW. */
 static void begin_turns(struct vgpu_driver *d, vgpu_nsec now)
 {
 	uint32_t i;
@@ -73,7 +72,7 @@ static void begin_turns(struct vgpu_driver *d, vgpu_nsec now)
 	}
 }
 
-/* There is no time before the first call that has one. */
+/* Sets the GPU's start of time at the first call that has a time. */
 static void at(struct vgpu_driver *d, vgpu_nsec now)
 {
 	if (d->since != VGPU_NEVER)

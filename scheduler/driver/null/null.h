@@ -17,7 +17,7 @@ struct null_options {
 
 struct null_firmware_options {
 	uint32_t max_vfs;
-	vgpu_vf_set busy; /* they have work */
+	vgpu_vf_set busy; /* VFs that have work */
 	uint32_t late_vf; /* stops `late` after the end of each of its turns; VGPU_NO_VF: none */
 	vgpu_nsec late;
 	vgpu_nsec program; /* duration of programming a schedule */

@@ -6,7 +6,7 @@
 #include "null.h"
 #include "vgpu/param.h"
 
-/* The value of "hang" that stands for no VF. */
+/* Value of "hang": no VF hangs. */
 #define NOBODY (-1)
 
 enum { MAX_VFS, MEMORY, COMMAND, BUSY, HANG };
@@ -20,7 +20,7 @@ static const struct vgpu_param options[] = {
 	{.name = NULL},
 };
 
-/* What stands behind PREFIX, by TABLE. */
+/* Parses the options that follow PREFIX, by TABLE. */
 static int read_options(const char *device, const char *prefix, const struct vgpu_param *table,
 			int64_t *values, struct vgpu_error *err)
 {
