@@ -5,7 +5,7 @@
 
 #include "cuda_work.h"
 
-/* Where an address of the device is. */
+/* What contains an address of the device. */
 struct copy_place {
 	const struct symbol *symbol; /* NULL: in the partition */
 	uint64_t offset;	     /* in the variable or the partition */
@@ -13,9 +13,10 @@ struct copy_place {
 
 /* Returns whether all BYTES at AT are in one allocation or one variable. */
 bool copy_find(CUdeviceptr at, uint64_t bytes, struct copy_place *p);
-/* At most what one step of a copy of BYTES takes of the window. */
+/* Returns the most bytes of the window that one step of a copy of BYTES uses. */
 uint64_t copy_step(uint64_t bytes);
-/* Put one copy between BYTES at OFFSET behind P, and at FROM or TO in the window, into the ring. */
+/* Put one copy into the ring: of BYTES from FROM in the window to OFFSET behind P; or back, to TO
+ * in the window. */
 CUresult copy_in(const struct copy_place *p, uint64_t offset, uint64_t from, uint64_t bytes);
 CUresult copy_out(const struct copy_place *p, uint64_t offset, uint64_t to, uint64_t bytes);
 
@@ -23,5 +24,5 @@ CUresult copy_out(const struct copy_place *p, uint64_t offset, uint64_t to, uint
  * its memory again. */
 CUresult copy_to_device(CUdeviceptr dst, const void *src, uint64_t bytes);
 CUresult copy_to_host(void *dst, CUdeviceptr src, uint64_t bytes);
-/* Fails if the ranges overlap, and are not the same. */
+/* Copies within device memory. Fails if the ranges overlap and are not the same. */
 CUresult copy_on_device(CUdeviceptr dst, CUdeviceptr src, uint64_t bytes);

@@ -26,12 +26,12 @@
 /* lock.c: one lock protects all of the library's state. A call holds it while it waits for the VF.
  */
 
-/* Any thread; waits for the lock, which is not taken twice. */
+/* Takes the lock, and waits for it. A thread must not take it twice. Any thread. */
 void lock_take(void);
-/* Returns whether it was free, and is taken now. */
+/* Takes the lock if it is free. Returns whether it did. */
 bool lock_try(void);
 void lock_give(void);
-/* In the child of fork(), which has no other thread. */
+/* Makes a new lock that is free. Called in the child of fork(), which has one thread. */
 void lock_renew(void);
 
 /* log.c */
@@ -46,7 +46,8 @@ __attribute__((format(printf, 1, 2))) void log_lookup(const char *format, ...);
 /* Logs that NAME is not carried. Returns CUDA_ERROR_NOT_SUPPORTED. */
 CUresult log_absent(const char *name);
 
-/* image.c: finds where *IMAGE is and how long. MOST: how long it can be, and a 0 is behind that; or
- * IMAGE_UNKNOWN. False: it is longer than MOST, or than a packet loads. */
+/* image.c: sets *IMAGE to where the image begins, and *BYTES to its length. MOST: the most bytes
+ * that it can have, followed by a zero byte; or IMAGE_UNKNOWN. Returns false if the image is longer
+ * than MOST, or than a packet can load. */
 #define IMAGE_UNKNOWN UINT64_MAX
 bool image_find(const void **image, uint64_t most, uint64_t *bytes);

@@ -21,11 +21,11 @@ struct function {
 	struct softgpu_function known; /* the parameters come one after the other */
 	uint32_t name_parts;	       /* of NAME_PART bytes, with the end of the name */
 	uint32_t args_bytes;	       /* of all parameters, with what is between them */
-	uint32_t launch_bytes;	       /* that a launch writes for the host */
-	/* Attributes as they were set; -1: they were not. */
+	uint32_t launch_bytes;	       /* bytes that a launch writes for the host */
+	/* Attributes that the program has set; -1: it has not. */
 	int shared_most; /* MAX_DYNAMIC_SHARED_SIZE_BYTES */
 	int carveout;	 /* PREFERRED_SHARED_MEMORY_CARVEOUT, a hint, where -1 can be set, too */
-	struct launch_setup *setup; /* launch_first.c; NULL: there is none */
+	struct launch_setup *setup; /* of launch_first.c; NULL: none */
 };
 
 /* physical.c */
@@ -34,10 +34,10 @@ struct function {
 struct physical {
 	void *handle;
 	uint64_t bytes;
-	int handles;	       /* as struct cuda_allocation has it */
-	uint32_t common;       /* 1 + its number as common memory; 0: it is this process's alone */
+	int handles;	       /* kinds of exported handles, as in struct cuda_allocation */
+	uint32_t common;       /* 1 + its number as common memory; 0: only this process has it */
 	bool made;	       /* this process has made it common */
-	uint32_t held, mapped; /* how often */
+	uint32_t held, mapped; /* number of handles the program holds; number of mappings */
 	uint32_t n;
 	struct physical_part *parts;
 };
@@ -46,30 +46,30 @@ struct physical {
 struct physical *physical_find(CUmemHandle handle);
 /* Notes that a mapping has ended; frees the allocation if that was its last use. */
 void physical_unmapped(struct physical *p);
-/* Forgets all. */
+/* Forgets all allocations. */
 void physical_reset(void);
 /* Makes an allocation of the common memory NUMBER, which has these N PIECES and which the process
- * holds; its handle is held once. 0; -EINVAL: the pieces cannot be mapped; or -ENOMEM. After an
- * error, the process no longer holds it. */
+ * holds; its handle is held once. Returns 0; -EINVAL: the pieces cannot be mapped; or -ENOMEM.
+ * After an error, the process no longer holds the common memory. */
 int physical_open(uint32_t number, const uint32_t *pieces, uint32_t n, struct physical **out);
 /* Returns whether the VF can map memory; if not, logs that NAME is not carried. */
 CUresult physical_is_there(const char *name);
-/* Returns whether the VF can have memory that other processes of it have, too: shareable.c. */
+/* Returns whether processes of the VF can share memory: shareable.c. */
 bool physical_is_shareable(void);
 
 /* arena.c */
 
-/* The offset, as packets have it, of BYTES at AT in the arena; false: they are not all mapped and
- * accessible. */
+/* Sets *OFFSET to where packets find BYTES at AT in the arena. Returns false if they are not all
+ * mapped and accessible. */
 bool arena_find(CUdeviceptr at, uint64_t bytes, uint64_t *offset);
 /* Finds the mapping that contains AT. */
 bool arena_range(CUdeviceptr at, struct memory_range *r);
 /* Returns the allocation that is mapped at AT; NULL: none. */
 struct physical *arena_physical(CUdeviceptr at);
-/* Forgets all. */
+/* Forgets all mappings. */
 void arena_reset(void);
 
-/* ipc.c: the memory of other processes of the VF that was opened. */
+/* ipc.c: memory of other processes of the VF that this process has opened. */
 
 /* Finds the memory that OFFSET lies in. */
 bool ipc_find(uint64_t offset, struct memory_range *r);
@@ -77,15 +77,15 @@ bool ipc_find(uint64_t offset, struct memory_range *r);
 const struct context *ipc_context(uint64_t offset);
 /* Returns whether other processes may open the allocation that OFFSET lies in. */
 bool ipc_can_show(uint64_t offset);
-/* Closes all that CONTEXT has opened. */
+/* Closes all memory that CONTEXT has opened. */
 void ipc_end_all(const struct context *context);
 
-/* symbol.c: the variables of modules that the program has asked for. */
+/* symbol.c: variables of modules that the program has looked up. */
 
 struct symbol {
 	struct module *module;
 	struct symbol *next;
-	uint64_t id; /* as memory has one */
+	uint64_t id; /* as in struct memory_range */
 	struct softgpu_symbol known;
 };
 
@@ -96,8 +96,8 @@ CUresult symbol_find(struct module *m, const char *name, const struct symbol **o
 /* Returns the variable that contains all BYTES at AT; NULL: there is none. */
 const struct symbol *symbol_at(CUdeviceptr at, uint64_t bytes);
 void symbol_end_all(struct module *m);
-/* Puts a copy between BYTES at OFFSET in S and at OTHER in the partition into the ring. OUT: to the
- * partition. */
+/* Puts a copy into the ring, between BYTES at OFFSET in S and BYTES at OTHER in the partition. OUT:
+ * from S to the partition. */
 CUresult symbol_put(const struct symbol *s, uint64_t offset, uint64_t other, uint64_t bytes,
 		    bool out);
 
@@ -109,18 +109,18 @@ struct pinned {
 	unsigned flags;
 	enum pinned_kind { PINNED_WINDOW, PINNED_MANAGED, PINNED_PLAIN, PINNED_REGISTERED } kind;
 	const struct context *context;
-	/* Where the program has it, and where it is in the window, which is where GPU kernels reach
-	 * it; NULL: nowhere. AT is one of them. */
+	/* host: the program's address of it. window: its address in the VF's window, by which GPU
+	 * kernels reach it; NULL: not in the window. AT equals one of the two. */
 	uint8_t *host, *window;
-	uint8_t *copy; /* during fork(): what a child has there; NULL: nothing */
+	uint8_t *copy; /* during fork(): the memory that the child gets in its place, or NULL */
 };
 
 /* Returns the pinned or registered memory that contains AT; NULL: there is none. */
 const struct pinned *pinned_find(const void *at);
-/* Returns whether BYTES at MEMORY are pinned, so that the VF copies from or to there itself: *AT in
- * the partition. */
+/* Returns whether all BYTES at MEMORY are pinned, so that the VF can copy from or to them without
+ * staging; *AT is their offset in the partition. */
 bool pinned_at(const void *memory, uint64_t bytes, uint64_t *at);
-/* Returns whether any of them is pinned. */
+/* Returns whether any of BYTES at MEMORY is pinned. */
 bool pinned_touches(const void *memory, uint64_t bytes);
 /* Returns whether GPU kernels reach P, which may be NULL, at its address. */
 bool pinned_is_mapped(const struct pinned *p);
@@ -131,29 +131,30 @@ void pinned_end_all(const struct context *context);
 CUresult pinned_take_managed(CUdeviceptr *out, uint64_t bytes, const struct context *context);
 bool pinned_give_managed(CUdeviceptr at);
 
-/* registered.c: BYTES at AT of the program's memory; or the pinned memory P, which that became. */
+/* registered.c: about BYTES at AT of the program's memory, which become the pinned memory P. */
 
-/* Returns whether the whole pages of them can be the window's, and the rest can be read and
- * written; if not, logs why. */
+/* Returns whether pages of the window can replace the whole pages among them, and the rest can be
+ * read and written; if not, logs why. */
 bool registered_is_possible(const uint8_t *at, uint64_t bytes);
-/* Maps the pages at WINDOW in the place of these whole pages. */
+/* Maps the window's pages at WINDOW over the program's BYTES at AT, which must be whole pages. */
 CUresult registered_map(uint8_t *at, uint64_t bytes, uint8_t *window);
 /* Returns private memory with a copy of P's contents in the window; NULL: out of memory. */
 uint8_t *registered_copy(const struct pinned *p);
-/* Puts COPY, which the caller has no more, where P is: over those pages that are still the
- * window's. What the program has mapped there since is left alone. False: some may still be the
- * window's. */
+/* Moves COPY, which it takes over, to where P is: over those pages that are still the window's. It
+ * leaves alone what the program has mapped there since. Returns false if some pages may still be
+ * the window's. */
 bool registered_unmap(const struct pinned *p, uint8_t *copy);
 
-/* memory.c: whether AT is an address of the device that no pointer of this process can equal. */
+/* memory.c: returns whether AT is an address of the device that no pointer of this process can
+ * equal. */
 bool memory_is_device(uint64_t at);
 /* Returns BYTES for calls whose sizes have 32 bits; at most UINT32_MAX. */
 unsigned memory_in_32_bits(uint64_t bytes);
 /* Returns whether device memory and this process's have no address in common. */
 bool memory_is_unified(void);
-/* The memory that AT lies in: of this process, which may be a mapping, or of another process that
- * this one has opened. */
+/* Finds the device memory that contains AT: an allocation or a mapping of this process, or memory
+ * of another process that this one has opened. Returns false if there is none. */
 bool memory_range(CUdeviceptr at, struct memory_range *r);
-/* The offset, as packets have it, of BYTES at the device address AT; false: they are not all in one
- * allocation, or not all mapped. */
+/* Sets *OFFSET to where packets find BYTES at the device address AT. Returns false if they are not
+ * all in one allocation, or not all mapped. */
 bool memory_find(CUdeviceptr at, uint64_t bytes, uint64_t *offset);

@@ -11,8 +11,8 @@ enum work_kind { WORK_NOTHING, WORK_COPY, WORK_SET, WORK_LAUNCH, WORK_HOST, WORK
 /* One side of a copy: rows of PITCH bytes, HEIGHT of them in a layer. */
 struct work_side {
 	bool host;
-	uint8_t *memory; /* of the host; else: */
-	CUdeviceptr at;
+	uint8_t *memory; /* if HOST */
+	CUdeviceptr at;	 /* if not */
 	uint64_t pitch, height;
 };
 struct work_copy {
@@ -25,14 +25,15 @@ struct work_set {
 	CUdeviceptr at;
 	uint64_t pitch, width, rows; /* WIDTH: elements of a row */
 	uint64_t value;
-	uint32_t unit; /* bytes of an element: 1, 2 or 4; or 8 if there is one */
+	uint32_t unit; /* bytes of an element: 1, 2 or 4; 8 for a single element */
 };
 struct work_launch {
 	CUfunction function;
 	uint32_t grid[3], block[3], shared;
 	bool together;	/* a cooperative launch */
-	bool in_buffer; /* the program had the arguments in one buffer */
-	/* the arguments: where each is; or NULL: they are in SIZE bytes, as the parameters lie */
+	bool in_buffer; /* the program gave the arguments in one buffer */
+	/* Pointers to the arguments; NULL: they lie in SIZE bytes at ARGS, in the parameters'
+	 * layout. */
 	void **params;
 	uint8_t *args;
 	size_t size;
@@ -60,7 +61,7 @@ struct node_list {
 	uint32_t n;
 };
 
-/* Lists: adding a node that is there does nothing. False: out of memory. */
+/* Lists. Adding a node that is there already does nothing; it returns false if out of memory. */
 bool node_list_add(struct node_list *l, struct node *node);
 void node_list_drop(struct node_list *l, const struct node *node);
 void node_list_clear(struct node_list *l);
@@ -76,28 +77,28 @@ struct stream {
 	unsigned flags;
 	union cuda_value hints[STREAM_HINTS];
 	uint64_t number;
-	struct capture *capture; /* NULL: its calls are executed */
-	struct node_list tips;	 /* of the capture: what the next call comes after */
-	uint64_t last;		 /* link_count() behind its last packet */
-	uint64_t fenced;	 /* LAST at its last query, and a fence behind that */
-	uint64_t fence;
+	struct capture *capture; /* NULL: not captured, its calls are executed */
+	struct node_list tips;	 /* captured: the nodes after which the next call comes */
+	uint64_t last;		 /* link_count() after its last packet was put */
+	uint64_t fenced;	 /* LAST when FENCE was put */
+	uint64_t fence;		 /* put at the stream's last query */
 };
 
 /* The default streams: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD; NULL is one of them. */
 #define STREAM_DEFAULTS 2u
 extern struct stream stream_default;
-/* Returns the stream S; NULL: there is none. A caller that puts packets for it sets LAST. */
+/* Returns the stream S, or NULL. A caller that puts packets for it must set LAST. */
 static inline struct stream *stream_find(CUstream s)
 {
 	return (uintptr_t)s <= STREAM_DEFAULTS ? &stream_default : handle_find(HANDLE_STREAM, s);
 }
-/* Returns whether S may be used while the context CURRENT is. */
+/* Returns whether S may be used while CURRENT is the current context. */
 static inline bool stream_is_in(const struct stream *s, const struct context *current)
 {
 	return !s->context || s->context == current;
 }
 
-/* Returns whether W can be executed, as far as it is known now. */
+/* Returns CUDA_SUCCESS, or the error if W is known now to be impossible. */
 CUresult work_check(const struct work *w);
 /* Executes W now, in the order of all streams. */
 CUresult work_run(const struct work *w);
@@ -116,16 +117,16 @@ CUresult work_begin(CUstream s, struct stream **stream);
 
 /* launch.c: caches the GPU's launch limits. */
 void launch_reset(void);
-/* Returns whether packets have an argument of BYTES as a value; if not, it is elsewhere in the
- * window. */
+/* Returns whether an argument of BYTES lies in the packet's structure; if not, it lies elsewhere in
+ * the window. */
 bool launch_has_value(uint32_t bytes);
 /* Sets L's arguments from PARAMS, or from EXTRA. */
 CUresult launch_take(struct work_launch *l, void **params, void **extra);
-/* Gives L, which launch_check() found right, arguments of its own, which free() ends. False: out of
- * memory. */
+/* Copies the arguments of L, which has passed launch_check(), into memory of its own, to be freed
+ * with free(). Returns false if out of memory. */
 bool launch_keep(struct work_launch *l);
-/* Where the arguments are that launch_keep() has given L: a list, which free() ends, as
- * cuda_kernel_node has it in PARAMS; or in EXTRA, if the program had them in one buffer. */
+/* Makes the list of the arguments that launch_keep() has copied, in the form of PARAMS of
+ * cuda_kernel_node, or of EXTRA if the program gave them in one buffer. The caller frees it. */
 CUresult launch_list(struct work_launch *l, void ***list);
 /* Returns the number of threads of a block. */
 uint64_t launch_threads(const struct work_launch *l);

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* Events: what each has, and what becomes of it in the order of all streams. With the lock. */
+/* Events, and their places in the one order of all streams. Called with the lock. */
 #pragma once
 
 #include "cuda_work.h"
 #include "ipc_event.h"
 
-/* What an event stands for that was recorded in a captured stream. */
+/* An event's record in a captured stream. */
 struct captured_event {
-	struct capture *capture; /* NULL: it was not */
-	struct node_list tips;
+	struct capture *capture; /* NULL: it was not recorded in one */
+	struct node_list tips;	 /* the nodes after which it comes */
 };
 
 struct event {
 	void *handle;
 	const struct context *context;
-	uint32_t place; /* in the times, if it is timed */
+	uint32_t place; /* in link_parts.times, if TIMED */
 	bool timed;
 	struct captured_event captured;
-	uint64_t fence; /* behind its last record; 0: it was not recorded */
+	uint64_t fence; /* put behind its last record; 0: it was not recorded */
 	struct ipc_event shared;
 };
 

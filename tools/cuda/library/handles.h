@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers for contexts, modules, functions, streams and events: all with the library's lock. */
+/* Handles of all objects that programs get: contexts, modules, streams and so on. Called with the
+ * library's lock. */
 #pragma once
 
 #include <stddef.h>
@@ -21,8 +22,8 @@ enum handle_kind {
 	HANDLE_OBJECT,
 };
 
-/* A handle is the number of a row plus the row's generation, so that a handle that was ended, or
- * never made, is found out without a look at the memory that it might point to. */
+/* A handle is HANDLE_FIRST plus the number of a row, and in its upper half the row's generation. So
+ * a handle that was ended, or never made, is recognised without reading memory through it. */
 struct handle_row {
 	enum handle_kind kind;
 	uint32_t generation, next_free;
@@ -30,22 +31,22 @@ struct handle_row {
 };
 extern struct handle_row *handle_rows;
 extern uint32_t handle_n_rows;
-/* Above the handles with a meaning of their own: the default streams, 1 and 2. */
+/* Larger than the handles with a fixed meaning: the default streams, 1 and 2. */
 #define HANDLE_FIRST 0x100u
 
-/* A handle for OBJECT; NULL: out of memory. A number is not used twice in a row. */
+/* Makes a handle for OBJECT. Returns NULL if out of memory. */
 void *handle_make(enum handle_kind kind, void *object);
 /* Ends the handle. Returns its object, which is the caller's again, or NULL. */
 void *handle_drop(enum handle_kind kind, const void *h);
 /* Returns the next object of KIND. *AT is 0 for the first call. NULL: there is none left. */
 void *handle_next(enum handle_kind kind, uint32_t *at);
 
-/* A number of no other object, not even of one that has ended: for what has no handle. */
+/* Returns a number that no other object has or had, for objects without a handle. */
 uint64_t handle_number(void);
 
-/* The row of the handle, and its object; NULL: H is no handle of KIND. They are here because a
- * launch looks for up to four: where QEMU emulates the CPU, a return takes as long as ten other
- * instructions. */
+/* Return the row of a handle, and its object; NULL: H is no handle of KIND. They are inline because
+ * a launch looks up as many as four: where QEMU emulates the CPU, a return takes as long as ten
+ * other instructions. */
 static inline struct handle_row *handle_row(enum handle_kind kind, const void *h)
 {
 	uint64_t v = (uintptr_t)h;

@@ -43,7 +43,7 @@ int wall_filter(const struct vgpu_wall *wall)
 		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32, 0, 1),
 		RETURN(SECCOMP_RET_ERRNO | ENOSYS),
 	};
-	/* Of the command the low half, whose low byte names the call. */
+	/* Loads the low byte of the command, which names the call. */
 	const struct sock_filter of_ioctl[] = {
 		UNLESS(SYS_ioctl),
 		RETURN(SECCOMP_RET_ALLOW),
@@ -58,7 +58,7 @@ int wall_filter(const struct vgpu_wall *wall)
 		code[n++] = head[i];
 	for (i = 0; i < N_REFUSED; i++) {
 		code[n++] = (struct sock_filter)IF_IS(refused[i]);
-		/* As on a kernel without it: programs then do without. */
+		/* ENOSYS, as from a kernel without the call: programs then use another way. */
 		code[n++] = (struct sock_filter)RETURN(SECCOMP_RET_ERRNO | ENOSYS);
 	}
 	for (i = 0; i < sizeof(of_ioctl) / sizeof(of_ioctl[0]); i++)
@@ -69,7 +69,8 @@ int wall_filter(const struct vgpu_wall *wall)
 	}
 	code[n++] = (struct sock_filter)RETURN(SECCOMP_RET_ALLOW);
 	program.len = (unsigned short)n;
-	/* A call that the keeper has is not begun anew by a signal: it may have been made. */
+	/* WAIT_KILLABLE_RECV: a signal does not restart a call that the keeper has received,
+	 * because the keeper may have made it already. */
 	r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
 		    SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
 		    &program);

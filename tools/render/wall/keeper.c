@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The wall's keeper: the process to which the kernel brings each call that the wall's filter
- * (filter.c) catches. look.c decides what becomes of a call: the keeper answers at once, or holds a
- * submission until the gate opens. docs/gated.md has a drawing.
+ * (filter.c) catches. The rows of the kernel's driver (scheduler/base/wall.c) say what the keeper
+ * does: it holds a submission until the gate opens, makes a call in place of the caller (look.c),
+ * or refuses it. docs/gated.md has a drawing.
  *
- * For vgpud the keeper is one more process of the VF, and each submission that it holds is work of
- * that process. So a VF whose submission is held gets a turn. The keeper trusts no process behind
- * the wall: whether a submission may pass, it reads from what vgpud alone writes, the gate and the
- * note that nothing is under way.
+ * For vgpud the keeper is one more process of the VF, and a submission that it holds is work of
+ * that process, so the VF gets a turn. The keeper trusts no process behind the wall: whether a
+ * submission may pass, it decides by the gate and by the note that nothing is in flight, which only
+ * vgpud writes.
  */
 #include <errno.h>
 #include <poll.h>
@@ -28,12 +29,13 @@
 #define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1ul << 0)
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
 #endif
-/* How often the keeper reads the gate while it holds a submission; how often it looks for a reset
- * of the VF otherwise; how soon it asks again if vgpud does not know the VM yet. Milliseconds. */
+/* LOOK_MS: how often the keeper reads the gate while it holds a submission. IDLE_MS: how often it
+ * looks for a reset of the VF otherwise. KNOCK_MS: how soon it asks again if vgpud does not know
+ * the VM yet. */
 #define LOOK_MS 1
 #define IDLE_MS 200
 #define KNOCK_MS 100
-/* How long the door may take to answer, ns. */
+/* How long the keeper waits for the door's answer. */
 #define PATIENCE (5 * VGPU_SEC)
 
 /* A process that has submitted something. */
@@ -52,7 +54,7 @@ struct keeper {
 	size_t n_held, room;
 	struct submitter *submitters;
 	size_t n_submitters, room_submitters;
-	bool said[256]; /* of which call it has said that it is refused */
+	bool said[256]; /* calls whose refusal was reported already, by number */
 };
 
 /* Receives the door's answer. Returns how many descriptors came with it, or -errno. */
@@ -64,7 +66,7 @@ static int receive(const char *door, struct gate_wall *out, int fds[GATE_DESCRIP
 	ssize_t n;
 	int fd;
 
-	if (!realpath(door, path)) /* of a VM, it is a link */
+	if (!realpath(door, path)) /* a VM's door is a link */
 		return -errno;
 	strcat(path, GATE_WALL_DOOR);
 	fd = vgpu_socket_connect_within(path, PATIENCE);
@@ -97,7 +99,7 @@ int wall_knock(const char *door, struct wall_gate *out)
 	seat = mmap(NULL, GATE_PAGE, PROT_READ, MAP_SHARED, fds[0], 0);
 	page = mmap(NULL, GATE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fds[2], 0);
 	if (seat == MAP_FAILED || page == MAP_FAILED)
-		_exit(1); /* nothing passes any more */
+		_exit(1); /* without a keeper all caught calls fail */
 	close(fds[0]);
 	close(fds[1]);
 	close(fds[2]);
@@ -163,8 +165,9 @@ static pid_t process_of(uint32_t thread)
 	return (pid_t)process;
 }
 
-/* If vgpud has reset the VF: ends all processes that have submitted something. vgpud has ended
- * those that it knows, but not those in which the layer has never been, or not since a fork. */
+/* If vgpud has reset the VF, ends all processes that have submitted something. vgpud itself ends
+ * the processes that it knows, but not processes that never loaded the layer, or that forked after
+ * loading it. */
 static void end_submitters(struct keeper *k)
 {
 	struct wall_gate *g = k->gate;
@@ -201,14 +204,14 @@ static void forget_ended(struct keeper *k)
 	k->n_submitters = n;
 }
 
-/* Remembers a process, so that end_submitters() can end it. Returns false if that is not possible.
- */
+/* Adds a process to those that end_submitters() ends. Returns false if out of memory or
+ * descriptors. */
 static bool remember(struct keeper *k, pid_t pid)
 {
 	size_t i;
 	int pidfd;
 
-	for (i = 0; i < k->n_submitters; i++) /* one that has ended had the number before */
+	for (i = 0; i < k->n_submitters; i++) /* an ended one may have had the same number */
 		if (k->submitters[i].pid == pid && !has_ended(&k->submitters[i]))
 			return true;
 	forget_ended(k);
@@ -277,7 +280,7 @@ static void take(struct keeper *k, const struct seccomp_notif *call)
 	}
 }
 
-/* Tells vgpud whether a submission is held. */
+/* Tells vgpud, in the keeper's page and by its bell, whether a submission is held. */
 static void tell(const struct keeper *k)
 {
 	uint32_t held = k->n_held > 0;

@@ -16,7 +16,8 @@
 #include "vgpu/local_socket.h"
 #include "wall.h"
 
-/* Closes all descriptors of the program but standard error and BUT, which becomes descriptor 3. */
+/* Closes all descriptors of the program except standard error and BUT, which becomes
+ * descriptor 3. */
 static void leave_all(int but)
 {
 	int null, i;
@@ -28,8 +29,8 @@ static void leave_all(int but)
 	syscall(SYS_close_range, 4u, ~0u, 0);
 }
 
-/* Begins the keeper: tells LAUNCHER which driver's wall there is to be, receives the listener, and
- * keeps the wall. Does not return. */
+/* Runs the keeper in this process: asks vgpud, tells LAUNCHER for which driver the wall is,
+ * receives the listener, and answers calls. Does not return. */
 static void become_keeper(int launcher, const char *door, pid_t owner, bool spares)
 {
 	struct vgpu_received got = {.n_fds = 0};
@@ -39,8 +40,8 @@ static void become_keeper(int launcher, const char *door, pid_t owner, bool spar
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	/* No signal of the program's terminal; and no other process may look into it, or change
-	 * it: the program's user is its own. */
+	/* A session of its own keeps terminal signals away; PR_SET_DUMPABLE 0 keeps the program,
+	 * which has the same user, from tracing it. */
 	setsid();
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	prctl(PR_SET_NAME, "vgpud-wall", 0, 0, 0);
@@ -73,7 +74,7 @@ static int give_up_nice(void)
 		return -errno;
 	has[0].effective &= ~nice;
 	has[0].permitted &= ~nice;
-	has[0].inheritable &= ~nice; /* and what is ambient */
+	has[0].inheritable &= ~nice; /* this removes it from the ambient set, too */
 	return syscall(SYS_capset, &head, has) < 0 ? -errno : 0;
 }
 
@@ -106,7 +107,8 @@ int wall_take_up(const char *door, bool spares, struct vgpu_error *err)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return vgpu_error_set(err, -errno, "cannot make a socket: %s", strerror(errno));
-	/* Without a signal at its end: wait() of the program does not know it. */
+	/* clone() without an exit signal, so that the program's wait() does not return the
+	 * keeper. */
 	keeper = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
 	if (keeper == 0) {
 		close(ends[0]);
@@ -118,7 +120,7 @@ int wall_take_up(const char *door, bool spares, struct vgpu_error *err)
 				   "the wall's keeper does not start, or vgpud does not answer it "
 				   "at %s" GATE_WALL_DOOR ": try again",
 				   door);
-	driver[sizeof(driver) - 1] = '\0'; /* even of none */
+	driver[sizeof(driver) - 1] = '\0'; /* terminate it also if nothing was received */
 	wall = r == 0 ? vgpu_wall_of(driver) : NULL;
 	if (!wall && keeper > 0)
 		waitpid(keeper, NULL, __WCLONE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The argument of a call may lie in the caller's memory, which its other threads can change after
- * it was checked. So such a call is never let pass: the keeper copies the argument, checks the
- * copy, makes the call with it on the caller's own descriptor, and writes the result back.
+ * Calls whose argument lies in the caller's memory. The caller's other threads could change it
+ * after a check, so the keeper never lets such a call pass: it copies the argument, checks the
+ * copy, makes the call with the copy on the caller's own descriptor, and writes the result back.
  */
 #include <errno.h>
 #include <sys/ioctl.h>
@@ -49,8 +49,8 @@ int wall_look(int listener, const struct seccomp_notif *call, pid_t process,
 		return fd;
 	if (process_vm_readv(process, &here, 1, &there, 1, 0) != (ssize_t)here.iov_len)
 		return errno == EPERM ? -EPERM : -EFAULT;
-	/* The descriptor and the copy are of who has called, and not of another process that has
-	 * got the number meanwhile. */
+	/* If the call still waits, its caller still lives, so descriptor and copy are not from
+	 * another process that got the same number. */
 	if (!wall_waits(listener, call))
 		return -ESRCH;
 	if (!vgpu_wall_allows(row, copy))

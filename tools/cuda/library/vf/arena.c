@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Addresses of the VF that the program reserves, and the memory of physical.c that is mapped there.
- * The host maps it when the program makes it accessible, so what is not accessible is not there for
- * GPU kernels either. The host checks each packet by itself: what is known here tells which packets
- * are needed.
+ * The host maps the memory when the program makes it accessible; until then GPU kernels do not
+ * reach it either. The host checks each packet by itself. The lists in this file only tell which
+ * packets are needed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,8 @@ static bool are_granules(uint64_t at, uint64_t bytes)
 
 /* addresses */
 
-/* The link behind which BYTES at AT are free; NULL: they are not. */
+/* Returns the link of the list at which a reservation of BYTES at AT belongs; NULL: they are not
+ * free. */
 static struct reservation **free_at(uint64_t at, uint64_t bytes)
 {
 	struct reservation **link = &reservations;
@@ -67,7 +68,8 @@ static struct reservation **free_at(uint64_t at, uint64_t bytes)
 	return !*link || (*link)->at >= at + bytes ? link : NULL;
 }
 
-/* The lowest addresses at a multiple of ALIGN. */
+/* Sets *AT to the lowest free BYTES at a multiple of ALIGN. Returns the link of the list at which
+ * they belong, or NULL. */
 static struct reservation **free_anywhere(uint64_t bytes, uint64_t align, uint64_t *at)
 {
 	uint64_t from = link_arena.at, behind;
@@ -115,7 +117,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t align, CUdev
 
 /* mappings */
 
-/* The number of mappings that begin at AT or before it. */
+/* Returns the number of mappings that begin at AT or before it. */
 static size_t up_to(uint64_t at)
 {
 	size_t low = 0, high = n_mappings, middle;
@@ -137,7 +139,8 @@ static struct mapping *find(uint64_t at)
 	return i > 0 && at - mappings[i - 1].at < mappings[i - 1].bytes ? &mappings[i - 1] : NULL;
 }
 
-/* Finds the mappings that BYTES > 0 at AT are exactly: *FIRST, and behind the last, *END. */
+/* Finds the mappings that together are exactly BYTES > 0 at AT: from *FIRST to before *END. Returns
+ * false if there are none. */
 static bool find_whole(uint64_t at, uint64_t bytes, size_t *first, size_t *end)
 {
 	size_t i = up_to(at);
@@ -215,7 +218,7 @@ CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemHandle handl
 	return CALL_END(e == CUDA_SUCCESS ? map(at, bytes, physical_find(handle)) : e);
 }
 
-/* The arena's address AT as packets have it. */
+/* Returns the offset that packets use for the arena's address AT. */
 static uint64_t offset_of(uint64_t at)
 {
 	return link_arena.offset + (at - link_arena.at);
@@ -251,7 +254,7 @@ static CUresult unmap(uint64_t at, uint64_t bytes)
 	e = take_access(first, end);
 	if (e != CUDA_SUCCESS)
 		return e;
-	/* Their memory may be given out again: what uses it then runs behind these packets. */
+	/* Their memory may be given out again at once: packets that use it then run after these. */
 	for (i = first; i < end; i++)
 		physical_unmapped(mappings[i].physical);
 	memmove(&mappings[first], &mappings[end], (n_mappings - end) * sizeof(*mappings));
@@ -268,8 +271,8 @@ CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
 
 /* access */
 
-/* MAP packets on their way, each with its own place for a report. The ring is empty when the first
- * is put, so that no error of an earlier launch comes in between: the host's state is known. */
+/* MAP packets in the ring, each with its own place for a report. The ring is empty when the first
+ * one is put, so no error of an earlier launch comes in between, and the host's state is known. */
 struct batch {
 	uint32_t n;
 	uint64_t *reports, reports_at;
@@ -278,8 +281,8 @@ struct batch {
 	} maps[LINK_BATCH];
 };
 
-/* Waits for all packets of B. Returns whether the host has refused one: then none of them is
- * mapped. */
+/* Waits for all packets of B. Sets *REFUSED to whether the host has refused one; if so, has the
+ * others unmapped again. */
 static CUresult finish(struct batch *b, bool *refused)
 {
 	CUresult e = link_drain();
@@ -319,7 +322,7 @@ static CUresult put_map(struct batch *b, uint64_t at, uint64_t offset, uint64_t 
 				      b->reports_at + b->n++ * sizeof(b->reports[0])});
 }
 
-/* Maps M on the host, all or nothing. *REFUSED: the host has no room for it. */
+/* Maps M on the host, all or nothing. Sets *REFUSED to whether the host has no room for it. */
 static CUresult map_now(struct mapping *m, bool *refused)
 {
 	const struct physical *p = m->physical;
@@ -366,7 +369,8 @@ static CUresult give_access(size_t first, size_t end)
 	return refused && e == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : e;
 }
 
-/* What the list gives the one device. False: it is of another place, or of an unknown kind. */
+/* Finds the access that the list gives to this device. Returns false if the list names another
+ * place, or an unknown kind of access. */
 static bool wanted_access(const struct cuda_access *access, size_t n, int *flags)
 {
 	size_t i;
@@ -425,7 +429,7 @@ CUresult cuMemRetainAllocationHandle(CUmemHandle *out, void *at)
 	return CALL_END(e);
 }
 
-/* what others ask */
+/* for other files */
 
 bool arena_find(CUdeviceptr at, uint64_t bytes, uint64_t *offset)
 {

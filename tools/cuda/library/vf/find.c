@@ -50,7 +50,8 @@ static int is_socket(void *data, const char *name)
 	return strcmp(name, FIND_SOCKET) == 0;
 }
 
-/* What a lease fills in a container; else the first VF of this machine. Writes its name to OUT.
+/* Writes to OUT the name of the container's VF, if vgpud's hook has mounted a lease; else of the
+ * first VF of this machine.
  * Returns 0, or -errno with the reason in ERR. Only ENOENT and ENOTDIR mean that there is no lease.
  */
 static int find_without(char out[FIND_NAME_SIZE], struct vgpu_error *err)
@@ -154,7 +155,8 @@ bool find_is_visible(const char *name, const char *list)
 
 	if (!list)
 		return true;
-	/* There is one device: if the list begins with another one, all that follows is not seen.
+	/* This machine has one device. If the list begins with another one, the rest does not
+	 * count.
 	 */
 	list += strspn(list, space);
 	length = strcspn(list, ",");

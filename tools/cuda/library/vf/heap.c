@@ -26,7 +26,7 @@ void heap_reset(uint64_t size)
 	pieces_serve(heap_uses);
 }
 
-/* BYTES more are allocated than before. */
+/* Notes that BYTES more are allocated; fewer if negative. */
 static void take_note(int64_t bytes)
 {
 	heap_taken += (uint64_t)bytes;
@@ -92,7 +92,7 @@ bool heap_take_at(uint64_t bytes, uint64_t align, const void *owner, uint64_t *o
 	       (link_care() && take(bytes, align, owner, offset));
 }
 
-/* The number of blocks that begin at OFFSET or before it. */
+/* Returns the number of blocks that begin at OFFSET or before it. */
 static size_t up_to(uint64_t offset)
 {
 	size_t low = 0, high = n_blocks, middle;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of another process of the VF. All of them have one context on the GPU and the same device
- * addresses, so to open such memory is to know it; what is checked is whose it is. */
+/* Memory of another process of the VF. All processes of a VF have one context on the GPU and the
+ * same device addresses, so opening such memory maps nothing: this file checks whose it is, and
+ * remembers it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 #define MAGIC UINT64_C(0x636d6d7570677631)
 #define OPEN_LAZILY 1u /* CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag, which must be set */
 
-/* What is in struct cuda_ipc_memory. */
+/* The contents of struct cuda_ipc_memory. */
 struct shown {
 	uint64_t magic, at, bytes, owner;
 };
@@ -142,7 +143,8 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *out, struct cuda_ipc_memory memory, uns
 	return cuIpcOpenMemHandle_v2(out, memory, flags);
 }
 
-/* What this process does with the memory is done before the other one may be told that it is. */
+/* Waits for this process's packets, because afterwards the other process may be told that the
+ * memory is closed. */
 static CUresult shut(CUdeviceptr at)
 {
 	struct opened **o = &all;

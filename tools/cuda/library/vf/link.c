@@ -17,8 +17,8 @@
 #define WAIT_STEP VGPU_SEC
 /* How often a program that polls finds out whether its VF is still there. */
 #define LOOK_EVERY (100 * VGPU_MSEC)
-/* Packets, of the ring's 1024, that may be in it before the library waits for all; and bytes of the
- * window for what launches say. */
+/* PACKETS_MOST: packets, of the ring's 1024, that may be in it before the library waits for all.
+ * LAUNCH_ROOM: bytes of the window for names and arguments of launches. */
 #define PACKETS_MOST 900u
 /* Room that link_stage() and link_launch() leave for the packets that use what they give: while
  * those are put, nothing is given out anew. */
@@ -27,7 +27,8 @@
 #define ALIGN 4096u
 #define STRUCTURE_BYTES 4096u
 #define STAGE_LEAST (UINT64_C(1) << 20)
-/* Packets that may wait for a doorbell, so that the VF has work while the program makes more. */
+/* Packets that may wait for a doorbell. More are rung for at once, so that the VF works while the
+ * program makes further ones. */
 #define UNRUNG_MOST 64u
 
 _Static_assert(sizeof(struct softgpu_function) <= STRUCTURE_BYTES &&
@@ -43,17 +44,17 @@ struct softgpu_arena link_arena;
 static struct guest *guest;
 static CUresult lost;
 static uint64_t packets; /* put since the ring was last empty */
-static uint64_t done;	 /* packets before those */
+static uint64_t done;	 /* packets that were put before those; they have ended */
 static bool held;	 /* link_ring() does nothing */
 static bool prints;	 /* a module of this process may print */
-static bool shared;	 /* since the VF was brought up last */
+static bool shared;	 /* other processes can have the VF, too */
 static vgpu_nsec looked, cared;
-static uint64_t unrung; /* packets that no doorbell has told of */
+static uint64_t unrung; /* packets that were put since the last doorbell */
 static vgpu_nsec rung_at;
 static uint8_t *launch_memory, *stage_memory;
 static uint64_t launch_at, launch_used, stage_at, stage_all, stage_size, stage_used;
 
-/* Divides the part of the window that is the library's. Returns whether it is large enough. */
+/* Divides the part of the window that the library has. Returns whether it is large enough. */
 static bool divide(void)
 {
 	struct link_parts *p = &link_parts;
@@ -103,7 +104,7 @@ static bool divide(void)
 	return true;
 }
 
-/* Clears what an earlier program of this machine has left in the VF's memory. */
+/* Clears the memory that an earlier program of this machine has left in the VF. */
 static CUresult clear(void)
 {
 	uint64_t at, size;
@@ -139,7 +140,8 @@ static CUresult ask_arena(void)
 	return CUDA_SUCCESS;
 }
 
-/* Unloads what an earlier program on this VF has left, and asks what the VF computes on. */
+/* Unloads modules that an earlier program has left on this VF, and asks on which GPU the VF
+ * computes. */
 static CUresult bring_up(struct vgpu_error *err)
 {
 	const uint64_t arg[7] = {0, link_parts.structure_at, sizeof(link_about)};
@@ -172,7 +174,7 @@ static CUresult bring_up(struct vgpu_error *err)
 	return CUDA_SUCCESS;
 }
 
-/* *REFUSED: whether the host does not let the VF have the engine. */
+/* Opens the VF and brings it up once. Sets *REFUSED to whether the host refused its window. */
 static CUresult try_up(const char *name, bool *refused, struct vgpu_error *err)
 {
 	int r = guest_open(&guest, name, err);
@@ -193,7 +195,8 @@ static CUresult try_up(const char *name, bool *refused, struct vgpu_error *err)
 	return CUDA_ERROR_DEVICE_UNAVAILABLE;
 }
 
-/* Of many programs that come one after the other, one may have to wait. */
+/* Brings the VF up. While the host refuses, which it does after many programs in a row, tries again
+ * for up to REFUSED_MOST. */
 static CUresult wait_up(const char *name, struct vgpu_error *err)
 {
 	const struct timespec pause = {.tv_nsec = (long)REFUSED_PAUSE};
@@ -237,7 +240,7 @@ CUresult link_up(const char *name, struct vgpu_error *err)
 	return e;
 }
 
-/* Waits until all packets are done, but no longer than TIMEOUT. 0 or -errno. */
+/* Waits until all packets have ended, but no longer than TIMEOUT. Returns 0 or -errno. */
 static int wait_most(vgpu_nsec timeout)
 {
 	uint64_t fence = guest_put_fence(guest);
@@ -246,7 +249,8 @@ static int wait_most(vgpu_nsec timeout)
 	return r == 0 ? guest_wait(guest, fence, timeout) : r;
 }
 
-/* What takes longer than DOWN_TIMEOUT is left to the next process. */
+/* Frees what this process has on the VF. After DOWN_TIMEOUT it leaves the rest to the next
+ * process. */
 static void give_back(void)
 {
 	if (guest_slots(guest) > 0 && wait_most(DOWN_TIMEOUT) == 0)
@@ -315,7 +319,8 @@ static CUresult error_of_fault(enum softgpu_error fault)
 	}
 }
 
-/* R: an error of the guest. */
+/* The VF is lost: sets the error that all calls return from now on, and returns it. R: the error of
+ * guest.h. */
 static CUresult lose(int r)
 {
 	if (r == -EIO)
@@ -324,11 +329,11 @@ static CUresult lose(int r)
 		lost = error_of_fault(guest_fault(guest));
 	if (lost == CUDA_ERROR_ASSERT)
 		output_words(guest);
-	edges_end(); /* what is in the window now is not the program's */
+	edges_end(); /* the window's contents are no longer the program's data */
 	return lost;
 }
 
-/* The error of a launch that was refused. */
+/* Returns the error of a launch that the host has refused, once; CUDA_SUCCESS: there was none. */
 static CUresult take_report(void)
 {
 	uint64_t error = __atomic_exchange_n(link_parts.launch_report, 0, __ATOMIC_ACQ_REL);
@@ -340,7 +345,8 @@ static CUresult take_report(void)
 	return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 }
 
-/* What was put before a fence is done. */
+/* To be called when all packets before a fence have ended. Returns the error of a refused launch.
+ */
 static CUresult reach(void)
 {
 	edges_done(false);
@@ -364,7 +370,7 @@ CUresult link_put(uint32_t opcode, uint32_t flags, const uint64_t arg[7])
 	return CUDA_SUCCESS;
 }
 
-/* Publishes the packets to a host that polls for them. False: the host does not poll now. */
+/* Publishes the packets if the host polls for them. Returns whether it does. */
 static bool shown(void)
 {
 	if (!guest_show(guest))
@@ -373,7 +379,7 @@ static bool shown(void)
 	return true;
 }
 
-/* Rings for a host that does not look. */
+/* Rings the doorbell, for a host that does not poll. */
 static CUresult ring(void)
 {
 	int r = guest_ring(guest);
@@ -426,7 +432,8 @@ void link_may_print(void)
 	prints = guest_has_output(guest);
 }
 
-/* Asks for what GPU kernels have printed until then; the next fence comes after the answer. */
+/* If a module may print, puts a packet that asks for what GPU kernels have printed so far. The next
+ * fence comes after the answer. */
 static void ask_output(void)
 {
 	struct softgpu_packet p = {
@@ -441,7 +448,7 @@ static void ask_output(void)
 	unrung++;
 }
 
-/* Returns whether the host has more. */
+/* Writes the answer to ask_output() to standard output. Returns whether the host has more. */
 static bool take_output(void)
 {
 	bool more = prints && output_take(link_parts.output);
@@ -462,7 +469,8 @@ CUresult link_mark(uint64_t *mark)
 	return put_fence(mark, guest_put_mark);
 }
 
-/* GPU kernels may take as long as they like, but not those of a process that was killed. */
+/* Waits for FENCE without a limit, because GPU kernels may take any time; but ends the work of
+ * killed processes meanwhile. Returns 0 or -errno. */
 static int wait_long(uint64_t fence, int (*wait)(struct guest *g, uint64_t fence, vgpu_nsec))
 {
 	int r;
@@ -538,8 +546,8 @@ CUresult link_wait(void)
 	return e == CUDA_SUCCESS ? take_report() : e;
 }
 
-/* For a program that polls: checks from time to time whether the VF is lost, and whether a killed
- * process blocks it. */
+/* Called while a program polls: checks each LOOK_EVERY that the VF still exists, and each WAIT_STEP
+ * ends the work of killed processes. */
 static CUresult look(void)
 {
 	vgpu_nsec now = vgpu_now();
@@ -572,7 +580,7 @@ struct guest *link_guest(void)
 	return guest;
 }
 
-/* All that is put here comes after a fence of this process. */
+/* A fence of this process needs no packet: all that is put from now on comes after it. */
 CUresult link_await(const struct guest_fence *fence)
 {
 	const uint64_t arg[7] = {fence->slot, fence->asked, fence->value};

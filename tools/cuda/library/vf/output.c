@@ -10,7 +10,7 @@ bool output_take(struct softgpu_output *o)
 	uint32_t n = __atomic_load_n(&o->bytes, __ATOMIC_ACQUIRE);
 
 	if (n > sizeof(o->text))
-		n = sizeof(o->text); /* other programs of the VF can write there */
+		n = sizeof(o->text); /* other programs of the VF can write any length there */
 	if (n > 0) {
 		fwrite(o->text, 1, n, stdout);
 		fflush(stdout);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory without an address, for arena.c to map: granules of the VF's device memory, taken from the
- * same heap as all allocations. They need not lie in a row, so memory is never too scattered. */
+ * same heap as all allocations. Its granules need not lie in a row, so fragmentation never makes an
+ * allocation fail. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -27,14 +28,15 @@ static uint64_t shareable_unit(void)
 	return piece > link_arena.granule ? piece : link_arena.granule;
 }
 
-/* Returns whether an allocation of this kind can be made. *E: why not. */
+/* Returns whether an allocation of this kind can be made; if not, *E is the error. */
 static bool is_possible(const struct cuda_allocation *what, CUresult *e)
 {
 	*e = CUDA_ERROR_INVALID_VALUE;
 	if (!what || what->type != TYPE_PINNED || what->location.type != LOCATION_DEVICE ||
 	    what->location.id != 0 || what->security)
 		return false;
-	/* No other device reaches it. Compression is a hint. */
+	/* GPUDirect RDMA is impossible: no other device reaches the memory. Compression is a hint.
+	 */
 	*e = CUDA_ERROR_NOT_SUPPORTED;
 	if (what->rdma || what->usage)
 		return false;
@@ -110,7 +112,7 @@ static bool take_all(struct physical *p)
 	return true;
 }
 
-/* An allocation without memory; NULL: out of memory of this process. */
+/* Makes an allocation without memory. Returns NULL if this process is out of memory. */
 static struct physical *make(int handles, uint32_t common)
 {
 	struct physical *p = calloc(1, sizeof(*p));
@@ -143,7 +145,7 @@ static CUresult create(CUmemHandle *out, uint64_t bytes, int handles)
 	return CUDA_SUCCESS;
 }
 
-/* Any process of the VF can write which pieces there are, so they may be no whole granules. */
+/* Any process of the VF can write the list of pieces, so they may not be whole granules. */
 static int add_pieces(struct physical *p, const uint32_t *pieces, uint32_t n)
 {
 	struct physical_part *last;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Device memory that several processes share: a process takes pieces of it when an allocation needs
- * them, and gives them back when none does and nothing of the process runs. Each piece has a word
- * that says whose it is, and it changes in one step: so a process may be killed between any two.
- * What it had is cleared by the next that begins or needs memory.
+ * Device memory that several processes share. A process takes a piece when an allocation needs it,
+ * and returns it when no allocation uses it and none of the process's packets runs. One atomic word
+ * per piece names the owner, so a process may be killed at any instant; the next process that
+ * starts or needs memory clears its pieces.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -22,11 +22,12 @@ static uint64_t piece;
 static bool *own;     /* pieces of this process; other processes change the words of the others */
 static bool freed;    /* an allocation has ended since pieces were last given back */
 static bool taking;   /* pieces were taken for an allocation that is not made yet */
-static bool *dropped; /* common memory that this process uses no more, by its number */
+static bool *dropped; /* common memory that this process no longer uses, by number */
 static uint32_t n_dropped; /* how many */
 static bool (*is_used)(uint64_t at, uint64_t bytes);
 
-/* Any process of the VF can write words, so one may be no slot's. */
+/* Returns whether the word of a piece says that it is free. Any process of the VF can write words,
+ * so a word that names no slot counts as free. */
 static bool is_free(uint32_t word)
 {
 	if (guest_is_common(link_guest(), word))
@@ -40,8 +41,8 @@ static CUresult put_fill(uint32_t from, uint32_t to)
 			(uint64_t[7]){link_parts.memory_at + from * piece, (to - from) * piece});
 }
 
-/* Clears all pieces that SLOT has or had last, and makes them nobody's. No process may have SLOT
- * but this one. */
+/* Clears all pieces that SLOT has, or was the last to have, and frees them. No other process may
+ * have SLOT. */
 static CUresult clear(uint32_t slot)
 {
 	const uint32_t has = 1 + slot, had = has | GUEST_PIECE_FREE;
@@ -51,7 +52,8 @@ static CUresult clear(uint32_t slot)
 
 	for (i = 0; i <= n_pieces && e == CUDA_SUCCESS; i++) {
 		word = had;
-		/* One that is free could be taken by another process while it is cleared. */
+		/* Takes a free piece first, so that no other process takes it while it is
+		 * cleared. */
 		is = i < n_pieces &&
 		     (atomic_compare_exchange_strong(&owners[i], &word, has) || word == has);
 		if (is && !was)
@@ -146,12 +148,12 @@ bool pieces_take(uint64_t at, uint64_t bytes, uint64_t *next)
 	for (i = first; i < end; i++) {
 		word = atomic_load(&owners[i]);
 		*next = (i + 1) * piece;
-		/* Pieces that were taken without need are given back with the next ones. */
+		/* Pieces that were taken in vain are given back with the next ones. */
 		if (word != mine &&
 		    (!is_free(word) || !atomic_compare_exchange_strong(&owners[i], &word, mine)))
 			break;
 		own[i] = freed = true;
-		/* Another process had it last, and lives: it has not cleared it. */
+		/* The process that had it last lives, and has not cleared it. */
 		if (word != 0 && word != mine && word != (mine | GUEST_PIECE_FREE) &&
 		    put_fill(i, i + 1) != CUDA_SUCCESS)
 			break;
@@ -220,7 +222,7 @@ uint64_t pieces_size(void)
 	return owners ? piece : 0;
 }
 
-/* Each piece of the N PARTS, in their order. How many there are. */
+/* Writes the numbers of all pieces of the N PARTS, in their order. Returns how many they are. */
 static uint32_t list(const struct physical_part *parts, uint32_t n, uint32_t *out)
 {
 	uint32_t i, found = 0;

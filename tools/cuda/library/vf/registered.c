@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pages of the program's own that become pages of the window, and its own again, with what is in
- * them. The new pages are made elsewhere, complete, and moved to where the old ones are: a thread
- * that reads them meanwhile sees no difference, and if something fails, nothing has changed.
+ * Turns pages of the program into pages of the window, and back, with their contents. The new pages
+ * are first made elsewhere, complete, and then moved over the old ones. So a thread that reads them
+ * meanwhile sees no difference, and an error changes nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,14 +32,14 @@ struct regions {
 	char *line;
 	size_t room;
 };
-static struct region window_is; /* the window's, since memory was last mapped */
+static struct region window_is; /* what the window was mapped from when registered_map() ran */
 
 static struct regions open_regions(void)
 {
 	return (struct regions){fopen("/proc/self/maps", "re"), NULL, 0};
 }
 
-/* The next region, by address. */
+/* Reads the next region, by address. Returns false if there is none. */
 static bool next(struct regions *all, struct region *r)
 {
 	int name = 0;
@@ -62,14 +62,14 @@ static void close_regions(struct regions *all)
 	free(all->line);
 }
 
-/* Returns whether it is memory as malloc() has it. */
+/* Returns whether a region is memory like malloc()'s: private, writable and of no file. */
 static bool is_private(const struct region *r)
 {
 	return strcmp(r->rights, "rw-p") == 0 && (!r->name[0] || strcmp(r->name, "[heap]") == 0 ||
 						  strncmp(r->name, "[anon:", 6) == 0);
 }
 
-/* Returns whether it is no one else's. */
+/* Returns whether a region is private and writable, also of a file. */
 static bool is_own(const struct region *r)
 {
 	return strcmp(r->rights, "rw-p") == 0;
@@ -108,7 +108,7 @@ bool registered_is_possible(const uint8_t *at, uint64_t bytes)
 	return true;
 }
 
-/* The region that AT is in; the caller closes ALL. */
+/* Finds the region that contains AT. The caller closes ALL. */
 static bool find(struct regions *all, struct region *r, uint64_t at)
 {
 	*all = open_regions();
@@ -118,7 +118,7 @@ static bool find(struct regions *all, struct region *r, uint64_t at)
 	return false;
 }
 
-/* Notes what is mapped at WINDOW. */
+/* Stores in window_is what is mapped at WINDOW. */
 static bool know_window(const uint8_t *window)
 {
 	struct regions all;
@@ -128,7 +128,7 @@ static bool know_window(const uint8_t *window)
 	return ok;
 }
 
-/* Opens the file that is mapped at WINDOW, if it is one of a file system. -1: it is not. */
+/* Opens the file that is mapped at WINDOW. Returns -1 if it has no name in a file system. */
 static int open_window(const uint8_t *window)
 {
 	struct regions all;
@@ -147,7 +147,8 @@ static int open_window(const uint8_t *window)
 	return -1;
 }
 
-/* Maps BYTES of the window at WINDOW once more, somewhere. MAP_FAILED: as errno says. */
+/* Maps BYTES of the window at WINDOW a second time, at any address. Returns it, or MAP_FAILED with
+ * errno. */
 static void *map_again(uint8_t *window, uint64_t bytes)
 {
 	const struct link_area w = link_stage_all();
@@ -156,8 +157,8 @@ static void *map_again(uint8_t *window, uint64_t bytes)
 
 	if (p != MAP_FAILED || errno == ENOMEM)
 		return p;
-	/* Of a PCI device Linux makes no second mapping out of the first, but its file has a name
-	 * and begins where the window does. */
+	/* mremap() cannot duplicate a mapping of a PCI device. But such a mapping is of a file with
+	 * a name, which begins where the window does. */
 	fd = open_window(window);
 	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 		 (off_t)(w.at + (uint64_t)(window - w.memory)));
@@ -172,7 +173,8 @@ static bool move(void *new, uint8_t *at, uint64_t bytes)
 	return mremap(new, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == at;
 }
 
-/* Where Linux cannot move NEW: what is AT becomes private memory with these contents. */
+/* For mappings that Linux cannot move: replaces what is at AT by private memory with the contents
+ * of NEW. */
 static bool copy_over(void *new, uint8_t *at, uint64_t bytes)
 {
 	const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
@@ -216,7 +218,7 @@ uint8_t *registered_copy(const struct pinned *p)
 	return copy;
 }
 
-/* Returns whether R has those pages of the window that it would have as a part of the view P. */
+/* Returns whether region R still maps the same pages of the window as when P was registered. */
 static bool is_of(const struct region *r, const struct pinned *p)
 {
 	const uint64_t apart = (uintptr_t)p->window - (uintptr_t)p->at;
@@ -226,7 +228,7 @@ static bool is_of(const struct region *r, const struct pinned *p)
 	       r->offset - r->begin == window_is.offset - window_is.begin + apart;
 }
 
-/* Puts NEW over BYTES of R at AT, with R's rights. */
+/* Moves NEW over BYTES of R at AT, with R's access rights. */
 static bool replace(const struct region *r, uint8_t *new, uint8_t *at, uint64_t bytes)
 {
 	const int rights = (r->rights[0] == 'r' ? PROT_READ : 0) |
@@ -251,7 +253,7 @@ bool registered_unmap(const struct pinned *p, uint8_t *copy)
 			continue;
 		from = r.begin > begin ? r.begin - begin : 0;
 		to = (r.end < end ? r.end : end) - begin;
-		if (from > done) /* of which the program has made something else */
+		if (from > done) /* the program has mapped something else before FROM */
 			munmap(copy + done, from - done);
 		ok &= replace(&r, copy + from, p->at + from, to - from);
 		done = to;
