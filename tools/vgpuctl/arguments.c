@@ -7,7 +7,7 @@
 #include "domain.h"
 #include "vgpu/number.h"
 
-/* Of a partition, in bytes: more is a mistake. */
+/* The largest size of a partition that is accepted, bytes. */
 #define MOST_MEMORY (UINT64_C(1) << 44)
 
 struct reading {
@@ -31,7 +31,7 @@ static int read_vf(struct reading *in)
 	return session_find_vf(in->s, *in->word++, in->args);
 }
 
-/* May be left out. */
+/* Reads a word that may be omitted. */
 static int read_gpu(struct reading *in)
 {
 	if (*in->word)
@@ -39,7 +39,7 @@ static int read_gpu(struct reading *in)
 	return EXIT_OK;
 }
 
-/* "512M", "2G" or "none". */
+/* Reads "512M", "2G" or "none". */
 static int read_memory(struct reading *in)
 {
 	uint64_t bytes = 0;
@@ -107,7 +107,7 @@ static int read_params(struct reading *in)
 	return EXIT_OK;
 }
 
-/* What the table's words stand for, in the order in which they stand there. */
+/* The words that commands.c uses for arguments, and what reads each of them. */
 static const struct {
 	const char *word;
 	int (*read)(struct reading *in);

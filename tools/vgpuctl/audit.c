@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Three say which containers there are: vgpud, whose leases are the pidfds of processes; the
- * kernel; and podman, which believes what its monitors told it last, and is wrong where one was
- * killed. What differs is looked at again after a moment: containers start and end meanwhile, and
- * only what both looks find is a difference.
+ * Compares three sources: vgpud's leases, the kernel's processes and podman's list, which is
+ * outdated if a container's monitor was killed. Containers start and end while this program looks.
+ * So it looks again after a moment, and reports only differences that it found both times.
  */
 #include "audit.h"
 
@@ -23,7 +22,7 @@
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
 
-/* Longer than an engine needs to note what has begun or ended. */
+/* The time between the two looks: longer than an engine needs to notice a start or an end. */
 #define AGAIN_US 700000
 #define SLOT "/run/vgpud/gpu"
 #define LEASE_LENGTH 36
@@ -58,7 +57,7 @@ static bool is_container(struct json_object *lease)
 	return strcmp(get_text(lease, "kind"), "container") == 0;
 }
 
-/* Returns podman's container with that id, among the caller's; NULL if there is none. */
+/* Returns the container with that id from podman's list of the caller's containers, or NULL. */
 static struct json_object *container_of(const struct look *l, const char *id)
 {
 	size_t i;
@@ -100,7 +99,7 @@ static void look_at_lease(struct look *l, struct json_object *lease)
 			name, process, get_int(container, "Pid"));
 }
 
-/* The lease whose directory a process has in the slot, as its mounts say; "": none. */
+/* Writes the lease whose directory a process has mounted in the slot; "": none. */
 static void find_mounted(int64_t process, char lease[LEASE_LENGTH + 1])
 {
 	char path[64], line[4096], root[4096], at[4096], *end, *next;
@@ -155,7 +154,7 @@ static void look_at_container(struct look *l, struct json_object *container)
 			name, lease);
 }
 
-/* Returns an exit code. */
+/* Adds vgpud's running leases of programs and containers to L. Returns an exit code. */
 static int take_leases(const struct options *o, struct look *l)
 {
 	struct json_object *answer = NULL, *list, *lease;
@@ -176,14 +175,15 @@ static int take_leases(const struct options *o, struct look *l)
 	return EXIT_OK;
 }
 
-/* Returns an exit code. What it takes is to be dropped. */
+/* Looks once. Returns an exit code; the caller must free what is in L in any case. */
 static int look(const struct options *o, struct look *l)
 {
 	size_t i;
 	int code;
 
 	*l = (struct look){.leases = json_object_new_array(), .found = json_object_new_array()};
-	/* First podman, which takes the longest: a lease that ended meanwhile is not there. */
+	/* Podman takes the longest, so it is asked first: a lease that ends meanwhile is not in
+	 * vgpud's answer. */
 	if (o->podman && !(l->containers = engine_podman())) {
 		fputs("vgpuctl: audit: podman is not installed, or fails: see podman ps -a\n",
 		      stderr);
@@ -214,7 +214,7 @@ static bool has_found(const struct look *l, struct json_object *text)
 	return false;
 }
 
-/* Prints what both looks have found. Returns whether there is any. */
+/* Prints the differences that both looks have found. Returns whether there were any. */
 static bool report(const struct options *o, const struct look *first, const struct look *l)
 {
 	struct json_object *both = json_object_new_array(), *answer = json_object_new_object();

@@ -19,7 +19,7 @@ static size_t control_at(const char *text, size_t n)
 	return c == 0xc2 && next >= 0x80 && next < 0xa0 ? 2 : 0;
 }
 
-/* Returns whether there was one; it is a question mark now. */
+/* Replaces control characters by question marks. Returns whether there were any. */
 static bool clean_bytes(char *text, size_t n)
 {
 	bool any = false;

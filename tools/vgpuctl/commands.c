@@ -189,7 +189,7 @@ const struct command *command_find(char *const *words, int n, int *used)
 		if (n >= *used && begins(c, words, n))
 			return c;
 		noun = noun || strcmp(c->noun, words[0]) == 0;
-		/* The VMs are what one asks for with the noun alone. */
+		/* "vm" alone means "vm list". */
 		if (n == 1 && strcmp(words[0], "vm") == 0 && begins(c, words, n)) {
 			*used = 1;
 			return c;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Completion, for every shell: the table of commands says what a word is, and vgpud which GPUs,
- * VFs, policies and parameters there are. Without vgpud there are no names, and no message.
+ * Completion for all shells. The table of commands tells which kind of word comes next; vgpud is
+ * asked for the names of GPUs, VFs, policies and parameters. If vgpud does not answer, no names are
+ * offered, and nothing is reported.
  */
 #include "complete.h"
 
@@ -31,7 +32,8 @@ static void offer_each(struct json_object *list, const char *key, const char *af
 		printf("%s%s\n", get_text(at(list, i), key), after);
 }
 
-/* Asks vgpud; NULL: it does not answer, or is another host's, for which ssh might want to ask. */
+/* Asks vgpud. Returns NULL if it does not answer, or with --host, because ssh might ask for a
+ * password. */
 static struct json_object *ask_vgpud(const struct line *line, const char *method, const char *vf)
 {
 	struct session s = {.options = line->options, .fd = -1};
@@ -69,7 +71,7 @@ static void offer_keys(struct json_object *o)
 	}
 }
 
-/* The parameters of a VF, or of the policy in force or named. */
+/* Offers the parameters of a VF, or of the policy that is named or in force. */
 static void offer_params(const struct line *line, const struct command *c)
 {
 	struct json_object *answer, *list;
@@ -173,7 +175,7 @@ int complete(const struct options *options, char **words)
 	const struct command *c;
 	int used = 0, i, null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
-	/* A shell shows what may come next, and no messages. */
+	/* No messages: they would spoil the shell's line. */
 	if (null >= 0)
 		dup2(null, STDERR_FILENO);
 	for (i = 0; words[i]; i++) {

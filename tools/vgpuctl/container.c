@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A container that runs gets its lease by the number of its first process, which its container
- * engine knows. vgpud gives the lease, and vgpud-mount mounts its directory, which vgpud itself
- * must not.
+ * A running container gets its lease by the number of its first process, for which vgpuctl asks the
+ * container engine. vgpud gives the lease; vgpud-mount mounts its directory, for which vgpud itself
+ * has no rights.
  */
 #include "container.h"
 

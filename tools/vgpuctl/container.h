@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands that change what a container has that runs. */
+/* Commands that attach, detach or change the VF of a running container. */
 #pragma once
 
 #include "commands.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hook learns a container's name from no engine that lets it start, as podman and docker: they
- * are asked afterwards, by the user whose containers they are, and nothing waits for the answer.
- * A lease that begins makes a directory beside vgpud's socket, which is what --follow waits for.
+ * podman and docker do not tell hooks a container's name. So vgpuctl, run by the container's user,
+ * asks them after the start; nothing waits for the answer. When a lease begins, vgpud makes a
+ * directory beside its socket, for which --follow watches.
  */
 #include "container_name.h"
 
@@ -19,7 +19,7 @@
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
 
-/* Returns whether only its id, or nothing of its image, is known of a lease's container that runs.
+/* Returns whether the name or the image of a lease's container that runs is not known yet.
  */
 static bool is_unnamed(struct json_object *lease)
 {

@@ -4,6 +4,6 @@
 
 #include "options.h"
 
-/* Does it for those that are there, and with --follow for those that come, until it is killed or
- * vgpud ends. Returns an exit code. */
+/* Does it for all present containers; with --follow also for new ones, until it is killed or vgpud
+ * ends. Returns an exit code. */
 int container_name(const struct options *o);

@@ -11,7 +11,7 @@
 
 #include "exit_code.h"
 
-/* Longer answers are cut off: of thousands of containers. */
+/* Longer answers are truncated; this is enough for thousands of containers. */
 #define LONGEST (4u << 20)
 
 /* By preference; and how each prints its containers, a line for each. */
@@ -23,7 +23,7 @@ static const struct {
 
 #define ENGINES (sizeof(engines) / sizeof(engines[0]))
 
-/* Returns all that comes from FD, as a text that the caller frees. */
+/* Reads FD to its end. Returns a text that the caller frees. */
 static char *read_text(int fd)
 {
 	size_t have = 0, size = 4096;
@@ -68,7 +68,7 @@ static char *output_of(const char *const *words)
 	close(ends[1]);
 	if (pid > 0)
 		text = read_text(ends[0]);
-	close(ends[0]); /* an engine that prints on ends by that */
+	close(ends[0]); /* ends an engine that prints more */
 	if (pid > 0 && waitpid(pid, &status, 0) == pid && status == 0)
 		return text;
 	free(text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inventory is made from vgpud's answers to gpu.capacity, so it says what vgpud admits and not
- * what a sum of rates suggests. A host with a GPU that is lost has no inventory: a scheduler that
- * is told less than there is would lose the VMs' allocations.
+ * The inventory is made from vgpud's answers to gpu.capacity, so it offers what vgpud would admit.
+ * A host with a lost GPU has no inventory: if OpenStack's scheduler were told less than there is,
+ * it would drop the VMs' allocations.
  */
 #include "inventory.h"
 
@@ -167,7 +167,7 @@ static int as_nova_pci(struct report *r)
 	return EXIT_OK;
 }
 
-/* Adds to a GPU's answer what it offers in the words of placement, for vgpud-openstack. */
+/* Adds to a GPU's answer what it offers in placement's terms, for vgpud-openstack. */
 static void add_offer(struct json_object *gpu)
 {
 	struct json_object *all = json_object_new_object(), *traits = json_object_new_array(), *one;
@@ -286,7 +286,7 @@ static const struct {
 	int (*print)(struct report *r);
 	bool provider; /* it names the host's provider */
 	bool all;      /* includes GPUs whose VFs no VM gets */
-	bool empty;    /* without a GPU it says something, too */
+	bool empty;    /* also printed for a host without a GPU */
 } formats[] = {
 	{"nova", as_nova, false, false, false},
 	{"nova-pci", as_nova_pci, true, false, false},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What this host has to offer to VMs, in the words of those who place VMs: docs/fleet.md. */
+/* What this host offers to VMs, in the terms of OpenStack's placement: docs/fleet.md. */
 #pragma once
 
 #include "session.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One file, one kind, version 0.5.0: podman 4.3 of Debian 12 takes no newer version and no unknown
- * field, and then none of the file. No environment variables that images have: they would replace
- * the image's, and "podman exec" does not have them. What is decided at a container's start is
- * mounted by the hook.
+ * One file of one kind, version 0.5.0: podman 4.3 of Debian 12 ignores a file with a newer version
+ * or an unknown field. The file sets no environment variables that images also set, because they
+ * would replace the image's, and because "podman exec" does not get them. The hook mounts what is
+ * only known when a container starts.
  */
 #include "inventory_cdi.h"
 
@@ -128,8 +128,8 @@ static bool is_name(const char *name)
 	return isalnum((unsigned char)name[0]) && isalnum((unsigned char)name[strlen(name) - 1]);
 }
 
-/* A device of a name that CDI does not take, or two of one name, would remove the file from the
- * engines' view. */
+/* Leaves out devices with names that CDI does not allow, and second devices of one name: an engine
+ * ignores a file that has one. */
 static void try_device(struct json_object *devices, const char *name, const char *option,
 		       bool renders)
 {

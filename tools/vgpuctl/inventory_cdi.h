@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What containers can ask for, as a file of the Container Device Interface: docs/containers.md. */
+/* The devices that containers can request, as a file of the Container Device Interface:
+ * docs/containers.md. */
 #pragma once
 
 #include <json-c/json.h>

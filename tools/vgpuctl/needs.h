@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the GPUs that are configured need of the host. One thread. */
+/* Finds out what the configured GPUs need on this host, for doctor. One thread. */
 #pragma once
 
 #include <json-c/json.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What one GPU has to offer, from vgpud's answer to gpu.capacity, in the words of placement. */
+/* What one GPU offers, from vgpud's answer to gpu.capacity, in the terms of OpenStack's
+ * placement. */
 #pragma once
 
 #include <json-c/json.h>
@@ -10,7 +11,7 @@
 #define OFFER_TRAIT_SIZE 256
 #define OFFER_TRAITS 3
 
-/* What CUSTOM_VGPUD_ resources are counted of: placement's and vgpud's. */
+/* The resource classes. offer_names: their names after CUSTOM_VGPUD_. */
 enum { OFFER_VFS, OFFER_SHARE, OFFER_MEMORY, OFFER_CLASSES };
 extern const char *const offer_names[OFFER_CLASSES];
 

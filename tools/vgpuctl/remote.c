@@ -17,8 +17,9 @@
 #include "silence.h"
 #include "vgpu/file.h"
 
-#define SSH_FAILED 255	 /* ssh's own exit code: no connection */
-#define SHELL_FAILED 126 /* of a shell that cannot run the command, or whose command was killed */
+#define SSH_FAILED 255 /* ssh's own exit code: no connection */
+#define SHELL_FAILED                                                                               \
+	126 /* a shell's exit codes from here: cannot run the command, or it was killed */
 
 #define MOST_OUTPUT (1u << 24)
 
@@ -184,7 +185,7 @@ int remote_connect(const char *host, const char *path, pid_t *ssh)
 	return r;
 }
 
-/* Passes on what FROM has. Returns false at its end, or when TO takes no more. */
+/* Copies available bytes from FROM to TO. Returns false at FROM's end, or if TO accepts no more. */
 static bool pass(int from, int to)
 {
 	char bytes[65536];
@@ -198,8 +199,8 @@ static bool pass(int from, int to)
 	return n > 0;
 }
 
-/* Passes on what either end has until one of them ends, or vgpud at FD is stopped by a signal while
- * it owes an answer: the client's end cannot see that. Returns an exit code. */
+/* Copies bytes in both directions until one end closes, or until vgpud at FD is stopped by a signal
+ * before it has answered, which the client on the other host cannot see. Returns an exit code. */
 static int bridge(int fd)
 {
 	struct pollfd ends[] = {{STDIN_FILENO, POLLIN, 0}, {fd, POLLIN, 0}};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Other hosts, by ssh: --host, as virsh's URIs. Only what a command asks runs there: vgpuctl's own
- * views, files and exit codes stay here. The other host needs vgpuctl, and ssh that asks nothing,
- * or a terminal on which it may ask. One thread.
+ * Runs queries on another host by ssh (--host). Only the query runs there; views, files and exit
+ * codes are this vgpuctl's. The other host needs vgpuctl. ssh must log in without questions, or
+ * have a terminal on which it can ask. One thread.
  */
 #pragma once
 
@@ -12,8 +12,8 @@
 /* Checks the name of a host: [USER@]HOST or ssh://[USER@]HOST[:PORT]. Returns 0; -EINVAL, with the
  * reason on stderr: it would be an option of ssh. */
 int remote_check(const char *host);
-/* Runs from now on on HOST, which must stay: remote_wait, remote_output, and with them
- * vgpud-libvirt. NULL: here. */
+/* Sets the host on which remote_wait() and remote_output() run programs from now on. HOST must stay
+ * valid. NULL: this host. */
 void remote_set(const char *host);
 /* Runs ARGV, here or by ssh on the host, with this program's stdin, stdout and stderr, and waits
  * for it; each argument arrives as it is. Returns its exit code; if it cannot be run EXIT_FAILED,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * vgpud gives the VF to the process that asks, and takes it back when that process ends. So this
- * process asks, and then executes the program: a parent that waits for it waits for the program
- * itself.
+ * process asks, and then becomes the program by exec: its parent waits for the program itself.
  *
  * The layer of gated GPUs is an explicit one, in a directory of its own: the loader has it only
  * where this file names it. So it is with the CUDA library for VFs of softgpu.
@@ -72,7 +71,8 @@ static bool is_qemu(char *const *words)
 	return false;
 }
 
-/* What holds the program's calls to the GPU. Returns 0 or -errno, and says why. */
+/* Puts this process behind the GPU's wall, if it has one. Does nothing for QEMU. Returns 0, or
+ * -errno with the reason on stderr. */
 static int wall(struct json_object *answer, char *const *words)
 {
 	const char *door = get_text(answer, "door");
@@ -84,7 +84,7 @@ static int wall(struct json_object *answer, char *const *words)
 	return r;
 }
 
-/* What the program finds its VF by. Returns 0 or -errno. */
+/* Sets the environment by which the program finds its VF. Returns 0 or -errno. */
 static int tell(struct json_object *answer)
 {
 	const char *door = get_text(answer, "door"), *socket = get_text(answer, "socket"),

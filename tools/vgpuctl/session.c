@@ -136,7 +136,7 @@ static int wait_for_ssh(pid_t ssh, int *status)
 	return waitpid(ssh, status, 0) == ssh ? 0 : -errno;
 }
 
-/* Ends the connection. Returns the exit code of the vgpuctl on the other host; 0: there is none. */
+/* Ends the connection. Returns the exit code of the vgpuctl on the other host; 0 without one. */
 static int hang_up(struct session *s)
 {
 	int status = 0;

@@ -19,7 +19,8 @@
 #include "protocol.h"
 #include "rm.h"
 
-/* Device memory that GPU kernels keep between pieces, and what the blocks of all of them share. */
+/* Bytes of device memory: scratch that GPU kernels keep between pieces, and memory that all their
+ * blocks share. */
 #define SCRATCH_BYTES 4096u
 #define RELAY_IN_SCRATCH 2048u
 
@@ -259,7 +260,7 @@ static int cuda_prepare(struct device **out, const struct device_setup *setup,
 	return 0;
 }
 
-/* The steps of cuda_open() that may fail. */
+/* Those steps of cuda_open() that may fail. Returns 0, or -errno with one sentence. */
 static int set_up(struct device *d, const struct device_setup *setup, struct vgpu_error *err)
 {
 	CUdevice device;
@@ -284,8 +285,8 @@ static int set_up(struct device *d, const struct device_setup *setup, struct vgp
 	return use_channels(d, err);
 }
 
-/* Shows the GPU alone to libcuda, unless the environment says what it shall see. Returns the GPU's
- * number there. */
+/* Makes the GPU the only one that libcuda sees, unless the environment chooses others. Returns the
+ * GPU's number in libcuda. */
 static uint32_t show_one(uint32_t gpu)
 {
 	char uuid[64];

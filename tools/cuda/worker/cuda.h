@@ -160,6 +160,6 @@ struct cuda_api {
 #undef CUDA_MEMBER
 };
 
-/* Loads LIBRARY and finds all entries; does not initialise CUDA. 0; -ENODEV or -EOPNOTSUPP with one
- * sentence that says what is missing, and what to do. */
+/* Loads LIBRARY and finds all entries; does not initialise CUDA. Returns 0; -ENODEV or -EOPNOTSUPP
+ * with one sentence that says what is missing, and what to do. */
 int cuda_load(const char *library, struct cuda_api *api, struct vgpu_error *err);

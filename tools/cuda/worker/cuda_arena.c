@@ -6,11 +6,11 @@
 
 #include "cuda_private.h"
 
-/* The addresses of each ring: programs reserve far more than they use. */
+/* Bytes of addresses for each ring. Programs reserve far more than they use. */
 #define RANGE_LEAST (UINT64_C(64) << 30)
 #define RANGE_TIMES 4u
-/* Where Linux puts nothing of a process by itself, so that these addresses are free in a guest's
- * programs, too. The driver may choose others. */
+/* Addresses at which Linux maps nothing by itself, so that they are also free in a guest's
+ * programs. The driver may choose others. */
 #define ARENA_HINT UINT64_C(0x200000000000)
 
 void cuda_take_arena(struct device *d)
@@ -37,7 +37,8 @@ void cuda_give_arena(struct device *d)
 	free(d->arena.mapped);
 }
 
-/* How many granules from AT on are mapped to granules in a row; 0: AT is not mapped. */
+/* Returns how many granules from AT on are mapped to consecutive granules of the memory; 0: AT is
+ * not mapped. */
 static uint64_t run_at(const struct device_arena *a, uint64_t at)
 {
 	const uint64_t end = DEVICE_SOURCES * a->granules;
@@ -48,7 +49,7 @@ static uint64_t run_at(const struct device_arena *a, uint64_t at)
 	return n;
 }
 
-/* Unmaps what is mapped before END, but notes nothing. */
+/* Unmaps what is mapped before END, and leaves the arena's table as it is. */
 static CUresult unmap_before(struct device *d, uint64_t end)
 {
 	const struct device_arena *a = &d->arena;

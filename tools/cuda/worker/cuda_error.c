@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the driver's errors mean, and what to do about them. */
+/* Texts for the driver's errors: names, causes, and what to do. */
 #include <errno.h>
 
 #include "cuda_private.h"

@@ -15,10 +15,10 @@ struct part {
 	enum image_kind kind; /* PTX, with its zero byte, or CUBIN */
 	void *at;
 	uint64_t bytes;
-	void *made; /* what AT is in, if it is not in the image */
+	void *made; /* memory to free that contains AT; NULL: AT is in the image */
 };
 
-/* An image on its way to a binary. */
+/* An image that is being made into a binary. */
 struct job {
 	struct device *d;
 	bool gated, completes; /* COMPLETES: the parts are linked, not only compiled */
@@ -108,7 +108,7 @@ static int unpack(struct job *j, const uint8_t *image, uint64_t bytes, struct pa
 	return 0;
 }
 
-/* Finds a part in an image, which if it is PTX has a zero byte in it or behind it. */
+/* Finds a part in an image. PTX must have a zero byte in it or behind it. */
 static int find_part(struct job *j, uint8_t *image, uint64_t bytes, struct part *out,
 		     struct vgpu_error *err)
 {
@@ -132,7 +132,8 @@ static int find_part(struct job *j, uint8_t *image, uint64_t bytes, struct part 
 	return r;
 }
 
-/* The same; the driver's linker sees only cubins whose tables are right. */
+/* As the function above, and checks a cubin's tables, so that the driver's linker gets only valid
+ * ones. */
 static int prepare(struct job *j, uint8_t *image, uint64_t bytes, struct part *out,
 		   struct vgpu_error *err)
 {
@@ -168,7 +169,7 @@ static bool is_binary(const struct part *p)
 
 	if (p->kind != IMAGE_CUBIN)
 		return false;
-	memcpy(&head, p->at, sizeof(head)); /* image_needs() has found one */
+	memcpy(&head, p->at, sizeof(head)); /* image_needs() has checked it */
 	return head.e_type != ET_REL;
 }
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* The VF's device memory, which is all memory behind its window. Its addresses are reserved once
  * and never change; memory is mapped there while the VF is not swapped out. It is allocated in
- * granules, because the driver maps no part of an allocation a second time. Whoever had the memory
- * before and gets it afterwards: it is cleared when it comes, and again when it goes. */
+ * granules, because the driver maps no part of an allocation a second time. Memory is cleared when
+ * it is allocated, and again before it is freed, so neither an earlier nor a later owner's data is
+ * ever visible. */
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "cuda_private.h"
 
-/* The driver frees a worker's memory some time after the worker's end: so often a start tries, and
- * a return, which softgpu tries again itself. */
+/* The driver frees a worker's memory some time after the worker's end. So an allocation is tried
+ * this often at a worker's start, and when a VF is swapped in, which softgpu itself tries again. */
 #define START_TRIES 100
 #define ENTER_TRIES 10
 #define TRY_NS 50000000
@@ -45,7 +46,7 @@ static uint64_t count(const struct device *d)
 	return d->reserved / d->granule;
 }
 
-/* Releases the first N granules. CUDA_SUCCESS, or the first error. */
+/* Releases the first N granules. Returns CUDA_SUCCESS, or the first error. */
 static CUresult release(struct device *d, uint64_t n)
 {
 	CUresult e = CUDA_SUCCESS, other;
@@ -58,7 +59,7 @@ static CUresult release(struct device *d, uint64_t n)
 	return e;
 }
 
-/* Allocates all granules, in as many tries together. On an error there is none. */
+/* Allocates all granules, in TRIES tries in all. After an error none is allocated. */
 static CUresult create(struct device *d, int tries)
 {
 	const struct cu_allocation what = of_gpu(d);

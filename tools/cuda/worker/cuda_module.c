@@ -10,14 +10,15 @@
 #include "gate.h"
 #include "image.h"
 
-/* The result of a compilation: a binary for this GPU, if it was no CHECK. */
+/* The result of a compilation: a binary for this GPU, unless it was a CHECK. */
 struct compiled {
 	uint8_t *image;
 	uint64_t memory; /* bytes that it takes when it is loaded */
 	bool gated, prints;
 };
 
-/* What all modules count if MODULE takes MEMORY; *SMALL: those of them that share pages. */
+/* Returns what all modules count if MODULE takes MEMORY; *SMALL: the total of those that share
+ * pages. */
 static uint64_t count_with(const struct cuda_extra *x, uint32_t module, uint64_t memory,
 			   uint64_t *small)
 {
@@ -32,8 +33,9 @@ static uint64_t count_with(const struct cuda_extra *x, uint32_t module, uint64_t
 	return large;
 }
 
-/* What of the VF's allowance is used if MODULE takes MEMORY, and LOCAL is its local memory. Small
- * modules that are unloaded may leave others alone in their pages. */
+/* Returns the part of the VF's allowance that is used if MODULE takes MEMORY, and LOCAL is the
+ * local memory. Small modules count by their largest total, because unloading some may free no
+ * page. */
 static uint64_t used_with(const struct cuda_extra *x, uint32_t module, uint64_t memory,
 			  uint64_t local)
 {
@@ -42,7 +44,7 @@ static uint64_t used_with(const struct cuda_extra *x, uint32_t module, uint64_t 
 	return x->fixed + local + large + cuda_pages(small > most ? small : most);
 }
 
-/* MODULE takes MEMORY from now on. Ring's thread. */
+/* Notes that MODULE takes MEMORY from now on. Called by the ring's thread. */
 static void count(struct cuda_extra *x, uint32_t module, uint64_t memory)
 {
 	uint64_t small;
@@ -53,7 +55,8 @@ static void count(struct cuda_extra *x, uint32_t module, uint64_t memory)
 		x->small_most = small;
 }
 
-/* Counts the binary, of SIZE bytes, against the VF's allowance. 0, or -EINVAL with one sentence. */
+/* Counts the binary, of SIZE bytes, against the VF's allowance. Returns 0, or -EINVAL with one
+ * sentence. */
 static int check_memory(const struct device *d, uint32_t module, struct compiled *c, uint64_t size,
 			struct vgpu_error *err)
 {
@@ -119,8 +122,8 @@ void cuda_drop(void *compiled)
 	free(c);
 }
 
-/* Returns as in struct device_ops. While it was compiled, another ring may have taken what was left
- * of the allowance. */
+/* As in struct device_ops. Checks the allowance again: another ring may have used it up while this
+ * module was compiled. */
 int cuda_load_module(struct device *d, uint32_t module, void *compiled)
 {
 	struct compiled *c = compiled;
@@ -148,7 +151,8 @@ void cuda_unload(struct device *d, uint32_t module)
 }
 
 /* Counts the local memory of F against the VF's allowance: the driver makes room for all threads
- * that may run at a time, and keeps the most that any GPU kernel has needed. 0 or -EINVAL. */
+ * that may run at a time, and keeps the most that any GPU kernel has needed. Returns 0 or
+ * -EINVAL. */
 static int count_local(struct device *d, CUfunction f)
 {
 	struct cuda_extra *x = &d->extra;
@@ -176,7 +180,7 @@ static int count_local(struct device *d, CUfunction f)
 	return 0;
 }
 
-/* Reads where the function's parameters lie, the gate's left out. 0 or -EINVAL. */
+/* Reads where the function's parameters lie, without the gate's. Returns 0 or -EINVAL. */
 static int read_params(struct device *d, CUfunction f, bool gated, struct device_params *params)
 {
 	size_t before = gated ? GATE_PARAM_SIZE : 0, at, size;
@@ -234,7 +238,8 @@ int cuda_function(struct device *d, uint32_t module, const char *name, struct pi
 		return -EINVAL;
 	p->function = f;
 	p->flags = d->gated[module] ? HAS_GATE : 0;
-	/* Blocks that have begun wait for those that the gate would hold back. */
+	/* A cooperative launch gets no gate: blocks that have begun would wait for those that the
+	 * gate holds back. */
 	p->gated = d->gated[module] && blocks <= DEVICE_MARKS && !p->together;
 	return read_params(d, f, d->gated[module], params);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What GPU kernels print. The driver has a buffer for that, and writes what is in it to this
- * process's standard output when the process waits for a stream; and a sentence about an assertion
- * that failed to standard error. Standard output is a pipe that the process itself reads, of a MiB:
- * what it has no room for is lost, and nothing waits for room.
+ * The output of GPU kernels. The driver collects it in a buffer, and writes it to this process's
+ * standard output when the process waits for a stream. It writes a sentence about a failed
+ * assertion to standard error. Standard output is a pipe of one MiB that the process itself reads:
+ * output that does not fit is lost, so that writing never blocks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ int cuda_begin_output(struct device *d, struct vgpu_error *err)
 		return vgpu_error_set(err, r, "no pipe for what GPU kernels print: %s",
 				      strerror(-r));
 	}
-	/* A user may have so many pages in pipes that this one stays smaller. */
+	/* This may fail, and the pipe stay smaller, if the user has many pages in pipes. */
 	fcntl(ends[0], F_SETPIPE_SZ, PIPE_BYTES);
 	vgpu_close(&ends[1]);
 	d->printed = ends[0];
@@ -51,7 +51,7 @@ uint32_t cuda_output(struct device *d, char *text, uint32_t room)
 	return n > 0 ? (uint32_t)n : 0;
 }
 
-/* The driver writes to standard error, which is another pipe for so long. */
+/* Reads what the driver writes to standard error, which is another pipe meanwhile. */
 void cuda_last_words(struct device *d, char *text, uint32_t room)
 {
 	int ends[2] = {-1, -1}, before = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);

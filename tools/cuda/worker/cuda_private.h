@@ -3,14 +3,14 @@
  * What the files of this device share. Each calls only those after it (tests/circles):
  *
  *   cuda.c           executes pieces
- *   cuda_question.c  what a guest may ask of its modules
+ *   cuda_question.c  answers guests' queries about their modules
  *   cuda_module.c    guests' modules
  *   cuda_link.c      makes binaries for the GPU
  *   cuda_memory.c    the VF's device memory
  *   cuda_arena.c     the arena
- *   cuda_granules.c  granules at addresses
- *   cuda_output.c    what GPU kernels print
- *   cuda_error.c     what errors mean
+ *   cuda_granules.c  maps granules
+ *   cuda_output.c    output of GPU kernels
+ *   cuda_error.c     error texts
  */
 #pragma once
 
@@ -30,18 +30,17 @@ struct gate_page {
 				*/
 };
 
-/* What the driver has allocated for the VF beside its partition, at most; bytes. */
+/* Upper bounds of what the driver has allocated for the VF beside its partition; bytes. */
 struct cuda_extra {
 	uint64_t most;	/* the VF's allowance for all of this */
 	uint64_t fixed; /* the heap and the output buffer of GPU kernels */
-	uint64_t least; /* what a small module takes at most; CUDA_PAGE: each has pages of its own
-			 */
-	/* Written by the ring's thread; the compiler's looks at them, and may be wrong. What is
-	 * less than a page shares pages with others. */
+	uint64_t least; /* the most that a small module takes; CUDA_PAGE: modules share no pages */
+	/* Bytes of each module. The ring's thread writes it; the compiler's thread reads it without
+	 * a lock, so its result may be outdated. Modules below CUDA_PAGE share pages. */
 	_Atomic uint64_t modules[DEVICE_MODULES];
-	_Atomic uint64_t small_most; /* the most that these had at a time since there was none */
+	_Atomic uint64_t small_most; /* their largest total since the VF last had no small module */
 	_Atomic uint64_t local;	     /* the local memory of all threads that run at a time */
-	uint64_t threads;	     /* how many these are, on the whole GPU */
+	uint64_t threads;	     /* how many threads run at a time on the whole GPU */
 	uint64_t stack; /* the local memory that each thread of a context has from the start */
 	bool reported;	/* a GPU kernel that needs too much has been reported */
 };
@@ -52,11 +51,11 @@ struct device {
 	CUstream stream;
 	CUdevice gpu;
 	CUevent events[DEVICE_SLOTS];
-	uint64_t serials[DEVICE_SLOTS]; /* of the gated piece in a slot, 0: none */
-	CUhandle *granules; /* of the device memory: each can be mapped at several addresses */
-	uint64_t granule;   /* bytes of one */
-	bool here;	    /* there is memory; false: the VF is swapped out */
-	struct device_arena arena; /* without MAPPED: there is none */
+	uint64_t serials[DEVICE_SLOTS]; /* serial of the gated piece in a slot; 0: none */
+	CUhandle *granules; /* the device memory, in parts that can each be mapped several times */
+	uint64_t granule;   /* bytes of a granule */
+	bool here;	    /* the memory exists; false: the VF is swapped out */
+	struct device_arena arena; /* MAPPED NULL: no arena */
 	CUdeviceptr window_at, stage_at, memory_at, gate_at, marks_at, scratch_at;
 	uint64_t window_size, behind, reserved;
 	struct gate_page *gate;
@@ -68,31 +67,30 @@ struct device {
 	bool gated[DEVICE_MODULES];
 	int max_grid[3], max_shared, major, minor;
 	struct cuda_extra extra;
-	struct vgpu_error limit_error; /* why the driver does not limit the memory; "": it does */
+	struct vgpu_error limit_error; /* why the driver's memory cannot be limited; "": it is */
 	char name[NAME_SIZE];
 	uint32_t vf;
 	int printed; /* the pipe into which the driver writes what GPU kernels print */
 };
 
-/* PIECE_FUNCTION: the module was given a gate. */
+/* Flag of a PIECE_FUNCTION: its module has a gate. */
 #define HAS_GATE 1u
 
-/* What the driver takes beside the partition it takes in pages of this size. */
+/* The driver allocates memory beside the partition in pages of this size. */
 #define CUDA_PAGE (UINT64_C(2) << 20)
 static inline uint64_t cuda_pages(uint64_t bytes)
 {
 	return (bytes + CUDA_PAGE - 1) / CUDA_PAGE * CUDA_PAGE;
 }
 
-/* Modules that may share pages, and how many times their bytes are counted, for the most that there
- * were at a time: whatever is loaded and unloaded in between, pieces of 4 to 256 KiB that are put
- * where there is room first need no more (Robson 1977: log2(64) times, and a page). */
+/* Modules up to SMALL_MODULE may share pages. They count SMALL_COUNTS times the largest total there
+ * was: first fit of blocks of 4 to 256 KiB never needs more (Robson 1977: log2(64) + 1). */
 #define SMALL_MODULE (UINT64_C(256) << 10)
 #define SMALL_COUNTS 7u
 
-/* cuda_packing.c: finds out extra.least. */
+/* cuda_packing.c: measures extra.least. */
 void cuda_measure_packing(struct device *d);
-/* What a module of BYTES counts; BYTES is no more than 2^63. */
+/* Returns the bytes that a module of BYTES, at most 2^63, counts. */
 uint64_t cuda_module_takes(const struct device *d, uint64_t bytes);
 
 /* cuda_error.c */
@@ -101,17 +99,17 @@ const char *cuda_error_name(struct device *d, CUresult e);
  * -errno. */
 int cuda_failed(struct device *d, CUresult e, const char *what, struct vgpu_error *err);
 
-/* cuda_granules.c: makes N granules of the device memory from FROM on accessible at AT, which is
- * reserved. CUDA_SUCCESS, or the error of the driver, after which none is mapped. *LOST: that
- * failed, too. */
+/* cuda_granules.c: maps N granules of the device memory, from number FROM on, at AT, which is
+ * reserved, and makes them accessible. Returns CUDA_SUCCESS or the driver's error; after an error
+ * none is mapped, unless *LOST says that unmapping failed, too. */
 CUresult cuda_map_granules(struct device *d, CUdeviceptr at, uint64_t from, uint64_t n, bool *lost);
 
-/* cuda_arena.c: reserves the arena, if the driver has addresses for it, once the granule is known;
- * and frees what keeps it. */
+/* cuda_arena.c: cuda_take_arena: reserves the arena, if the driver has addresses for it; the
+ * granule's size must be known. cuda_give_arena: frees the arena's lists. */
 void cuda_take_arena(struct device *d);
 void cuda_give_arena(struct device *d);
-/* Unmaps all that is mapped in the arena, and maps it again, when memory goes and comes. On an
- * error nothing is mapped, but for *LOST. */
+/* Unmap all that is mapped in the arena when the VF is swapped out, and map it again when it is
+ * swapped in. On an error nothing is mapped, unless *LOST says that unmapping failed. */
 CUresult cuda_leave_arena(struct device *d);
 CUresult cuda_enter_arena(struct device *d, bool *lost);
 /* As in struct device_ops. */
@@ -120,7 +118,7 @@ int cuda_map(struct device *d, uint64_t at, uint64_t from, uint64_t n);
 int cuda_unmap(struct device *d, uint64_t at, uint64_t n);
 
 /* cuda_memory.c: reserves the addresses of the VF's device memory, allocates it, maps it there, and
- * clears it. The context must be current. 0 or -errno with one sentence. */
+ * clears it. The context must be current. Returns 0, or -errno with one sentence. */
 int cuda_take_memory(struct device *d, struct vgpu_error *err);
 /* As in struct device_ops. */
 int cuda_copy(struct device *d, uint64_t at, uint64_t bytes, bool out);
@@ -131,9 +129,9 @@ int cuda_enter(struct device *d);
  * frees. LOG gets the compiler's messages. */
 CUresult cuda_assemble(struct device *d, char *text, uint8_t **out, size_t *size, char *log,
 		       uint32_t log_size);
-/* Makes such a binary of the image of MODULE_LOAD, behind which is a zero byte, as its FLAGS say;
- * *OUT may be NULL after a CHECK. 0; or -errno with *ERR, which is empty if LOG has the compiler's
- * messages. */
+/* Makes such a binary from the image of a MODULE_LOAD packet with its FLAGS; a zero byte must
+ * follow the image. *OUT may be NULL after a CHECK. Returns 0; or -errno with *ERR, which is empty
+ * if LOG has the compiler's messages. */
 int cuda_make_binary(struct device *d, uint8_t *image, uint64_t bytes, uint32_t flags,
 		     uint8_t **out, uint64_t *size, char *log, uint32_t log_size,
 		     struct vgpu_error *err);
@@ -144,13 +142,13 @@ int cuda_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t byt
 int cuda_load_module(struct device *d, uint32_t module, void *compiled);
 void cuda_drop(void *compiled);
 void cuda_unload(struct device *d, uint32_t module);
-/* Lets launches of F have as much dynamic shared memory as there is. It is never less again: a
- * launch that was skipped is made again after others. */
+/* Allows launches of F all dynamic shared memory of the GPU. This is never reduced, because a
+ * launch that was skipped may be repeated after others. */
 CUresult cuda_allow_shared(struct device *d, CUfunction f);
 int cuda_function(struct device *d, uint32_t module, const char *name, struct piece *p,
 		  struct device_params *params);
 
-/* cuda_output.c: makes standard output the pipe. 0 or -errno with one sentence. */
+/* cuda_output.c: makes standard output the pipe. Returns 0, or -errno with one sentence. */
 int cuda_begin_output(struct device *d, struct vgpu_error *err);
 void cuda_end_output(struct device *d);
 /* As in struct device_ops. */

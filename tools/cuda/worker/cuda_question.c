@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a guest may ask of its modules. Their functions and variables are found by name each time:
- * nothing that a guest says is kept. */
+/* Answers a guest's queries about its modules. Functions and variables are looked up by name each
+ * time, so nothing that a guest supplies is stored. */
 #include <errno.h>
 
 #include "cuda_private.h"

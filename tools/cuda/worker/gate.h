@@ -41,7 +41,7 @@ struct gate_param {
 /* Returns whether an image is PTX: text whose first word, after comments, is ".version". */
 bool gate_is_ptx(const uint8_t *image, size_t n);
 
-/* Adds the gate to TEXT (N bytes). 0 with *OUT, which the caller frees; -EINVAL with the line that
- * is wrong, and why; -ENOMEM. It may accept text that is not PTX, because the PTX compiler checks
- * the result. */
+/* Adds the gate to TEXT (N bytes). Returns 0 with *OUT, which the caller frees; -EINVAL with the
+ * wrong line and the reason; -ENOMEM. It may accept text that is not PTX, because the PTX compiler
+ * checks the result. */
 int gate_ptx(const char *text, size_t n, char **out, struct vgpu_error *err);

@@ -11,10 +11,10 @@
 #ifndef EM_CUDA
 #define EM_CUDA 190
 #endif
-/* What GPU kernels that launch others call, in the driver: nvlink 13.0 leaves such names undefined
- * of what libcudadevrt needs. */
+/* The beginning of the names of driver functions that GPU kernels call to launch others:
+ * nvlink 13.0 leaves these names, which libcudadevrt needs, undefined. */
 #define NESTED "__cuda_syscall_cnp"
-/* Per-block memory of a GPU is below this; a larger section of that name is a lie. */
+/* All GPUs have less per-block memory than this; a larger section of that name is invalid. */
 #define SHARED_MOST (UINT64_C(1) << 20)
 
 /* A fat binary: a header, then members, each with a header of its own. NVIDIA does not document it;
@@ -159,8 +159,8 @@ static bool read_symbols(struct cubin *c, const Elf64_Shdr *table, struct image_
 	return true;
 }
 
-/* Adds what section S takes: its size and what its alignment may cost, whatever its flags say,
- * since the loader may go by its name. */
+/* Adds the size of section S and what its alignment may cost. Ignores its flags, because the loader
+ * may go by its name. */
 static bool add_section(struct cubin *c, const Elf64_Shdr *s, struct image_needs *out)
 {
 	if (s->sh_type == SHT_NULL)
@@ -176,7 +176,7 @@ static bool add_section(struct cubin *c, const Elf64_Shdr *s, struct image_needs
 	       (add(&out->memory, s->sh_size) && add(&out->memory, s->sh_addralign));
 }
 
-/* What the program headers say, as a second opinion. */
+/* Adds up the program headers; the larger of both results counts. */
 static bool read_segments(const struct cubin *c, uint64_t *sum)
 {
 	Elf64_Phdr p;

@@ -13,47 +13,47 @@
 
 enum image_kind { IMAGE_UNKNOWN = 0, IMAGE_PTX, IMAGE_CUBIN, IMAGE_FAT, IMAGE_SEVERAL };
 
-/* What an image is, by its beginning. PTX may have zero bytes behind its text. */
+/* Returns what an image is, by its first bytes. PTX may have zero bytes behind its text. */
 enum image_kind image_kind(const uint8_t *image, uint64_t bytes);
 
-/* What a cubin needs beside the memory of its VF. */
+/* Device memory that a cubin needs beside its VF's partition. */
 struct image_needs {
 	uint64_t memory; /* bytes of device memory that it takes when it is loaded */
 	bool code;	 /* it has GPU kernels */
 	bool nested;	 /* they launch others, for which the driver keeps memory, too */
 };
 
-/* Reads what a cubin needs from its tables. Memory is never less than what the driver takes for the
- * cubin's sections. 0; -EINVAL with one sentence: it cannot be read. */
+/* Reads from a cubin's tables what it needs. OUT->memory is never less than what the driver takes
+ * for the cubin's sections. Returns 0; or -EINVAL with one sentence: it cannot be read. */
 int image_needs(const uint8_t *cubin, uint64_t bytes, struct image_needs *out,
 		struct vgpu_error *err);
 
 /* A member of a fat binary. */
 enum image_packing { IMAGE_PLAIN = 0, IMAGE_LZ4, IMAGE_ZSTD };
 struct image_member {
-	enum image_kind kind; /* CUBIN or PTX; UNKNOWN: there is none */
+	enum image_kind kind; /* CUBIN or PTX; UNKNOWN: no member was found */
 	enum image_packing packing;
 	const uint8_t *at; /* in the fat binary */
 	uint64_t bytes;	   /* at AT */
-	uint64_t unpacked; /* what they are when they are unpacked, by the member's header */
+	uint64_t unpacked; /* bytes after unpacking, as the member's header says */
 };
 
-/* Finds the member of a fat binary that a GPU of this compute capability is best served by: its
- * cubin, or else the PTX for the latest GPU that is not later than this one. 0 with *OUT; -EINVAL
- * with one sentence: the fat binary ends before what its header says. */
+/* Finds the best member of a fat binary for a GPU of this compute capability: its cubin, or else
+ * the PTX for the latest GPU that is not later than this one. Returns 0 with *OUT; -EINVAL with one
+ * sentence: the fat binary is shorter than its header says. */
 int image_find(const uint8_t *fat, uint64_t bytes, int major, int minor, struct image_member *out,
 	       struct vgpu_error *err);
 
-/* Unpacks a member. 0 with *OUT, which the caller frees: M->unpacked bytes, and a zero byte behind
- * them. -EINVAL with one sentence: it would be more than MOST bytes, which is found before anything
- * is unpacked, or it is not what its header says; -ENOMEM. */
+/* Unpacks a member. Returns 0 with *OUT, which the caller frees: M->unpacked bytes, and a zero byte
+ * behind them. -EINVAL with one sentence: it has more than MOST bytes, which is checked before
+ * unpacking, or contradicts its header; or -ENOMEM. */
 int image_unpack(const struct image_member *m, uint64_t most, uint8_t **out,
 		 struct vgpu_error *err);
 
-/* How many images IMAGE has, which is IMAGE_SEVERAL: SOFTGPU_MAX_IMAGES at most. 0: it is cut
- * off. */
+/* Returns how many images IMAGE, which is IMAGE_SEVERAL, has: SOFTGPU_MAX_IMAGES at most. 0: IMAGE
+ * is truncated. */
 uint32_t image_count(const uint8_t *image, uint64_t bytes);
-/* Finds image I of those: *N bytes at *AT, and if it is PTX, the zero byte is one of them. 0;
- * -EINVAL with one sentence: it is cut off, or has several images itself. */
+/* Finds image I of those: *N bytes at *AT; PTX's include its zero byte. Returns 0; -EINVAL with one
+ * sentence: it is truncated, or has several images itself. */
 int image_one(const uint8_t *image, uint64_t bytes, uint32_t i, const uint8_t **at, uint64_t *n,
 	      struct vgpu_error *err);

@@ -33,7 +33,7 @@ struct nv_alloc {
 	uint64_t params;
 	uint32_t params_size, status;
 };
-/* The same call with requested rights; the size tells which of the two it is. */
+/* The same call with requested rights. The argument's size tells the two apart. */
 struct nv_alloc_rights {
 	uint32_t client, parent, object, class;
 	uint64_t params, rights;
@@ -67,8 +67,8 @@ _Static_assert(sizeof(struct disable_channels) == 536 &&
  * is put on its runlist or taken off. A group's have two bytes, three from 575 on. */
 #define GROUP_SCHEDULE 0xa06c0101u
 #define LONG_SCHEDULE_SINCE 575u
-/* A group's time slice, in microseconds. The kernel module knows no least one, but the firmware
- * may. 0 may mean that there is none, so the first that is tried is 1. */
+/* A group's time slice, in microseconds. The kernel module has no minimum, but the firmware may. 0
+ * may mean "no time slice", so the first value that is tried is 1. */
 #define SET_TIMESLICE 0xa06c0103u
 #define GET_TIMESLICE 0xa06c0104u
 #define FIRST_TIMESLICE 1u
@@ -120,7 +120,7 @@ uint32_t rm_driver(const char *file)
 	return major;
 }
 
-/* One call of libcuda's, whatever its ioctl looks like. */
+/* A call of libcuda, in one form for all layouts of its ioctl. */
 struct call {
 	unsigned number;
 	size_t size;
@@ -211,7 +211,8 @@ void rm_note(int fd, unsigned long request, const void *argument, int result)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Waits until C may be made. Returns whether end_change() must follow. */
+/* Waits until C may be made, which is not while channels are stopped. Returns whether end_change()
+ * must follow. */
 static bool begin_change(const struct call *c)
 {
 	bool does;
@@ -260,7 +261,8 @@ int ioctl(int fd, unsigned long request, ...)
 	return r;
 }
 
-/* 0 or -errno; -EOPNOTSUPP: RM refuses, with its status in *STATUS. */
+/* Makes a control call. Returns 0 or -errno; -EOPNOTSUPP: RM refuses, with its status in *STATUS.
+ */
 static int control_object(const struct rm_object *on, uint32_t command, void *params, uint32_t size,
 			  uint32_t *status)
 {
@@ -288,7 +290,7 @@ static void report(const struct rm_object *on, uint32_t command, uint32_t size, 
 			command, size, on->class, status);
 }
 
-/* 0 or -errno; -EOPNOTSUPP: RM refuses, which is reported with RM's status. */
+/* As above, and reports a refusal with RM's status. */
 static int control(const struct rm_object *on, uint32_t command, void *params, uint32_t size)
 {
 	uint32_t status = 0;
@@ -473,8 +475,8 @@ static const struct method {
 	{WORKER_STOP_SOFT, set_timeslices, knows_timeslices, true},
 };
 
-/* The method of that number, if the table has all that it needs; NULL: not. Called with the lock
- * held. */
+/* Returns the method NUMBER, or NULL if the table of objects lacks some that it needs. Called with
+ * the lock held. */
 static const struct method *find_known(uint32_t method)
 {
 	const size_t n = sizeof(methods) / sizeof(methods[0]);
@@ -526,7 +528,7 @@ int rm_stop(uint32_t number)
 	pthread_mutex_lock(&lock);
 	method = find_known(number);
 	if (method) {
-		stopped_by = method; /* from now on nobody begins a change */
+		stopped_by = method; /* from now on no thread begins a change */
 		r = await_changes();
 		if (r == 0) {
 			r = method->set(true);

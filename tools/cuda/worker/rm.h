@@ -25,19 +25,19 @@ uint32_t rm_driver(const char *file);
 /* Returns whether rm_stop() can use METHOD (enum worker_stop): libcuda has made the objects that it
  * needs, and no more channels than one call can disable. */
 bool rm_offers(uint32_t method);
-/* Takes all channels of this process off the GPU, those of copy engines too, by the method of that
- * number (enum worker_stop); WORKER_STOP_SOFT gives their groups the shortest time slice instead.
- * 0: none of them runs any more, or all have that time slice; or -errno; -EOPNOTSUPP: RM refuses,
- * or rm_offers() is false; -EBUSY: a thread has been making, scheduling or freeing a channel for
- * too long; -EIO: some groups have the shortest time slice now, and RM refuses to give them their
- * own again; or the kernel's driver fails. RM's refusals are reported on standard error. Not for a
- * thread that makes channels. */
+/* Takes all channels of this process off the GPU, also those of copy engines, by the method NUMBER
+ * (enum worker_stop); WORKER_STOP_SOFT gives their groups the shortest time slice instead. Returns
+ * 0: none of them runs any more, or all have that time slice; or -errno. -EOPNOTSUPP: RM refuses,
+ * or rm_offers() is false. -EBUSY: a thread has been making, scheduling or freeing a channel for
+ * too long. -EIO: some groups have the shortest time slice now, and RM refuses to give them their
+ * own again; or the kernel's driver fails. RM's refusals are reported on standard error. A thread
+ * that makes channels must not call it. */
 int rm_stop(uint32_t number);
 /* Puts back what rm_stop() took off. 0 or -errno. */
 int rm_resume(void);
 
-/* Takes note of an ioctl of libcuda's. RESULT: what the kernel returned. Called by the ioctl() of
- * this program, and by tests. */
+/* Notes an ioctl of libcuda. RESULT: what the kernel returned. Called by the ioctl() of this
+ * program, and by tests. */
 void rm_note(int fd, unsigned long request, const void *argument, int result);
 
 /* rm_call.c: the ioctl system call. */

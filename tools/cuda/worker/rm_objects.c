@@ -33,7 +33,7 @@ enum rm_kind rm_kind(uint32_t class)
 	return RM_OTHER;
 }
 
-/* The kept descriptor of a client; -1: there is none. */
+/* Returns the kept descriptor of a client, or -1. */
 static int file_of(uint32_t client)
 {
 	uint32_t i;
@@ -123,7 +123,7 @@ void rm_objects_keep_timeslice(uint32_t i, uint64_t timeslice)
 	objects[i].timeslice = timeslice;
 }
 
-/* The group of a channel; NULL: its parent is the device itself. */
+/* Returns the group of a channel; NULL: its parent is the device itself. */
 static const struct rm_object *group_of(const struct rm_object *o)
 {
 	uint32_t i;

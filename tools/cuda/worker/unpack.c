@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The members of fat binaries, which nvcc compresses: as a block of LZ4, or, from CUDA 12.8 on, as
- * a frame of Zstandard. */
+/* Unpacks members of fat binaries, which nvcc compresses: as a block of LZ4 or, from CUDA 12.8 on,
+ * as a frame of Zstandard. */
 #include <errno.h>
 #include <limits.h>
 #include <lz4.h>
@@ -27,7 +27,7 @@ static bool unpack_lz4(uint8_t *to, uint64_t room, const uint8_t *from, uint64_t
 }
 
 /* Returns whether the N bytes are one frame. The library would also unpack several, and those of
- * formats before Zstandard's first release, for which it has a decoder each that nobody uses. */
+ * formats before Zstandard's first release, which no CUDA compiler writes. */
 static bool is_frame(const uint8_t *from, uint64_t n)
 {
 	static const uint8_t magic[] = {0x28, 0xb5, 0x2f, 0xfd};

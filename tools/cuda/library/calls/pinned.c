@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Host memory that the program announces. What it asks for is a part of the VF's window, while that
- * has room: the host has pinned it, and the VF copies from and to there itself. GPU kernels reach
- * it, too, if the window has the same addresses in this process and in the worker. If there is no
- * room, it is plain memory, whose copies go through the window, and for which the GPU has no
- * address. So is memory of the program's own, unless it is to be mapped: then its whole pages are
- * the window's, the rest has a copy there, and it has two addresses, the program's and the GPU's.
+ * Host memory that the program allocates pinned, or registers. Allocated memory is a part of the
+ * VF's window while that has room: the host has pinned it, and the VF copies from and to it without
+ * staging. GPU kernels reach it, too, if the window has the same addresses in this process and in
+ * the worker. Without room in the window it is plain memory: its copies go through the window, and
+ * the GPU has no address for it. Registered memory is plain, too, unless the program asks to have
+ * it mapped: then pages of the window replace its whole pages, the rest has a copy in the window,
+ * and it has two addresses, the program's and the GPU's.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -21,16 +22,16 @@
 #define ALLOC_FLAGS 7u
 #define REGISTER_FLAGS 11u
 #define ALIGN 4096u
-/* What copies of other memory use: eight steps of 512 KiB (copy.c). */
+/* The part of the window that copies of other memory use: eight steps of 512 KiB (copy.c). */
 #define STAGE_KEPT (UINT64_C(4) << 20)
 
-static struct pinned *all; /* by address; memory that has two is there twice */
+static struct pinned *all; /* by address; memory with two addresses has two entries */
 static size_t n_all, room;
-/* Whoever changes the list, or maps what is in it, has this lock, too: not for longer than that
- * takes, so that fork() and exit() can wait for it. No signal comes meanwhile, whose handler could
- * call these. */
+/* Functions that change the list, or map memory in it, hold this lock in addition, as briefly as
+ * possible, because fork() and exit() wait for it. Signals are blocked meanwhile, because a handler
+ * could call fork() or exit(). */
 static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
-static sigset_t signals; /* that its owner had blocked before */
+static sigset_t signals; /* the signals that the lock's owner had blocked before */
 
 static void begin_change(void)
 {
@@ -50,7 +51,7 @@ static void end_change(void)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* How many begin at AT or before it. */
+/* Returns how many entries begin at AT or before it. */
 static size_t up_to(const void *at)
 {
 	size_t low = 0, high = n_all, middle;
@@ -74,13 +75,14 @@ const struct pinned *pinned_find(const void *at)
 		       : NULL;
 }
 
-/* Returns whether P is what the program sees of the window at another address. */
+/* Returns whether P is a view: memory of the program that has become part of the window, and keeps
+ * its own address. */
 static bool is_view(const struct pinned *p)
 {
 	return p->window && p->window != p->at;
 }
 
-/* The whole pages of the view P, which are the window's. */
+/* Finds the whole pages of the view P, which are pages of the window. */
 static struct pinned pages_of(const struct pinned *p)
 {
 	const uint64_t before = (ALIGN - (uintptr_t)p->at % ALIGN) % ALIGN;
@@ -128,7 +130,7 @@ bool pinned_touches(const void *memory, uint64_t bytes)
 	return false;
 }
 
-/* Returns whether there is room for two more. */
+/* Makes room for two more entries. Returns false if out of memory. */
 static bool make_room(void)
 {
 	struct pinned *more;
@@ -165,8 +167,8 @@ static bool add(struct pinned p)
 	return ok;
 }
 
-/* What of the window copies of other memory, and modules, keep: a quarter, but 4 MiB if there are
- * so many, and no more than half. */
+/* Returns how many of BYTES of the window are kept for copies of other memory and for modules: a
+ * quarter, but at least 4 MiB, and never more than half. */
 static uint64_t kept_of(uint64_t size)
 {
 	uint64_t kept = size / 4 < STAGE_KEPT ? STAGE_KEPT : size / 4;
@@ -174,7 +176,7 @@ static uint64_t kept_of(uint64_t size)
 	return (kept < size / 2 ? kept : size / 2) / ALIGN * ALIGN;
 }
 
-/* The last BYTES, in pages, that are free in the window; NULL: there is no room. */
+/* Returns the last free BYTES of the window, in whole pages; NULL: there is no room. */
 static uint8_t *find_room(uint64_t bytes)
 {
 	const struct link_area w = link_stage_all();
@@ -192,7 +194,7 @@ static uint8_t *find_room(uint64_t bytes)
 	return NULL;
 }
 
-/* Leaves to copies of other memory what is before FIRST and all that is pinned. */
+/* Gives link_stage() the part of the window before FIRST and before all pinned memory. */
 static CUresult limit_stage(const uint8_t *first)
 {
 	const struct link_area w = link_stage_all();
@@ -203,7 +205,7 @@ static CUresult limit_stage(const uint8_t *first)
 	return link_stage_limit((uint64_t)(first - w.memory) / ALIGN * ALIGN);
 }
 
-/* Memory of BYTES for P, which has a kind: zeros, as a kernel's pages are. */
+/* Allocates BYTES of zeros for P, whose kind is set. */
 static CUresult take(struct pinned *p)
 {
 	CUresult e = CUDA_SUCCESS;
@@ -225,7 +227,8 @@ static CUresult take(struct pinned *p)
 	return e;
 }
 
-/* Makes what was pinned, and is in no list now, free: what was put may still copy from or to it. */
+/* Frees pinned memory that is no longer in the list. Waits first, because packets in the ring may
+ * still copy from or to it. */
 static void settle(void)
 {
 	const struct link_area w = link_stage_all();
@@ -248,7 +251,8 @@ static bool drop(size_t i)
 	return p.window == p.at;
 }
 
-/* Gives the program its own pages under the view P. False: there is no memory for them. */
+/* Replaces the window's pages of the view P by private ones with the same contents. Returns false
+ * if out of memory. */
 static bool unmap(const struct pinned *p)
 {
 	const struct pinned pages = pages_of(p);
@@ -257,7 +261,7 @@ static bool unmap(const struct pinned *p)
 	return pages.bytes == 0 || (copy && registered_unmap(&pages, copy));
 }
 
-/* The same once nothing that was put uses those of the window. */
+/* As above, after all packets that use the window's pages have ended. */
 static bool give_pages(const struct pinned *p)
 {
 	bool ok;
@@ -271,8 +275,8 @@ static bool give_pages(const struct pinned *p)
 	return ok;
 }
 
-/* The same for all of CONTEXT. What there is no memory for stays as it is, and is nobody's until
- * the program unregisters it. */
+/* As above, for all views of CONTEXT. A view for which there is no memory stays, and has no context
+ * until the program unregisters it. */
 static void give_all_pages(const struct context *context)
 {
 	size_t i;
@@ -297,7 +301,7 @@ void pinned_end_all(const struct context *context)
 		settle();
 }
 
-/* Takes memory for P and notes it. P is whole but for its address. */
+/* Allocates memory for P, of which all but the addresses is set, and adds P to the list. */
 static CUresult make(struct pinned *p)
 {
 	CUresult e = take(p);
@@ -368,7 +372,7 @@ static bool end(const struct pinned *p, const void *at)
 	return true;
 }
 
-/* The entry of KIND that AT is in; NULL: there is none. */
+/* Returns the entry of KIND that contains AT, or NULL. */
 static const struct pinned *find_kind(const void *at, enum pinned_kind kind)
 {
 	const struct pinned *p = pinned_find(at);
@@ -376,7 +380,7 @@ static const struct pinned *find_kind(const void *at, enum pinned_kind kind)
 	return p && p->kind == kind ? p : NULL;
 }
 
-/* What cuMemHostAlloc() has given. */
+/* Returns the memory of cuMemHostAlloc() that contains AT, or NULL. */
 static const struct pinned *find_given(const void *at)
 {
 	const struct pinned *p = find_kind(at, PINNED_WINDOW);
