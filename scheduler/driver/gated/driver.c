@@ -136,8 +136,8 @@ static void look_at_work(struct vgpu_driver *d, vgpu_nsec now)
 	}
 }
 
-/* Reports fdinfo.c's violations. With `watch = end` the core then resets a VF that computes past
- * its gate, which ends its processes. */
+/* Reports fdinfo.c's violations. With `watch = end` the core then also resets the VF, which ends
+ * its processes. */
 static void look_at_violations(struct vgpu_driver *d, vgpu_nsec now)
 {
 	uint32_t vf, of;

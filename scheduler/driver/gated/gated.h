@@ -87,7 +87,7 @@ struct vgpu_driver {
 	struct gated_turns turns[VGPU_GPU_MAX_VFS];
 	struct gated_accounts *accounts; /* fdinfo.c's */
 	pthread_t watcher;
-	bool ends_beyond; /* watch = end: also reset a VF that computes past its gate */
+	bool ends_beyond; /* watch = end: also reset a VF after a violation */
 	int epoll;	  /* bells, pidfds, news */
 	int news;	  /* eventfd to the engine thread: a new worker, or a finding of fdinfo.c */
 	int call; /* eventfd to the door's thread: a worker has ended, or the driver closes */
