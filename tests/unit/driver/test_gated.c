@@ -700,8 +700,9 @@ TEST(test_hides, "hides")
 static void *wait_for_end(void *arg)
 {
 	(void)arg;
-	for (;;)
-		pause();
+	while (pause() != 0)
+		;
+	return NULL;
 }
 
 /* A descendant that comes through the door, and goes on as HOW says. */
