@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vgpu-cuda-check: whether a CUDA program of this user would have the VF, and if not, why, and what
- * to do. It does what such a program does: it asks the loader for the library, and the library for
- * the device. What is wrong goes to standard error.
+ * vgpu-cuda-check prints whether a CUDA program of this user would get the VF, and if not, why, and
+ * what to do. It does what such a program does: it asks the loader for the library, and the library
+ * for the device. Errors go to standard error.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -71,7 +71,7 @@ static bool is_ours(const char *path)
 	return ours;
 }
 
-/* Finds a library of vgpud's as programs do. */
+/* Finds a library of vgpud as programs do. */
 static bool check_library(const char *what, const char *name, void **library)
 {
 	struct link_map *map = NULL;
@@ -90,8 +90,8 @@ static bool check_library(const char *what, const char *name, void **library)
 	return true;
 }
 
-/* Opens the VF and closes it again, which neither resets nor uses one in a VM. *BUSY: another
- * program has it alone. */
+/* Opens the VF and closes it again; this neither resets nor uses a VF in a VM. Sets *BUSY if
+ * another program has the VF for itself. */
 static bool check_vf(bool *busy)
 {
 	char name[FIND_NAME_SIZE], all[VFS_MOST][PCI_ADDRESS_SIZE], uuid[FIND_UUID_TEXT];
@@ -160,7 +160,7 @@ static bool find_calls(void *library, struct calls *c)
 	return true;
 }
 
-/* Starts the library, which says on standard error why it cannot. */
+/* Starts the library. On failure, the library writes the reason to standard error. */
 static bool check_device(void *library)
 {
 	char name[256] = "?";

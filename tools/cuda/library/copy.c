@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies of bytes in a row. Data of the program goes through the window: it was copied out of the
- * program's memory when a copy to the device returns, and a copy from the device has ended when it
- * returns. CUDA permits both for memory that is not pinned. What is pinned lies in the window: that
- * is one packet, and the call does not wait. */
+/* Copies of contiguous bytes. Data in plain memory goes through the window: when a copy to the
+ * device returns, the program's memory has been read; when a copy from the device returns, it has
+ * ended. CUDA permits both for memory that is not pinned. Pinned memory lies in the window: its
+ * copy is one packet, and the call does not wait. */
 #include "copy.h"
 
 #include "vgpu/clock.h"
@@ -11,8 +11,8 @@
 /* Parts of the window that steps of a copy use in turn, so that some can be filled or read while
  * the VF copies others: as many as it copies while this process naps. */
 #define PARTS 8u
-/* One step: long beside a packet, short beside the copy of a large array, and all parts fit into a
- * cache. */
+/* The longest step, bytes: its copy takes long compared to a packet, and is short compared to a
+ * large copy; all parts fit into a cache. */
 #define STEP_MOST (UINT64_C(512) << 10)
 
 /* The host polls for 100 us (LINGER in worker/main.c) after its last copy. On an emulated CPU a
@@ -24,7 +24,7 @@
 #define STEP_LEAST (UINT64_C(64) << 10)
 #define PARTS_MOST (PARTS * STEP_MOST / STEP_LEAST)
 _Static_assert(PARTS_MOST <= LINK_BATCH, "a copy that does not wait has a packet for each");
-/* Fewer steps tell little of the CPU: another thread may have had it. */
+/* A copy of fewer steps does not change the length: another thread may have had the CPU. */
 #define STEPS_TO_LEARN 4u
 
 static uint64_t step_now = STEP_MOST;
@@ -67,10 +67,10 @@ struct steps {
 	uint8_t *memory;
 	uint64_t marks[PARTS_MOST];
 	uint64_t n_timed;
-	vgpu_nsec least; /* of the times that this process took for a whole step */
+	vgpu_nsec least; /* the least time that this process took for a whole step */
 };
 
-/* Takes what a copy of BYTES > 0 needs of the window. */
+/* Takes the part of the window that a copy of BYTES > 0 needs. */
 static CUresult begin_steps(struct steps *s, uint64_t bytes)
 {
 	uint64_t all = PARTS * copy_step(UINT64_MAX), taken;
@@ -114,7 +114,7 @@ static void move_step(struct steps *s, uint64_t i, void *to, const void *from)
 	s->n_timed++;
 }
 
-/* The next copies have the longest steps for which this CPU is fast enough. */
+/* Sets the length of steps of the next copies: the longest for which this CPU is fast enough. */
 static void end_steps(const struct steps *s)
 {
 	if (s->n_timed < STEPS_TO_LEARN)
@@ -124,8 +124,8 @@ static void end_steps(const struct steps *s)
 		step_now /= 2;
 }
 
-/* Ends a copy of more packets than link_stage() leaves room for, or one that failed with E: what it
- * has of the window must not be given to another while packets use it. */
+/* Ends a copy of more packets than link_stage() leaves room for, or one that failed with E. Waits,
+ * because its part of the window must not be given to another copy while packets use it. */
 static CUresult wait_after(CUresult e)
 {
 	CUresult last = link_wait();

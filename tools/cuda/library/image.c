@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* How long an image is: it says so itself. Of an image in memory, the program vouches for what it
- * says, as with any libcuda; of a file, how long that is shows whether it is true. */
+/* Finds the length of an image, as its own headers say. For an image in memory the program must
+ * supply correct headers, as with any libcuda; for a file, the file's length is checked, too. */
 #include <elf.h>
 #include <string.h>
 
 #include "cuda_base.h"
 
-/* What a compiler puts around a fat binary, and a fat binary's own header. NVIDIA documents
- * neither; this is what nvcc 13.0 writes. */
+/* The wrapper that a compiler puts around a fat binary, and a fat binary's own header. NVIDIA
+ * documents neither; nvcc 13.0 writes this. */
 #define WRAPPER_MAGIC 0x466243b1u
 #define FAT_MAGIC 0xba55ed50u
 struct wrapper {
@@ -21,16 +21,16 @@ struct fat_header {
 	uint64_t bytes; /* behind the header */
 };
 
-/* The most that a packet loads. */
+/* The largest image that a packet can load. */
 #define IMAGE_MOST ((UINT64_C(1) << 30) - 1)
 
 struct image {
 	const uint8_t *at;
-	uint64_t most; /* what can be read of it */
-	uint64_t end;  /* behind the last byte that it says it has */
+	uint64_t most; /* bytes that can be read */
+	uint64_t end;  /* length as far as the headers that were read say */
 };
 
-/* The image says that it has BYTES at AT. False: it cannot. */
+/* Notes that the image's headers say it has BYTES at AT. Returns false if that is impossible. */
 static bool reach(struct image *m, uint64_t at, uint64_t bytes)
 {
 	if (at > m->most || bytes > m->most - at)
@@ -98,7 +98,7 @@ bool image_find(const void **image, uint64_t most, uint64_t *bytes)
 	struct wrapper wrapper;
 	bool ok;
 
-	/* It has an address, so it is of this process's memory, and not of a file. */
+	/* A wrapper contains an address, so only an image in memory can have one. */
 	if (most == IMAGE_UNKNOWN && begins_with(&m, &(uint32_t){WRAPPER_MAGIC})) {
 		memcpy(&wrapper, m.at, sizeof(wrapper));
 		m.at = wrapper.data;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Launches. What only the host finds wrong is reported by a later call that waits. */
+/* Launches. Errors that only the host finds are returned by a later call that waits. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ uint64_t launch_threads(const struct work_launch *l)
 	return (uint64_t)l->block[0] * l->block[1] * l->block[2];
 }
 
-/* What the GPU has at most; UINT32_MAX: that is not known. */
+/* The GPU's limits; UINT32_MAX: not known. */
 static struct {
 	uint32_t grid[3], block[3], threads, shared;
 } limits;
@@ -73,7 +73,7 @@ static CUresult refusal(const struct function *f, const struct work_launch *w)
 		       : CUDA_SUCCESS;
 }
 
-/* Reads EXTRA: all arguments in one buffer of *SIZE bytes. Returns whether it is right. */
+/* Reads EXTRA: all arguments in one buffer of *SIZE bytes. Returns whether EXTRA is valid. */
 static bool read_extra(void **extra, uint8_t **buffer, size_t *size)
 {
 	*buffer = NULL;
@@ -99,7 +99,8 @@ CUresult launch_take(struct work_launch *l, void **params, void **extra)
 		       : CUDA_SUCCESS;
 }
 
-/* Where the arguments are: the program's own list, or ROOM. Those that are missing are NULL. */
+/* Returns the list of pointers to the arguments: the program's own, or ROOM. Missing arguments are
+ * NULL. */
 static void *const *arguments(const struct work_launch *w, const struct softgpu_function *f,
 			      void *room[SOFTGPU_MAX_LAUNCH_ARGS])
 {
@@ -196,8 +197,8 @@ static uint32_t put_argument(struct softgpu_launch_arg *a, uint8_t *behind, uint
 	return fits ? 0 : bytes;
 }
 
-/* Writes the arguments into L, which is at AT in the partition, and behind it. Returns whether all
- * are there. Most have 8 bytes, or 4, and are written here, where the compiler knows how many. */
+/* Writes the arguments into L, which is at AT in the partition, and behind it. Returns false if one
+ * is missing. Most have 8 or 4 bytes, and are written here, where the compiler knows the size. */
 static bool put_arguments(struct softgpu_launch *l, uint64_t at, const struct softgpu_function *f,
 			  const struct work_launch *w)
 {
@@ -237,8 +238,8 @@ CUresult launch_run(const struct work_launch *w)
 		e = link_launch(f->launch_bytes, &memory, &at);
 	if (e != CUDA_SUCCESS)
 		return e;
-	/* What is between the name and the arguments has its bytes of an earlier launch: to clear
-	 * them would cost more than the launch. */
+	/* The bytes between the name and the arguments keep values of an earlier launch: clearing
+	 * them would take longer than the launch. */
 	l = (struct softgpu_launch *)memory;
 	memcpy(l->grid, w->grid, sizeof(l->grid));
 	memcpy(l->block, w->block, sizeof(l->block));

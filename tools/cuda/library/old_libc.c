@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Calls of NAME go on to VERSION of it as they are. */
+/* Passes calls of NAME to its VERSION unchanged. */
 #define FORWARD(name, version)                                                                     \
 	__asm__(".symver first_" #name ", " #name "@GLIBC_" version "\n"                           \
 		".text\n"                                                                          \
@@ -60,7 +60,7 @@ int __wrap_close_range(unsigned first, unsigned last, int flags)
 	return (int)syscall(SYS_close_range, first, last, flags);
 }
 
-/* For a process that calls nothing but what may be called in a signal handler. */
+/* For processes that call only functions that are allowed in signal handlers. */
 pid_t __wrap__Fork(void)
 {
 	return (pid_t)syscall(SYS_fork);

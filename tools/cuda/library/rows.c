@@ -4,13 +4,14 @@
 
 #include "copy.h"
 
-/* Where row ROW of LAYER begins. */
+/* Returns where row ROW of LAYER begins. */
 static uint64_t row_at(const struct work_side *s, uint64_t row, uint64_t layer)
 {
 	return (layer * s->height + row) * s->pitch;
 }
 
-/* The bytes from the first one to behind the last one; false: they do not fit into 64 bits. */
+/* Computes the bytes from the first one of a side to its last one. Returns false if they do not fit
+ * into 64 bits. */
 static bool span(const struct work_side *s, const struct work_copy *w, uint64_t *bytes)
 {
 	uint64_t rows, all;
@@ -21,7 +22,7 @@ static bool span(const struct work_side *s, const struct work_copy *w, uint64_t 
 	       !__builtin_add_overflow(all, w->width, bytes);
 }
 
-/* Returns whether a side is there: all that is between its first and its last byte. */
+/* Returns whether a side exists: all bytes from its first to its last one. */
 static bool is_there(const struct work_side *s, const struct work_copy *w)
 {
 	struct copy_place p;
@@ -84,7 +85,7 @@ static CUresult batch(const struct work_copy *w, uint64_t layer, uint64_t row, u
 	return e;
 }
 
-/* How many rows one batch has; 0: each row is a copy of its own. */
+/* Returns how many rows one batch has; 0: each row is a separate copy. */
 static uint64_t batch_of(const struct work_copy *w)
 {
 	const struct work_side *host = w->to.host ? &w->to : &w->from;

@@ -58,7 +58,8 @@ static CUresult set_word(const struct copy_place *p, uint64_t value)
 	return link_put(SOFTGPU_COPY, 0, (uint64_t[7]){p->offset, at, sizeof(value)});
 }
 
-/* Finds what W sets: ALL bytes at P, of rows of WIDTH bytes. False: it is not there. */
+/* Finds the memory that W sets: ALL bytes at P, in rows of WIDTH bytes. Returns false if it does
+ * not exist. */
 static bool find(const struct work_set *w, uint64_t *width, uint64_t *all, struct copy_place *p)
 {
 	return w->at % w->unit == 0 && (w->rows == 1 || w->pitch % w->unit == 0) &&

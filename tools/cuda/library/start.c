@@ -9,7 +9,7 @@
 #include "record.h"
 #include "vgpu/clock.h"
 
-/* The child of fork() has no VF: CUDA does not carry over either. No other thread is left. */
+/* The child of fork() has no VF, as with NVIDIA's driver. It has no other thread. */
 static void in_child(void)
 {
 	lock_renew();
@@ -19,7 +19,8 @@ static void in_child(void)
 	call_state = CALLS_FORKED;
 }
 
-/* A process that ends without this has its VF reset, which its host counts. */
+/* Shuts the VF down at the end of the process. Otherwise the host would reset the VF, and count
+ * that. */
 __attribute__((destructor)) static void stop(void)
 {
 	const struct timespec rest = {.tv_nsec = (long)VGPU_MSEC};
@@ -54,7 +55,7 @@ CUresult start_library(void)
 		log_line("%s", err.text);
 		return CUDA_ERROR_NO_DEVICE;
 	}
-	/* Before the VF is opened: it has room for few programs. */
+	/* Check this before the VF is opened, because few programs can have it. */
 	if (!find_is_visible(name, getenv(FIND_VISIBLE))) {
 		log_line(FIND_VISIBLE "=%s: this program sees no device", getenv(FIND_VISIBLE));
 		return CUDA_ERROR_NO_DEVICE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Variables of modules. They are not in the partition, so copies to them have a packet of their
- * own. */
+/* Variables of modules. They are not in the partition, so a special packet copies to and from
+ * them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

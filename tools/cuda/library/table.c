@@ -22,7 +22,7 @@ static const char *const absent[] = {
 
 #define ROWS(table) (sizeof(table) / sizeof((table)[0]))
 
-/* They read none of their arguments. */
+/* Functions for the absent calls, which read none of their arguments. */
 #define DEFINE(name)                                                                               \
 	__attribute__((visibility("default"))) CUresult name(void);                                \
 	CUresult name(void)                                                                        \
@@ -76,7 +76,7 @@ static int find(const char *name, int version, void **entry)
 	return result;
 }
 
-/* What is not found is no error: STATUS says so, and ENTRY is NULL. */
+/* An unknown name is no error: STATUS says so, and ENTRY is NULL. */
 CUresult cuGetProcAddress_v2(const char *name, void **entry, int version, uint64_t flags,
 			     int *status)
 {

@@ -28,7 +28,7 @@ CUresult work_check(const struct work *w)
 	}
 }
 
-/* It runs in the thread that asks for it, when all that came before is done. */
+/* Runs a function of the program in the calling thread, after all earlier work has ended. */
 static CUresult host_call(const struct work_host *w)
 {
 	CUresult e = link_wait();

@@ -40,7 +40,8 @@ struct below {
 	void *handles[BELOW];
 };
 
-/* Those of the calling thread, whose end frees them; NULL: there are none, or MAKE, no memory. */
+/* Returns those of the calling thread, which are freed at its end. NULL: there are none; with MAKE:
+ * out of memory. */
 static struct below *below(bool make)
 {
 	static pthread_key_t key;
@@ -117,7 +118,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 }
 CALL_FIRST(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2);
 
-/* Whoever has retained it still has to release it. */
+/* Resets the primary context; each call that has retained it still needs its release. */
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
 	CUresult e = begin_device(device);
@@ -190,7 +191,7 @@ CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice device)
 }
 CALL_FIRST(cuCtxCreate, cuCtxCreate_v2);
 
-/* With SMs of its own: the VF has none. */
+/* A context with SMs of its own is impossible on a VF. */
 CUresult cuCtxCreate_v3(CUcontext *out, void *affinity, int n, unsigned flags, CUdevice device)
 {
 	CUresult e = begin_device(device);
@@ -222,8 +223,8 @@ CUresult cuCtxDestroy_v2(CUcontext context)
 }
 CALL_FIRST(cuCtxDestroy, cuCtxDestroy_v2);
 
-/* CUDA's first way to end a context: whoever has made it or attached detaches, the last of them at
- * last. Both are about the calling thread's current one. */
+/* CUDA's first way to end a context, for the calling thread's current one: creating and attaching
+ * each need a detach, and the last detach ends the context. */
 CUresult cuCtxAttach(CUcontext *out, unsigned flags)
 {
 	struct context *c;

@@ -11,14 +11,14 @@ static CUresult put_copy(CUstream s, const struct work_copy *copy)
 	return e == CUDA_SUCCESS ? put_work(stream, &w) : e;
 }
 
-/* Returns whether the program can reach what is there while the VF copies. */
+/* Returns whether the program can access this memory while the VF copies. */
 static bool side_is_pinned(const struct work_side *s)
 {
 	return pinned_find(s->host ? s->memory : (const void *)(uintptr_t)s->at);
 }
 
-/* A copy of which the caller sees no stream has ended when it returns, or has its data. Others may
- * copy from and to pinned memory later. */
+/* Ends a copy by a call without a stream: when it returns, the copy has ended, or has read the
+ * program's data. Copies in a stream may access pinned memory later. */
 static CUresult end_now(CUresult e, const struct work_copy *copy)
 {
 	return e == CUDA_SUCCESS && (side_is_pinned(&copy->to) || side_is_pinned(&copy->from))
@@ -54,7 +54,7 @@ COPY(cuMemcpyHtoD, CUdeviceptr, on_device, const void *, on_host)
 COPY(cuMemcpyDtoH, void *, on_host, CUdeviceptr, on_device)
 COPY(cuMemcpyDtoD, CUdeviceptr, on_device, CUdeviceptr, on_device)
 
-/* The side of an address that may be the device's or the host's. */
+/* Describes a side of a copy by an address that may be the device's or the host's. */
 static struct work_side on_either(CUdeviceptr at)
 {
 	return memory_is_device(at) ? on_device(at) : on_host((const void *)(uintptr_t)at);
@@ -126,7 +126,7 @@ static uint64_t or_else(uint64_t value, uint64_t other)
 	return value ? value : other;
 }
 
-/* What C means; *W is not yet looked at. */
+/* Reads C into *W, without checking it. */
 CUresult copies_rows(const struct cuda_copy_3d *c, struct work_copy *w)
 {
 	uint64_t skip_to, skip_from, pitch_to, pitch_from, height_to, height_from;

@@ -15,8 +15,8 @@ static bool flags_fit(const struct stream *stream, unsigned flags)
 	return flags == 0 || (flags == EXTERNAL && stream->capture);
 }
 
-/* What comes later in any stream comes after the record. In a graph it need not: there, the stream
- * joins the capture of the event. */
+/* Later work of any stream runs after the record anyway. In a capture nothing runs: the stream
+ * joins the event's capture. */
 CUresult cuStreamWaitEvent(CUstream s, CUevent h, unsigned flags)
 {
 	const struct work w = {.kind = WORK_WAIT, .event = h};
@@ -159,7 +159,7 @@ CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end)
 #define MAGIC UINT64_C(0x746e657670677631)
 #define OPEN_FLAGS 6u /* CU_EVENT_INTERPROCESS and CU_EVENT_DISABLE_TIMING */
 
-/* What is in struct cuda_ipc_event. */
+/* The contents of struct cuda_ipc_event. */
 struct shown {
 	uint64_t magic;
 	struct guest_event at;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of the program that a stream calls. They run in the thread that asks for them, when all
- * that came before is done: a later call finds them done. */
+/* Functions of the program that a stream calls. They run in the calling thread, after all earlier
+ * work has ended and before the call returns. */
 #include "cuda_calls.h"
 
 CUresult cuLaunchHostFunc(CUstream s, void (*run)(void *), void *data)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Launches as CUDA's first versions had them: a function keeps the shape of its blocks and its
- * arguments, and a launch has its grid alone. */
+/* Launches by the calls of CUDA's first versions: the function stores the size of blocks and the
+ * arguments, and the launch only names the grid. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The linker. The host compiles each image as it comes, for what is wrong with it, and links them
- * all to find out whether they fit together. What the program gets back is the images, which the
- * host links again when they are loaded. */
+/* The linker. The host compiles each image when it is added, to find errors, and links all of them
+ * to check that they fit together. The result that the program gets consists of the images, which
+ * the host links again when they are loaded. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ struct linker {
 	uint32_t n;
 	/* All of them in one; NULL: not linked. */
 	uint8_t *several;
-	/* What has come out: that, or the only image; NULL: not linked. */
+	/* The result: that, or the only image; NULL: not linked. */
 	uint8_t *linked;
 	uint64_t bytes;
 };
@@ -136,7 +136,7 @@ static CUresult add_copy(struct linker *l, const void *data, size_t size, struct
 	return CUDA_SUCCESS;
 }
 
-/* The same; options of this image alone take the place of the linker's. */
+/* As above; options of this image replace the linker's. */
 static CUresult add(struct linker *l, const void *data, size_t size, unsigned n, const int *options,
 		    void **values)
 {
@@ -215,7 +215,7 @@ static uint64_t join(struct linker *l)
 	return size;
 }
 
-/* An older softgpu links what it loads. */
+/* With an older softgpu: compiles the only image, as loading it does. */
 static CUresult try_one(struct linker *l)
 {
 	void *h;
@@ -243,7 +243,7 @@ static CUresult complete(struct linker *l)
 	return e;
 }
 
-/* The image is the linker's, and goes with it. */
+/* The linker owns the image, and frees it at its own end. */
 CUresult cuLinkComplete(CUlinkState h, void **out, size_t *bytes)
 {
 	CUresult e = call_begin(NEEDS_OWNER, NULL);

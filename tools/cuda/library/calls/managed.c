@@ -24,7 +24,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned flags)
 	return CALL_END(e);
 }
 
-/* Whom the memory belongs to makes no difference: all streams have one order. */
+/* To which stream the memory is attached makes no difference: all streams have one order. */
 CUresult cuStreamAttachMemAsync(CUstream s, CUdeviceptr at, size_t bytes, unsigned flags)
 {
 	const struct pinned *p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Allocations: the VF's device memory, which lies behind its window, is given out here. The host
- * counts nothing: the VF has that memory and no other. */
+/* Allocations of the VF's device memory, which lies behind its window. The library allocates
+ * without the host, because the VF has that memory and no other. */
 #include <sys/mman.h>
 
 #include "cuda_memory.h"
@@ -56,7 +56,7 @@ bool memory_range(CUdeviceptr at, struct memory_range *r)
 	return true;
 }
 
-/* Host memory that the GPU maps: its offset, as packets have it. */
+/* Finds the offset that packets use for host memory that the GPU maps. */
 static bool find_mapped(CUdeviceptr at, uint64_t bytes, uint64_t *offset)
 {
 	const void *p = (const void *)(uintptr_t)at;

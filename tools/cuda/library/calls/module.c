@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules and their functions. The worker compiles, and knows what a function's parameters are. */
+/* Modules and their functions. The worker compiles them, and tells the parameters of functions. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,7 +99,7 @@ static void add_text(struct module_log *l, const char *text)
 	l->at[l->has] = 0;
 }
 
-/* Hands TEXT to the caller, in a line of its own. */
+/* Appends TEXT to the caller's log, as a line. */
 static void give_log(struct module_log *l, const char *text)
 {
 	if (l->at && l->size > l->has) {
@@ -191,7 +191,7 @@ CUresult module_load(void **out, const void *image, uint64_t most, struct module
 	m = calloc(1, sizeof(*m));
 	if (m)
 		m->handle = handle_make(HANDLE_MODULE, m);
-	link_care(); /* it needs of the allowance that all programs of the VF have together */
+	link_care(); /* frees what killed programs have of the VF's allowance */
 	e = m && m->handle ? load_as(number, 0, image, bytes, logs) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (e != CUDA_SUCCESS) {
 		if (m)
@@ -319,8 +319,8 @@ CUresult cuModuleUnload(CUmodule module)
 	return CALL_END(e);
 }
 
-/* What a launch uses of what the VF has told. Returns whether that has the form which launches rely
- * on. */
+/* Computes from the VF's answer what launches need. Returns whether the answer has the form on
+ * which launches rely. */
 static bool look_at_parameters(struct function *f)
 {
 	const struct softgpu_function *k = &f->known;

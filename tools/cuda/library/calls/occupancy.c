@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How many blocks a multiprocessor executes at a time: the host's driver knows. */
+/* How many blocks a multiprocessor executes at a time, as the host's driver answers. */
 #include <string.h>
 
 #include "cuda_calls.h"
@@ -65,7 +65,8 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfun
 	return CALL_END(most_blocks(blocks, function, threads, shared, flags));
 }
 
-/* Asks the program how much shared memory blocks of N threads need. It may make calls meanwhile. */
+/* Asks the program how much shared memory blocks of N threads need. The program's function may make
+ * calls of CUDA. */
 static CUresult ask_program(size_t (*shared_of)(int), int n, size_t *shared, CUfunction function,
 			    struct function **f)
 {
@@ -150,7 +151,7 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction funct
 	return CALL_END(shared_left(bytes, function, blocks, threads));
 }
 
-/* C: of a launch. *BLOCKS: of its size, at a time. */
+/* Sets *BLOCKS to how many blocks of launch C a multiprocessor executes at a time. */
 static CUresult at_a_time(CUfunction function, const struct cuda_launch_config *c, uint64_t *blocks)
 {
 	struct function *f;

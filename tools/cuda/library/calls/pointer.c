@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is known of an address: of device memory, of a variable, or of host memory that the program
- * has announced. */
+/* Attributes of addresses: of device memory, of variables, and of host memory that the program has
+ * allocated pinned or registered. */
 #include <string.h>
 
 #include "cuda_calls.h"

@@ -118,7 +118,7 @@ static CUresult find(CUmemoryPool h, struct pool **p, bool ok)
 	return e == CUDA_SUCCESS && (!*p || !ok) ? CUDA_ERROR_INVALID_VALUE : e;
 }
 
-/* Its allocations live on until they are freed. */
+/* Allocations of the pool live until they are freed. */
 CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
 	struct pool *p;
@@ -164,7 +164,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int which, void *value)
 	return CALL_END(e);
 }
 
-/* What would keep memory, or take it back early, has nothing to do here. */
+/* Attributes that keep memory, or return it early, have no effect here. */
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, int which, void *value)
 {
 	struct pool *p;

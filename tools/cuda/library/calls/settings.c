@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What a program may ask a context for: limits, and preferences that change nothing here. */
+/* Limits of a context, and preferences that have no effect here. */
 #include "cuda_calls.h"
 
-/* CUlimit; how much of it GPU kernels have, which is what the worker asks the host's driver for, or
- * leaves as it is. */
+/* By CUlimit: how much GPU kernels have. The worker requests these values from the host's driver,
+ * or they are the driver's defaults. */
 static const size_t limits[] = {
 	[0] = 1024,    /* stack of a thread: NVIDIA's default, or what a kernel needs */
 	[1] = 1 << 20, /* buffer of printf(): NVIDIA's default */
@@ -41,8 +41,8 @@ CUresult cuCtxGetLimit(size_t *value, int limit)
 	return CALL_END(e);
 }
 
-/* The memory for more would be outside of the VF's partition. Less is taken as what there is: a
- * driver may give more than it is asked for. */
+/* Refuses larger limits, because their memory would be outside of the VF's partition. Accepts
+ * smaller ones and keeps the present value, because a driver may give more than is asked for. */
 CUresult cuCtxSetLimit(int limit, size_t value)
 {
 	struct context *c;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What streams tell of themselves. */
+/* Calls that query streams. */
 #include <string.h>
 
 #include "cuda_calls.h"
@@ -57,7 +57,7 @@ CUresult cuStreamGetCtx(CUstream s, CUcontext *out)
 enum { ATTRIBUTE_WINDOW = 1, ATTRIBUTE_WAIT = 3, ATTRIBUTE_PRIORITY = 8 };
 #define WAITS 4 /* CUsynchronizationPolicy: from 1, which is for the driver to choose */
 
-/* The hint of the attribute WHICH; STREAM_HINTS: it is none. */
+/* Returns the hint for the attribute WHICH, or STREAM_HINTS. */
 static enum stream_hint hint_of(int which)
 {
 	if (which == ATTRIBUTE_WINDOW)

@@ -10,13 +10,13 @@ struct capture {
 	struct stream *origin;
 	uint64_t id;
 	bool broken;
-	CUgraphNode *handles; /* that were told: see tell_tips() */
+	CUgraphNode *handles; /* returned to the program: see tell_tips() */
 };
 struct captured_event;
 
-/* E stands for all that S did before. */
+/* Records E in the capture of S: E stands for all nodes that S has made so far. */
 CUresult capture_record(struct stream *s, struct captured_event *e);
-/* What S does next comes after E, too. */
+/* Makes the next node of S come after E, too. */
 CUresult capture_wait(struct stream *s, struct captured_event *e);
-/* The stream S ends: so does its capture. */
+/* Ends the capture of the stream S, which is being destroyed. */
 void capture_abandon(struct stream *s);

@@ -22,12 +22,12 @@ struct node {
 	void *handle;
 	struct graph *graph;
 	enum node_type type;
-	struct work work;	/* its arguments are its own */
-	void **list;		/* of them, once the program has asked; or NULL */
-	struct graph *child;	/* of NODE_GRAPH; its own */
-	struct node_list after; /* what it comes after */
-	void *origin;		/* the handle of what it is a clone of; or NULL */
-	uint32_t mark;		/* of whoever goes over the graph */
+	struct work work;	/* with a copy of its arguments */
+	void **list;		/* list of the arguments, if the program has queried it, or NULL */
+	struct graph *child;	/* of NODE_GRAPH, which owns it */
+	struct node_list after; /* the nodes after which it comes */
+	void *origin;		/* handle of the node of which it is a clone, or NULL */
+	uint32_t mark;		/* scratch for functions that walk over the graph */
 };
 
 /* Objects of the program that a graph or an instance keeps. */
@@ -44,13 +44,13 @@ struct user_objects {
 struct graph {
 	void *handle;
 	struct user_objects objects;
-	struct node **nodes; /* in the order of their making */
+	struct node **nodes; /* in the order in which they were made */
 	uint32_t n;
-	bool captured; /* a stream makes it: nothing may go */
-	bool owned;    /* a node's: it goes with that */
+	bool captured; /* a capture adds nodes to it: nothing may be removed */
+	bool owned;    /* a node owns it, and ends it */
 };
 
-/* A new graph, with a handle; NULL: out of memory. */
+/* Makes a graph with a handle. Returns NULL if out of memory. */
 struct graph *graph_make(void);
 /* Ends the graph and its nodes. */
 void graph_end(struct graph *g);
@@ -63,22 +63,23 @@ struct node *graph_add(struct graph *g, enum node_type type, const struct work *
 		       struct node *const *after, uint32_t n);
 /* Removes the node from its graph, and frees it. */
 void graph_remove(struct node *node);
-/* Sorts the nodes of G into OUT, of N pointers: each behind those that it comes after. False: there
- * is a circle. */
+/* Sorts the nodes of G into OUT, of G->n pointers: each behind the nodes after which it comes.
+ * Returns false if there is a circle. */
 bool graph_sort(const struct graph *g, struct node **out);
-/* Copies W with what it points to; graph_work_end() frees that. False: out of memory. */
+/* Copies W and all that it points to; graph_work_end() frees the copy. Returns false if out of
+ * memory. */
 bool graph_work_copy(struct work *to, const struct work *w);
 void graph_work_end(struct work *w);
-/* Ends TO, which becomes a copy of W if W can be executed. An error changes nothing. */
+/* Replaces TO by a copy of W, if W can be executed. An error changes nothing. */
 CUresult graph_work_replace(struct work *to, const struct work *w);
 
-/* user_object.c: adds references to all that FROM has. LAUNCHED: they are an instance's. False: out
- * of memory. */
+/* user_object.c: adds references to all objects of FROM. LAUNCHED: for an instance. Returns false
+ * if out of memory. */
 bool user_objects_keep(struct user_objects *to, const struct user_objects *from, bool launched);
-/* Ends the references, and the objects to which they were the last. */
+/* Ends the references. Objects without any further reference are destroyed. */
 void user_objects_end(struct user_objects *l);
 
-/* nodes.c: the node that P describes; *W points to the program's arguments. */
+/* nodes.c: read the node that P describes into *W, which points to the program's arguments. */
 CUresult nodes_kernel(const struct cuda_kernel_node *p, CUkernel kernel, struct work *w);
 CUresult nodes_set(const struct cuda_set_node *p, struct work *w);
 CUresult nodes_host(const struct cuda_host_node *p, struct work *w);

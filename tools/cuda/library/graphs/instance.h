@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What an instance of a graph is: instance.c makes and executes it, update.c changes it. */
+/* Instances of graphs: instance.c makes and executes them, update.c changes them. */
 #pragma once
 
 #include "graph.h"
 
 struct step {
 	struct work work;
-	const void *node; /* its handle in the graph; of a child's, the child's own */
+	const void *node; /* handle of the node, in the graph or in a child */
 	enum node_type type;
 	uint32_t inner; /* of NODE_GRAPH: how many of the next steps are its graph's */
 	bool disabled;	/* it does nothing */
@@ -22,7 +22,7 @@ struct instance {
 	bool over;	  /* destroyed meanwhile */
 };
 
-/* An instance without a handle. */
+/* Makes an instance without a handle. */
 CUresult instance_make(struct instance **out, CUgraph graph);
 void instance_end(struct instance *x);
 /* Begins a call about an instance. OK: whether its other arguments are right. */

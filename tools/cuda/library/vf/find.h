@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which VF a program uses. */
+/* Finds the VF that a program uses. */
 #pragma once
 
 #include "vfio/pci.h"
@@ -15,8 +15,8 @@
 #define FIND_SOCKET "vf.sock"
 
 /* Writes the VF's name, as vfio_device_open() takes it, to OUT: the one that the environment names,
- * else that of its container's lease, or the first of this machine. Any thread. 0; -ENODEV: there
- * is none; -EINVAL: the environment names nothing that could be one; with the reason in ERR. */
+ * else that of the container's lease, else the first one of this machine. Any thread. Returns 0; or
+ * with the reason in ERR -ENODEV: there is none, or -EINVAL: the environment names no VF. */
 int find_vf(char out[FIND_NAME_SIZE], struct vgpu_error *err);
 
 /* A VF's place on this machine's PCI bus. A VF without one has a domain that no machine has. */
@@ -25,25 +25,25 @@ struct find_pci {
 };
 #define FIND_NO_DOMAIN UINT32_MAX
 void find_pci(const char *name, struct find_pci *out);
-/* Returns whether TEXT is such a place: "0000:00:05.0", of which the domain or the function may be
- * missing, with any number of leading zeros. */
+/* Returns whether TEXT is such a place: "0000:00:05.0". The domain or the function may be omitted;
+ * any number of leading zeros is allowed. */
 bool find_parse(const char *text, struct find_pci *out);
 
-/* Writes 16 bytes to UUID, which tell VFs of one machine apart, by their names. */
+/* Writes a UUID of 16 bytes that is made from the VF's name: different for each VF of a machine. */
 void find_uuid(const char *name, uint8_t uuid[16]);
 /* The same as text, "GPU-" and a UUID. */
 #define FIND_UUID_TEXT 41
 void find_uuid_text(const char *name, char out[FIND_UUID_TEXT]);
 
-/* Which devices a program wants to see: NVIDIA's variable, a list of numbers and UUIDs, which may
- * be shortened. Those before the first one that is no device are seen; an empty list has none. */
+/* NVIDIA's variable for the devices that a program sees: a list of numbers and UUIDs, which may be
+ * shortened. The list ends at its first invalid entry; with an empty list the program sees none. */
 #define FIND_VISIBLE "CUDA_VISIBLE_DEVICES"
 /* Returns whether a program sees the VF called NAME with LIST in that variable; NULL: it is not
  * set. */
 bool find_is_visible(const char *name, const char *list);
 
-/* Writes what all programs of this machine find the same VF by: its name, and of a socket its file,
- * whatever path leads there. */
+/* Writes a key that is the same for all programs of this machine with this VF: the VF's name, or
+ * for a socket its file, whatever path leads there. */
 void find_key(const char *name, char out[FIND_NAME_SIZE]);
 
 /* Writes the addresses of up to MAX VFs of softgpu in this machine to OUT, in ascending order.

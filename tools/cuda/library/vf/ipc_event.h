@@ -6,23 +6,25 @@
 #include "guest.h"
 #include "cuda_vf.h"
 
-/* What an event has of this; all of it 0: no other process knows the event. */
+/* The shared part of an event; all members 0: no other process has the event. */
 struct ipc_event {
-	bool may_show, opened; /* of this process; of another */
+	bool may_show, opened; /* made here, for export; opened from another process */
 	struct guest_event at; /* OWNER 0: it was not shown yet */
 };
 
 /* Returns whether the VF has such events. */
 bool ipc_event_is_there(void);
-/* Returns whether another process may know E, and have recorded it. */
+/* Returns whether another process may have E, and may have recorded it. */
 bool ipc_event_is_shared(const struct ipc_event *e);
-/* E stands for FENCE, of this process. */
+/* Records E: sets its fence to FENCE, of this process. */
 void ipc_event_record(const struct ipc_event *e, uint64_t fence);
-/* What is put into the ring from now on comes after what E stands for, if others know it. */
+/* If other processes have E, puts a wait for its last record into the ring: later packets run after
+ * that. */
 CUresult ipc_event_await(const struct ipc_event *e);
-/* CUDA_SUCCESS: what E stands for is done, or will not be done any more; CUDA_ERROR_NOT_READY. */
+/* Returns CUDA_SUCCESS if the work before E's last record has ended, or its process has;
+ * CUDA_ERROR_NOT_READY; or another error. */
 CUresult ipc_event_query(const struct ipc_event *e);
-/* Waits for that. */
+/* Waits until the work before E's last record has ended, or its process has. */
 CUresult ipc_event_wait(const struct ipc_event *e);
-/* An event of this process ends for all, one of another for this one. */
+/* Ends E: an event of this process for all processes, an opened one for this process. */
 void ipc_event_end(const struct ipc_event *e);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program that has a VF tells other programs, for NVML: a memory file among its descriptors,
- * which those find in /proc/PID/fd who may look at that process. It ends with the program, however
- * that ends. All calls with the library's lock.
+ * The figures of a program with a VF, for NVML in other programs: a memory file among its
+ * descriptors. Processes that may read the program's /proc/PID/fd find it there. It ends with the
+ * program, however that ends. All functions are called with the library's lock.
  */
 #pragma once
 
@@ -22,10 +22,10 @@ struct record {
 	struct softgpu_about about;
 };
 
-/* Begins a record of the VF NAME. If there can be none, the program goes on without. */
+/* Begins a record of the VF NAME. If that fails, the program continues without a record. */
 void record_begin(const char *name);
-/* The VF is up. */
+/* Notes that the VF is up, with its total memory, bytes, and its GPU. */
 void record_show(uint64_t total, const struct softgpu_about *about);
-/* This program has allocated BYTES more than before. */
+/* Notes that this program has allocated BYTES more than before; fewer if negative. */
 void record_used(int64_t bytes);
 void record_end(void);
