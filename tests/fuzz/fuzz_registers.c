@@ -61,7 +61,7 @@ static void on_vfs(void *opaque, uint32_t n)
 /* Nobody connects, and the device only hands it on. */
 static int on_listen(void *opaque, int vf, struct vgpu_error *err)
 {
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	(void)opaque;
 	(void)err;

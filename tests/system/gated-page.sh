@@ -3,13 +3,17 @@
 # Runs what docs/gated.md shows an operator, on lavapipe, and compares what it prints with the page. A stand-in for systemctl restarts vgpud;
 # the page's program is vgpu-vulkan.
 [ "$(id -u)" = 0 ] || { echo "skipped: needs root"; exit 77; }
-[ -n "${IN_NAMESPACE:-}" ] || IN_NAMESPACE=1 exec unshare --mount --propagation private "$0" "$@"
+if [ -z "${IN_NAMESPACE:-}" ]; then
+	unshare --mount --pid --fork true 2>/dev/null || { echo "skipped: no namespaces here"; exit 77; }
+	IN_NAMESPACE=1 exec unshare --mount --propagation private --pid --fork --kill-child --mount-proc "$0" "$@"
+fi
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
 . "$here/../gate/lavapipe.sh"
-mkdir -p "$run"/{bin,etc/vgpud.conf.d,run} /etc/vgpud /run/vgpud
+mkdir -p "$run"/{bin,etc/vgpud.conf.d,run,tenant} /etc/vgpud /run/vgpud /run/vgpud-tenant
 mount --bind "$run/etc" /etc/vgpud
 mount --bind "$run/run" /run/vgpud
+mount --bind "$run/tenant" /run/vgpud-tenant
 unset VGPUD_SOCKET
 cp "$here/../../tools/packaging/systemd/vgpud.conf" /etc/vgpud/
 ln -s "$vgpud" "$vgpuctl" "$run/bin/"

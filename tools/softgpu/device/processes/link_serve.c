@@ -129,7 +129,7 @@ static void end_clients(struct link *l)
 {
 	int fd, n;
 
-	if (l->client >= 0)
+	if (l->started && l->client >= 0)
 		link_kill(l);
 	for (n = 0; n < MOST_WAITING && l->listener >= 0; n++) {
 		fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -465,12 +465,12 @@ static void finish(struct link *l)
 
 /* Closes the copy of the client's connection, into which the client can have put what it likes;
  * but a carrier's is its own. Called without the lock. */
-static void close_client(struct link *l)
+static void close_client(struct link *l, int *client)
 {
 	if (link_vf(l)->local)
-		vgpu_close(&l->client);
+		vgpu_close(client);
 	else
-		doors_discard(l->gpu->doors, &l->client);
+		doors_discard(l->gpu->doors, client);
 }
 
 /* Waits until the process has ended, or the device must end. Called without the lock. */
@@ -530,7 +530,7 @@ static void *link_thread(void *arg)
 	struct vgpu_error err;
 	vgpu_nsec late;
 	bool started;
-	int r;
+	int client, r;
 
 	softgpu_lock(gpu);
 	while (!gpu->quit) {
@@ -566,9 +566,10 @@ static void *link_thread(void *arg)
 			serve(l);
 		started = l->ready;
 		finish(l);
+		client = vgpu_take(&l->client);
 		softgpu_unlock(gpu); /* delivers interrupts */
 		set_real_time(l, false);
-		close_client(l);
+		close_client(l, &client);
 		says_pass_on_last(&l->said, l->vf, SAYS_PROCESS);
 		wait_for_exit(l);
 		set_real_time(l, true);
