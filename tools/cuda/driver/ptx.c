@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts: what is outside of bodies, and entries. */
+/* Reads a text outside of bodies, and its entries. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "ptx_private.h"
 
-/* Goes on to the end of a statement or a body. What it names is used. */
+/* Skips to the end of a statement or a body, and marks the names in it as used. */
 static void skip(struct ptx *p)
 {
 	struct symbol *s;
@@ -28,7 +28,7 @@ static void skip(struct ptx *p)
 	} while (depth > 0 || !(ptx_is(p, ";") || ptx_is(p, "}")));
 }
 
-/* What the line says is for debuggers. */
+/* Skips a line that is for debuggers. */
 static void line(struct ptx *p)
 {
 	p->at += strcspn(p->at, "\n");
@@ -89,7 +89,7 @@ static void entry_body(struct ptx *p, const struct symbol *e)
 	ptx_block(p);
 }
 
-/* What is left when all code is there. */
+/* The last steps after all code has been read. */
 static void end_body(struct ptx *p)
 {
 	ptx_all_resolved(p, 0);
@@ -232,7 +232,7 @@ static bool reads_text(struct ptx *p, const char *name)
 	return true;
 }
 
-/* Frees P and gives NULL if reading it was given up; otherwise, P is ready. */
+/* Returns P; if an error ended its reading, frees P and returns NULL. */
 static struct ptx *finished(struct ptx *p, bool good)
 {
 	p->reads = false;
@@ -270,7 +270,7 @@ struct ptx *ptx_read(const char *text, const char *name)
 	return p;
 }
 
-/* A copy of MODULE's names, in which a body can be read. */
+/* Makes a copy of MODULE's names, in which a body can be read. */
 static struct ptx *within(const struct ptx *module)
 {
 	struct ptx *p = malloc(sizeof(*p));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls. Each has a copy of the function's body in its place, so no function can call itself. A
- * call by pointer has one of each function that looks as the call does; the pointer is where the
- * function's header is in the text.
+ * Calls. Each call is replaced by a copy of the function's body, so no function can call itself. A
+ * call by pointer is replaced by a copy of each function with the same results and parameters; the
+ * pointer's value is the place of the function's header in the text.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ struct arguments {
 	uint32_t n;
 };
 
-/* Reads what a call passes, behind the opening parenthesis. */
+/* Reads the arguments of a call, after the opening parenthesis. */
 static void read_arguments(struct ptx *p, struct arguments *a)
 {
 	const struct symbol *s;
@@ -33,7 +33,7 @@ static void read_arguments(struct ptx *p, struct arguments *a)
 	}
 }
 
-/* A register of the function that begins with a copy of what is passed. */
+/* Makes a register of the function that begins with a copy of an argument. */
 static void copied(struct ptx *p, const struct variable *v, const struct operand *from)
 {
 	const struct type type = ptx_type_of('b', v->type.bits);
@@ -52,7 +52,7 @@ static void copied(struct ptx *p, const struct variable *v, const struct operand
 	ptx_emit(p, &mov);
 }
 
-/* A result or a parameter in a function's header: in memory, or a register. */
+/* Reads a result or a parameter in a function's header: in memory, or a register. */
 static bool parameter(struct ptx *p, struct variable *v)
 {
 	const bool in_memory = strcmp(ptx_next(p), ".param") == 0;
@@ -116,7 +116,7 @@ static void bind_all(struct ptx *p, const struct arguments *a, bool results)
 		ptx_stop(p, "too many arguments");
 }
 
-/* Reads function F once more, in the place of a call, or without one. */
+/* Reads the body of function F, in the place of a call, or without one. */
 static void inlined(struct ptx *p, const struct symbol *f, const struct arguments *results,
 		    const struct arguments *given)
 {
@@ -160,7 +160,7 @@ void ptx_alone(struct ptx *p, const struct symbol *f)
 	inlined(p, f, NULL, NULL);
 }
 
-/* What a list of parameters looks like, each by a word: as LOOK, of a call's arguments. */
+/* Writes the form of a list of parameters, a word for each: as LOOK, for a call's arguments. */
 static void look_of_list(struct ptx *p, char *look, size_t room)
 {
 	struct variable v;
@@ -200,7 +200,7 @@ static void look_of(struct ptx *p, const struct arguments *a, char *look, size_t
 	}
 }
 
-/* Returns whether function F has such results and parameters. */
+/* Returns whether function F has results and parameters of that form. */
 static bool looks_so(struct ptx *p, const struct symbol *f, const char *results, const char *given)
 {
 	const char *at = p->at;
@@ -217,7 +217,7 @@ static bool looks_so(struct ptx *p, const struct symbol *f, const char *results,
 	return so;
 }
 
-/* A call of what WHERE points to: each function that it may be is compared with. */
+/* Makes a call of the function to which WHERE points: compares with each possible function. */
 static void by_pointer(struct ptx *p, const struct operand *where, const struct arguments *results,
 		       const struct arguments *given)
 {
@@ -263,7 +263,7 @@ static void by_pointer(struct ptx *p, const struct operand *where, const struct 
 		p->code[end[i]].operands[0].value = p->n_code;
 }
 
-/* Argument N of a call, of TYPE, in a register. */
+/* Puts argument N of a call, of TYPE, into a register. */
 static struct operand passed(struct ptx *p, const struct arguments *given, uint32_t n,
 			     struct type type)
 {
@@ -303,7 +303,8 @@ static void result_is(struct ptx *p, const struct arguments *results, struct ope
 					  .width = 1});
 }
 
-/* Functions of NVIDIA's driver. GPU kernels have no heap, as on a VF: malloc() gives NULL. */
+/* Calls of functions that NVIDIA's driver supplies. GPU kernels have no heap, as on a VF: malloc()
+ * returns NULL. */
 static void given_by_driver(struct ptx *p, const char *name, const struct arguments *results,
 			    const struct arguments *given)
 {

@@ -10,7 +10,7 @@ static bool is_float(const struct type *type)
 	return type->kind != 'u' && type->kind != 's' && type->kind != 'b';
 }
 
-/* The integer that D is rounded to; not a number if D is none. */
+/* Returns D rounded to an integer; NaN if D is NaN. */
 static long double integral(enum how how, long double d)
 {
 	switch (how) {
@@ -25,7 +25,7 @@ static long double integral(enum how how, long double d)
 	}
 }
 
-/* The same in the type's bounds. */
+/* As above, limited to the type's range. */
 static uint64_t to_integer(const struct instruction *i, long double d)
 {
 	const bool is_signed = i->to.kind == 's';
@@ -41,7 +41,7 @@ static uint64_t to_integer(const struct instruction *i, long double d)
 	return d <= -most ? UINT64_C(1) << (i->to.bits - 1) : (uint64_t)(int64_t)d;
 }
 
-/* V of the type of the source, in the bounds of that of the result. */
+/* Returns V, of the source's type, limited to the range of the result's type. */
 static uint64_t saturated(const struct instruction *i, uint64_t v)
 {
 	const __int128 x = i->type.kind == 's' ? (__int128)(int64_t)v : (__int128)v;
@@ -57,7 +57,7 @@ static uint64_t flush(const struct instruction *i, const struct type *type, uint
 	return i->flags & FLAG_FLUSHES && type->bits == 32 ? ptx_flushed(type, v) : v;
 }
 
-/* D in the type TO, with what .sat and .relu do. */
+/* Returns D in the type TO, after .sat and .relu. */
 static uint64_t to_float(const struct instruction *i, const struct type *to, long double d)
 {
 	if (i->flags & FLAG_SATURATES)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What instructions compute with floats. Approximations (ex2, lg2, rsqrt, ...) are the exact result
- * rounded, which is inside of the bounds that the ISA gives for a GPU. */
+/* The results of instructions with floats. Approximations (ex2, lg2, rsqrt, ...) are the exact
+ * result, rounded, which is within the bounds that the ISA gives for a GPU. */
 #include <fenv.h>
 #include <math.h>
 #include <string.h>
@@ -40,12 +40,12 @@ static uint64_t of_wide(double d)
 	return v;
 }
 
-/* A float that C has not: bits behind the point, the least exponent of a normal number, all bits,
- * those below them, the largest number, and what is none. */
+/* A kind of float that C does not have: bits behind the point, the least exponent of a normal
+ * number, all bits, those below them, the largest number, and NaN. */
 struct format {
 	int fraction, least, bits, below;
 	uint64_t most, none;
-	bool finite; /* what is larger becomes the largest number */
+	bool finite; /* larger values become the largest number */
 };
 
 static bool is_small(const struct type *type)
@@ -129,8 +129,8 @@ static uint64_t to_small(const struct type *type, long double d, int mode)
 	return sign | units;
 }
 
-/* Most is computed in the rounding that is set anyway, and to set it takes longer than to compute.
- */
+/* Sets the CPU's rounding, unless MODE is the usual one: setting it takes longer than most
+ * computations. */
 static void set_rounding(int mode)
 {
 	if (mode != FE_TONEAREST)
@@ -186,7 +186,7 @@ static uint64_t source(const struct instruction *i, const struct type *type, uin
 	return i->flags & FLAG_FLUSHES ? ptx_flushed(type, v) : v;
 }
 
-/* What is no number; doubles keep whose bits they have. */
+/* Returns NaN of the type. Doubles keep the bits of the NaN from which they come. */
 static bool is_nan(const struct type *type, uint64_t v)
 {
 	const long double d = ptx_to_float(type, v);
@@ -199,8 +199,7 @@ static uint64_t sign_of(const struct type *type)
 	return UINT64_C(1) << (type->bits - 1);
 }
 
-/* min and max: of two zeros, the negative one is less. What is no number loses, or with .NaN,
- * wins. */
+/* min and max: of two zeros, the negative one is less. NaN loses, or with .NaN wins. */
 static uint64_t extreme(const struct instruction *i, const struct type *type, uint64_t a,
 			uint64_t b)
 {
@@ -308,7 +307,7 @@ static uint64_t small_result(struct ptx *p, const struct instruction *i, const s
 	return ptx_from_float(type, d, i->rounding);
 }
 
-/* What is executed most: floats of 32 bits, rounded to the nearest. */
+/* The most frequent case: floats of 32 bits, rounded to the nearest. */
 static bool nearest(const struct instruction *i, const uint64_t *v, uint64_t *out)
 {
 	const float a = single(v[0]), b = single(v[1]);
@@ -432,7 +431,7 @@ static uint64_t one_result(struct ptx *p, const struct instruction *i, const str
 	return in_mode(p, i, type, v, i->op == OP_FMA ? fma_single : small_result);
 }
 
-/* .sat: between 0 and 1; what is no number becomes 0. .relu: not below 0. */
+/* .sat: between 0 and 1; NaN becomes 0. .relu: not below 0. */
 static uint64_t bounded(const struct instruction *i, const struct type *type, uint64_t v)
 {
 	const long double d = ptx_to_float(type, v);

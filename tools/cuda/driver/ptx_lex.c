@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The words and numbers of a text, and what is said when it is wrong. */
+/* The words and numbers of a text, and error messages. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ const char *ptx_error(void)
 	return said;
 }
 
-/* The line of AT in the text. */
+/* Returns the number of AT's line in the text. */
 static uint32_t line_of(const struct ptx *p, const char *at)
 {
 	uint32_t line = 1;

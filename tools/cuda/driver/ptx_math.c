@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What instructions compute with integers and bits. */
+/* The results of instructions with integers and bits. */
 #include "ptx_private.h"
 
 static uint64_t shifted(const struct type *type, enum op op, uint64_t a, uint64_t by)

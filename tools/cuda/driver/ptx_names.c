@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names of a text that is being read, and what of it others may ask. A text may consist of
+ * The names of a text that is being read, and queries about them. A text may consist of
  * several files, each of which begins with its .version. A name without .visible or its like
  * belongs to its file; all others belong to the whole text.
  */

@@ -69,7 +69,7 @@ static bool special(const char *token, struct operand *o)
 	return false;
 }
 
-/* NAME.x to NAME.w: a register of a vector. */
+/* Finds NAME.x to NAME.w: a register of a vector. */
 static bool of_vector(struct ptx *p, struct operand *o)
 {
 	char *dot = strrchr(p->token, '.');
@@ -124,7 +124,7 @@ struct operand ptx_operand(struct ptx *p)
 	return o;
 }
 
-/* What is added to an operand, or taken from it. */
+/* Reads the offset that is added to an operand or subtracted from it. */
 static void offset(struct ptx *p, struct operand *o)
 {
 	enum literal literal;
@@ -150,7 +150,7 @@ static bool is_shared(const struct operand *o)
 	return o->kind == DYNAMIC || (o->kind == VALUE && o->bits == 32);
 }
 
-/* [x] or [x+4], of the instruction's space. */
+/* Reads [x] or [x+4], of the instruction's space. */
 static struct operand memory(struct ptx *p, const struct instruction *i, bool shared)
 {
 	struct operand o;
@@ -258,7 +258,7 @@ uint32_t ptx_elements(struct ptx *p, struct operand *list)
 	return n;
 }
 
-/* The registers of ld and the sources of st: as many as WIDTH says. */
+/* Reads the registers of ld or the sources of st: as many as WIDTH says. */
 static void moved(struct ptx *p, struct instruction *i, bool loads)
 {
 	const struct symbol *s = ptx_find(p, p->token);
@@ -324,7 +324,7 @@ static struct operand predicate(struct ptx *p, bool may_be_inverted)
 	return o;
 }
 
-/* The address of cvta and isspacep. */
+/* Reads the address of cvta and isspacep. */
 static struct operand address(struct ptx *p, const struct instruction *i)
 {
 	struct operand o = ptx_operand(p);

@@ -26,8 +26,8 @@
 #define BARRIERS 16u
 
 enum op {
-	OP_REFUSED, /* the ISA has it, this machine has not */
-	OP_NOTHING, /* hints, and what one thread at a time needs not wait for */
+	OP_REFUSED, /* in the ISA, but not executed by this machine */
+	OP_NOTHING, /* hints, and waits that one thread at a time does not need */
 	OP_ADD,
 	OP_SUB,
 	OP_MUL,
@@ -111,7 +111,7 @@ enum op {
 	OP_VMAX,
 	OP_CARRIES, /* add, sub and mad with the carry flag: HOW says which */
 };
-/* Those with a U are also true of what is not a number. LO to HS: of unsigned numbers. */
+/* Comparisons with a U are also true if an operand is NaN. LO to HS: of unsigned numbers. */
 enum compare { LT, LE, GT, GE, EQ, NE, LTU, LEU, GTU, GEU, EQU, NEU, NUM, NAN_ };
 /* A word of the opcode that says which operation, mode or part is meant. */
 enum how {
@@ -206,8 +206,8 @@ enum kind {
 	TARGETS,
 	VECTOR
 };
-/* Who knows a name outside of bodies: its file, or the whole text. WEAK: unless another one of this
- * name is defined, too. */
+/* Where a name outside of bodies is visible: in its file, or in the whole text. WEAK: in the whole
+ * text, unless another definition of the name exists. */
 enum linkage { OWN, VISIBLE, WEAK, EXTERN };
 /* SHARED_AT: where the block's shared memory begins, as a generic address. */
 enum special {
@@ -239,7 +239,7 @@ enum special {
 };
 #define WARP 32u
 
-/* What a literal is. */
+/* The kind of a literal. */
 enum literal { NO_LITERAL, INTEGER, SINGLE, DOUBLE };
 
 struct operand {
@@ -269,12 +269,12 @@ struct instruction {
 	uint64_t cut;	   /* the bits of the result */
 	bool paired;	   /* a predicate behind the destination: SECOND */
 	uint64_t second;
-	const char *at;	   /* where in the text it is */
+	const char *at;	   /* its place in the text */
 	const char *label; /* where a branch leads, until the scope's labels are known */
 };
 
-/* What an instruction does that is executed often: it computes with integers in registers, moves
- * one element to or from memory, or branches. */
+/* The instructions that are executed often: they compute with integers in registers, move one
+ * element to or from memory, or branch. DOES_MORE: all others. */
 enum does {
 	DOES_MORE, /* see struct instruction */
 	DOES_BRANCH,
@@ -307,15 +307,14 @@ struct quick {
 
 struct symbol {
 	const char *name;
-	uint32_t next; /* of those with the same hash: its index and one; 0: none */
+	uint32_t next; /* next name with the same hash: its index plus 1; 0: none */
 	enum kind kind;
 	enum linkage linkage;
-	uint64_t value; /* of a routine: where its header is */
-	uint32_t scope; /* 0: outside of bodies */
-	uint32_t file;	/* which of the text */
-	uint32_t bytes; /* of an array outside of functions, or a parameter of a call; 0: it is none
-			 */
-	uint8_t bits;	/* of a register */
+	uint64_t value;	  /* of an entry or a function: where its header is in the text */
+	uint32_t scope;	  /* 0: outside of bodies */
+	uint32_t file;	  /* number of its file in the text */
+	uint32_t bytes;	  /* of an array outside of functions, or a parameter of a call; else 0 */
+	uint8_t bits;	  /* of a register */
 	bool used, twice; /* some body names it; it is defined twice */
 	bool over;	  /* its scope has ended */
 	bool open;	  /* of a function: its body is being read */
@@ -348,20 +347,20 @@ struct ptx {
 	uint8_t *globals;
 	uint32_t has_globals; /* bytes of address space */
 	uint32_t n_code, n_symbols, n_registers, n_constants;
-	uint32_t has_code, has_symbols, has_constants; /* for how many there is memory */
+	uint32_t has_code, has_symbols, has_constants; /* how many the arrays have room for */
 	uint32_t shared, local, n_globals;
-	uint32_t most_registers, most_local; /* at a time, while N_REGISTERS and LOCAL are taken */
+	uint32_t most_registers, most_local; /* the largest N_REGISTERS and LOCAL so far */
 	uint32_t n_calls, depth;
 	uint32_t file, scope;
 	uint32_t bottom;       /* the outermost scope of the body that is being read */
 	enum linkage linkage;  /* of the next name */
-	uint32_t most_threads; /* 0: not said */
+	uint32_t most_threads; /* 0: the text does not say */
 	struct place params[MAX_PARAMS];
 	uint32_t n_params, params_end;
-	bool reads, borrows; /* the globals are another's */
-	bool declares;	     /* a name that was not defined yet */
-	bool part;	     /* what is missing may be in another text */
-	bool alone;	     /* calls are only read */
+	bool reads, borrows; /* BORROWS: the globals belong to another struct ptx */
+	bool declares;	     /* the text has declared a name before its definition */
+	bool part;	     /* missing names may be in another text */
+	bool alone;	     /* calls are read, and not replaced by the function's body */
 	bool allocas;	     /* LOCAL has ALLOCA_MOST bytes for alloca at its end */
 	bool in_step;	     /* a warp's threads execute each instruction together */
 	jmp_buf given_up;
@@ -377,7 +376,7 @@ struct thread {
 	uint32_t together; /* the lanes that execute an instruction without a mask with this one */
 	uint32_t apart;	   /* of the first thread of a warp in step: instructions since all of its
 			    * threads were together */
-	uint64_t given[4]; /* the sources of the instruction that it waits at */
+	uint64_t given[4]; /* the sources of the instruction at which it waits */
 };
 
 struct block {
@@ -392,8 +391,8 @@ struct block {
 	uint64_t *memory; /* their registers and local memory */
 };
 
-/* This machine takes most of the time of the tests that use it: what it does for each instruction
- * is inline, and calls between its files go through no table of a shared library. */
+/* Tests spend most of their time in this machine. So functions that run for each instruction are
+ * inline, and hidden visibility makes calls between its files direct. */
 #pragma GCC visibility push(hidden)
 
 static inline uint64_t ptx_cut(const struct type *type, uint64_t v)
@@ -446,10 +445,12 @@ static inline bool ptx_compares(enum compare compare, int order, bool unordered)
 	}
 }
 
-/* ptx_names.c. The name that the body or the file which is being read means; NULL: none. */
+/* ptx_names.c. Returns the symbol to which NAME refers in the body or file that is being read, or
+ * NULL. */
 struct symbol *ptx_find(struct ptx *p, const char *name);
 struct symbol *ptx_add(struct ptx *p, const char *name, enum kind kind, uint64_t value);
-/* Outside of bodies: what is defined, or to be defined elsewhere. */
+/* For names outside of bodies: note a definition, or a declaration of a name that is to be defined
+ * elsewhere. */
 void ptx_define(struct ptx *p, const char *name, enum kind kind, uint64_t value, uint32_t bytes);
 void ptx_declare(struct ptx *p, const char *name);
 /* Forgets the scope's names. */
@@ -458,7 +459,7 @@ void ptx_close_scope(struct ptx *p);
 void ptx_forget(struct ptx *p, uint32_t n);
 /* Returns whether NVIDIA's driver has the function NAME itself. */
 bool ptx_is_given(const char *name);
-/* Memory that ends with P. */
+/* Allocates N bytes that are freed with P. */
 void *ptx_keep(struct ptx *p, size_t n);
 
 /* ptx_variable.c */
@@ -468,7 +469,7 @@ struct variable {
 	uint32_t align, size, count, each;
 	uint32_t rows[4], n_rows; /* bytes of an element of each dimension, the outermost first */
 };
-/* Reads what precedes the names of a declaration, after the word for its space. */
+/* Reads the part of a declaration between the word for its space and the first name. */
 struct variable ptx_declaration(struct ptx *p);
 /* Reads a name, and how many elements it has. */
 void ptx_variable(struct ptx *p, struct variable *v);
@@ -482,7 +483,7 @@ void ptx_shared_variable(struct ptx *p);
 void ptx_write_later(struct ptx *p);
 
 /* ptx_operand.c */
-/* A register, a number or a name; the token is its last one. */
+/* Reads a register, a number or a name; its last token stays the current one. */
 struct operand ptx_operand(struct ptx *p);
 /* Reads the operands that FORM says, up to the semicolon. */
 void ptx_operands(struct ptx *p, struct instruction *i, const char *form);
@@ -490,24 +491,25 @@ void ptx_operands(struct ptx *p, struct instruction *i, const char *form);
 uint32_t ptx_elements(struct ptx *p, struct operand *list);
 /* Stops unless O is a register or a number of BITS, or if WIDER, a wider register. */
 void ptx_fits(struct ptx *p, const struct operand *o, uint32_t bits, bool wider);
-/* Adds a register and returns its number. An empty NAME: no text can name it. */
+/* Adds a register and returns its number. With an empty NAME no text can refer to it. */
 uint32_t ptx_register(struct ptx *p, const char *name, uint32_t bits);
 
 /* ptx_body.c */
 /* Reads up to the end of the block, behind its opening brace. */
 void ptx_block(struct ptx *p);
-/* Makes room for all that one statement becomes: pointers into the code hold until the next one. */
+/* Makes room for all instructions of one statement: pointers into the code stay valid until the
+ * next statement. */
 void ptx_make_room(struct ptx *p);
 /* Appends WHAT to the code. Returns the instruction. */
 struct instruction *ptx_emit(struct ptx *p, const struct instruction *what);
-/* Has the branches from FIRST on whose label is in this scope lead there. */
+/* Sets the targets of branches from FIRST on whose labels are in this scope. */
 void ptx_resolve(struct ptx *p, uint32_t first);
-/* Stops if the label of one of them was not found. */
+/* Stops if a branch from FIRST on has no target. */
 void ptx_all_resolved(struct ptx *p, uint32_t first);
-/* Ends a body: what it has taken is free again, and a thread needs the most that is taken at a
- * time. */
+/* Ends a body: its registers and local memory can be used again. A thread needs the largest amount
+ * that was in use at a time. */
 void ptx_give_back(struct ptx *p, uint32_t n_registers, uint32_t local);
-/* The label behind the body of a function. No word can be the same. */
+/* The label behind the body of a function. No word of a text can equal it. */
 #define PTX_END "}"
 
 /* ptx_call.c */
@@ -519,10 +521,10 @@ void ptx_alone(struct ptx *p, const struct symbol *f);
 /* ptx_quick.c: fills QUICK and CONSTANTS, when all of an entry has been read. */
 void ptx_prepare(struct ptx *p);
 
-/* ptx_forms.c: reads the opcode of I, which begins at its token, and says in FORM which operands
- * the ISA gives it. Stops at what this machine does not execute to the letter. */
+/* ptx_forms.c: reads the opcode of I, which begins at its token, and sets FORM to the operands that
+ * the ISA gives it. Stops at instructions that this machine does not execute exactly. */
 void ptx_opcode(struct ptx *p, struct instruction *i, const char **form);
-/* The type in WORD, of N letters, without its dot. */
+/* Reads the type in WORD, of N letters, without its dot. Returns false if it is none. */
 bool ptx_type(const char *word, size_t n, struct type *out);
 struct type ptx_type_of(char kind, uint32_t bits);
 
@@ -531,13 +533,13 @@ bool ptx_more(struct ptx *p);	     /* skips white space and comments: whether an
 const char *ptx_next(struct ptx *p); /* the next token, also in TOKEN */
 bool ptx_is(const struct ptx *p, const char *text);
 void ptx_want(struct ptx *p, const char *text); /* the next token must be this one */
-/* The number that begins at the token. */
+/* Returns the number that begins at the token, and its kind in LITERAL. */
 uint64_t ptx_number(struct ptx *p, enum literal *literal);
 
-/* ptx_math.c. The result of an instruction that computes from V. */
+/* ptx_math.c. Returns the result of an instruction with the sources V. */
 uint64_t ptx_result(struct ptx *p, const struct instruction *i, const uint64_t *v);
 bool ptx_compare(const struct instruction *i, uint64_t x, uint64_t y);
-/* What atom and red write over OLD. */
+/* Returns the value that atom and red write in place of OLD. */
 uint64_t ptx_atom(struct ptx *p, const struct instruction *i, uint64_t old, uint64_t a, uint64_t b);
 /* Addition, subtraction and products with the carry flag. */
 uint64_t ptx_carry(const struct instruction *i, const uint64_t *v, bool *carry);
@@ -548,7 +550,7 @@ int ptx_float_order(const struct instruction *i, uint64_t x, uint64_t y, bool *u
 bool ptx_float_is(const struct instruction *i, uint64_t v); /* testp */
 uint64_t ptx_flushed(const struct type *type, uint64_t v);
 long double ptx_to_float(const struct type *type, uint64_t v);
-/* D in the type, rounded as MODE of fegetround() says. */
+/* Returns D in the type, rounded by MODE, which is as of fegetround(). */
 uint64_t ptx_from_float(const struct type *type, long double d, int mode);
 
 /* ptx_convert.c */
@@ -557,11 +559,11 @@ uint64_t ptx_convert(const struct instruction *i, const uint64_t *v);
 /* ptx_video.c */
 uint64_t ptx_video(const struct instruction *i, const uint64_t *v);
 
-/* ptx_warp.c: ends the waiting of threads that all those they wait for have reached. Returns
- * whether one can go on. */
+/* ptx_warp.c: lets threads continue if all threads for which they wait have arrived. Returns
+ * whether any thread can continue. */
 bool ptx_meet(struct ptx *p, struct block *b);
 
-/* Says what is wrong. While a text is being read, control returns to ptx_read(), which keeps it for
+/* Reports an error. While a text is being read, control returns to ptx_read(), which stores it for
  * ptx_error(); otherwise it is printed, and the program aborts. */
 __attribute__((noreturn)) void ptx_stop(struct ptx *p, const char *what);
 

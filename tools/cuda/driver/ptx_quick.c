@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Prepares the instructions that are executed most: what they do, and where their sources are, is
- * found out once. ptx_run.c executes them. */
+/* Prepares frequent instructions: decides once what they do and where their sources are. ptx_run.c
+ * executes them. */
 #include <stdlib.h>
 
 #include "ptx_private.h"
@@ -11,7 +11,7 @@ struct known {
 	uint32_t *next;
 };
 
-/* The register that holds V from the start. */
+/* Returns the register that holds the constant V from the start. */
 static uint32_t constant(struct ptx *p, struct known *known, uint64_t v)
 {
 	uint32_t *head = &known->heads[(v ^ v >> 32 ^ v >> 11) % BUCKETS], i;
@@ -30,7 +30,7 @@ static uint32_t constant(struct ptx *p, struct known *known, uint64_t v)
 	return p->n_registers + p->n_constants - 1;
 }
 
-/* Finds the register for operand O. False: it is neither a register nor a constant. */
+/* Finds the register for operand O. Returns false if O is neither a register nor a constant. */
 static bool source(struct ptx *p, struct known *known, const struct operand *o, uint32_t *out)
 {
 	if (o->kind == VALUE)

@@ -6,8 +6,8 @@
 
 #include "ptx_private.h"
 
-/* What is left open differs from launch to launch, and is the same in each run: Knuth's generator
- * for MMIX. */
+/* Random numbers for choices that the ISA leaves open: different in each launch, the same in each
+ * run. Knuth's generator for MMIX. */
 static uint64_t draw(uint64_t below)
 {
 	static uint64_t seed = 1;
@@ -80,7 +80,7 @@ static uint64_t special(const struct block *b, const struct thread *t, uint64_t 
 	}
 }
 
-/* An operand that is neither a register nor a value. */
+/* Returns the value of an operand that is neither a register nor a literal. */
 static uint64_t get_other(const struct block *b, const struct thread *t, const struct operand *o)
 {
 	switch (o->kind) {
@@ -263,7 +263,7 @@ static void compare(struct ptx *p, struct thread *t, const struct instruction *i
 		t->registers[i->second] = other;
 }
 
-/* What alloca gives stays until stackrestore, or the thread's end. */
+/* Memory of alloca lives until stackrestore, or the thread's end. */
 static uint64_t allocate(struct ptx *p, struct thread *t, const struct instruction *i,
 			 uint64_t size, uint64_t align)
 {
@@ -318,7 +318,7 @@ static void print(const struct block *b, struct thread *t, const struct instruct
 		     (uint64_t)(l->prints ? l->prints(l->data, format, arguments) : -2));
 }
 
-/* The texts are the GPU kernel's, and may have no end. */
+/* The texts come from the GPU kernel, and may not be terminated. */
 static void fail(struct ptx *p, const struct block *b, const struct thread *t,
 		 const struct instruction *i)
 {
@@ -487,13 +487,13 @@ static void run_thread(struct ptx *p, struct block *b, struct thread *t, uint64_
 	t->pc = pc;
 }
 
-/* Registers of a thread: those of the text, and constants. */
+/* Returns the number of registers of a thread: those of the text, and constants. */
 static uint32_t registers_of(const struct ptx *p)
 {
 	return p->n_registers + p->n_constants;
 }
 
-/* Words of a thread's registers and local memory. */
+/* Returns the words of a thread's registers and local memory. */
 static size_t words_of(const struct ptx *p)
 {
 	return registers_of(p) + (p->local + 7) / 8 + 1;
@@ -545,8 +545,8 @@ static uint32_t any_of_warp(const struct thread *warp, uint32_t n)
 	return pc;
 }
 
-/* The instruction that the warp executes next: the least one, where threads that went different
- * ways come together again. UINT32_MAX: no thread runs. */
+/* Returns the instruction that the warp executes next: the lowest one, so that threads that went
+ * different ways come together again. UINT32_MAX: no thread runs. */
 static uint32_t next_of_warp(const struct thread *warp, uint32_t n, uint32_t apart)
 {
 	uint32_t pc = UINT32_MAX, k;
@@ -640,7 +640,7 @@ static void free_block(struct block *b)
 	free(b->shared);
 }
 
-/* Makes B the block with this number. */
+/* Initialises B as the block with this number. */
 static void begin_block(struct ptx *p, struct block *b, uint64_t number)
 {
 	const size_t each = words_of(p);

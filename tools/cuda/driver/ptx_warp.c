@@ -8,8 +8,8 @@ static const struct instruction *at(const struct ptx *p, const struct thread *t)
 	return &p->code[t->pc - 1];
 }
 
-/* The mask of lanes that an instruction of a warp names, as its last operand; those that execute it
- * together, if it names none. */
+/* Returns the mask of lanes that an instruction of a warp has as its last operand; without one, the
+ * lanes that execute it together. */
 static uint32_t mask_of(const struct ptx *p, const struct thread *t)
 {
 	const struct instruction *i = at(p, t);
@@ -21,7 +21,7 @@ static uint32_t mask_of(const struct ptx *p, const struct thread *t)
 	return (uint32_t)t->given[i->op == OP_SHFL ? 3 : 1];
 }
 
-/* Bits of the warp's lanes whose predicate is set. */
+/* Returns the mask of the warp's lanes whose predicate is set. */
 static uint32_t votes(const struct thread *warp, uint32_t n, uint32_t mask)
 {
 	uint32_t all = 0, k;
@@ -108,7 +108,7 @@ static uint64_t reduce_lanes(struct ptx *p, const struct instruction *i, const s
 	return sum;
 }
 
-/* What lane T of the lanes of MASK gets. FOUND: what the predicate behind it gets. */
+/* Returns the result for lane T of the lanes of MASK. FOUND: the result's predicate. */
 static uint64_t exchanged(struct ptx *p, const struct thread *warp, uint32_t n,
 			  const struct thread *t, uint32_t mask, bool *found)
 {
@@ -202,7 +202,8 @@ static bool is_reduction(const struct instruction *i)
 	return i->how == HOW_POPC || i->how == HOW_AND || i->how == HOW_OR;
 }
 
-/* How many threads barrier WHICH lacks: as many as it names, or all that have not ended. */
+/* Returns for how many threads barrier WHICH waits: as many as it names, or all that have not
+ * ended. */
 static bool is_full(const struct ptx *p, const struct block *b, uint32_t which, uint32_t *n,
 		    uint32_t *set)
 {

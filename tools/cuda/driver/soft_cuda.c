@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The CUDA driver's interface in software: the calls that cuda.c makes, carried out on this CPU;
- * GPU kernels run by ptx.h. It tests cuda.c: that it asks for the right things, of the right size,
- * in an order that the interface allows. It does not show what a GPU does with them, or when.
+ * GPU kernels run by ptx.h. It tests that cuda.c makes the right calls, with the right sizes, in an
+ * order that the interface allows. It does not show what a GPU does with them, or when.
  *
  * As NVIDIA documents it: addresses are reserved, then mapped, then made accessible; a stream
  * executes in order, concurrently with its caller; nearly every call needs a current context.
  *
- * Other drivers, by the environment: SOFT_CUDA_VERSION is the version that the driver tells, or if
- * it is negative, the error with which it tells none; it has no entries that are newer.
- * SOFT_CUDA_LACKS names an entry that it lacks; NAME=ERROR: the error with which it says so.
- * SOFT_CUDA_GPUS has the UUIDs of several GPUs, which are the same in all else; a program that
- * says so in CUDA_VISIBLE_DEVICES sees one of them.
+ * Environment variables make it behave like other drivers. SOFT_CUDA_VERSION: the version that it
+ * reports, without newer entries; if negative, the error that it returns instead. SOFT_CUDA_LACKS:
+ * the name of an entry that it lacks; NAME=ERROR: with the error that it then returns.
+ * SOFT_CUDA_GPUS: the UUIDs of several GPUs, which are equal otherwise; a program chooses one of
+ * them by CUDA_VISIBLE_DEVICES.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -52,11 +52,11 @@ static struct kept *all_kept;
 static bool is_up;
 static int context;
 static size_t limits[] = {1024, 1 << 20, 8 << 20}; /* CU_LIMIT_* */
-static CUresult failed;	     /* what each call that looks at the stream returns from then on */
+static CUresult failed;	     /* the error that calls about the stream return from then on */
 static sigjmp_buf given_up;  /* of a GPU kernel, with the error */
 static char assertion[1024]; /* that has failed, until it is printed */
 static __thread bool executes;
-static struct sigaction before[2]; /* what SIGSEGV and SIGBUS did without this driver */
+static struct sigaction before[2]; /* the program's own handling of SIGSEGV and SIGBUS */
 __thread CUcontext soft_cuda_context;
 
 static void *keep(size_t size)
@@ -130,8 +130,7 @@ static void execute(struct work *w)
 	}
 }
 
-/* After a wrong address or a failed assertion the context is of no use any more: nothing is
- * executed. */
+/* After a wrong address or a failed assertion the context is lost: nothing more is executed. */
 static void execute_or_fail(struct work *w)
 {
 	CUresult e;
@@ -575,7 +574,7 @@ static struct memory *find_memory(CUhandle handle)
 	return m;
 }
 
-/* NULL: there are not enough granules. */
+/* Takes granules. Returns NULL if there are not enough. */
 static struct memory *take(uint64_t bytes)
 {
 	const uint64_t wanted = (bytes + GRAIN - 1) / GRAIN;
@@ -601,7 +600,8 @@ static bool are_free(const struct memory *m, uint32_t at, uint32_t n)
 	return at + n <= GRAIN / PART && !memchr(m->parts + at, true, n);
 }
 
-/* N parts of the first granule that has them in a row. NULL: there is no granule for them. */
+/* Takes N contiguous parts of the first granule that has them free. Returns NULL if there is none.
+ */
 static struct memory *take_parts(uint32_t n)
 {
 	struct memory *whole = memories, *m;
@@ -696,7 +696,7 @@ static size_t size_of(const struct memory *m)
 	return m->n * GRAIN;
 }
 
-/* AT is a hint: addresses that are in use stay whose they are. */
+/* AT is a hint: addresses that are in use are not replaced. */
 CUresult cuMemAddressReserve(CUdeviceptr *out, size_t size, size_t align, CUdeviceptr at,
 			     uint64_t flags)
 {

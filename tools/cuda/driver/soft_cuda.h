@@ -29,7 +29,7 @@ struct function {
 	unsigned dynamic; /* most dynamic shared memory of a launch, bytes; 0: not set */
 };
 
-/* What a work in a stream does. */
+/* The kinds of work in a stream. */
 enum work_kind { WORK_COPY, WORK_SET, WORK_LAUNCH };
 
 struct work {
@@ -50,16 +50,17 @@ extern __thread CUcontext soft_cuda_context;
 /* Memory of the GPU that the driver takes for itself, in whole granules. Called by the thread that
  * loads and launches. */
 struct memory;
-/* For what a module has, BYTES. NULL: there are not enough granules. */
+/* Takes memory for the BYTES of a module. Returns NULL if there are not enough granules. */
 struct memory *soft_cuda_take_module(uint64_t bytes);
+/* Ends a use of M, and frees M if that was the last one. */
 void soft_cuda_give(struct memory *m);
-/* For a GPU kernel each of whose threads needs BYTES of local memory. The most that any has needed
- * stays. False: there are not enough granules. */
+/* Takes memory for a GPU kernel each of whose threads needs BYTES of local memory. It is never
+ * reduced. Returns false if there are not enough granules. */
 bool soft_cuda_take_local(uint32_t bytes);
 
-/* What GPU kernels print, and their failed assertions: see struct ptx_launch. */
+/* The functions for output and failed assertions of GPU kernels: see struct ptx_launch. */
 int soft_cuda_prints(void *data, const char *format, const void *arguments);
 void soft_cuda_asserts(void *data, const char *text);
 
-/* Puts WORK at the end of the stream, which frees PARAMS from now on. */
+/* Puts WORK at the end of the stream, which takes over PARAMS and frees it. */
 CUresult soft_cuda_enqueue(struct work work);

@@ -15,18 +15,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Opens the GPU and makes this process's channels, as libcuda does. False: it cannot; true also
- * without SOFT_CUDA_RM. Called once, by the thread that makes all others. */
+/* Opens the GPU and makes this process's channels, as libcuda does. Returns false on failure; true
+ * also without SOFT_CUDA_RM. Called once, by the thread that makes all others. */
 bool soft_gpu_open(void);
 
-/* The thread that executes has the GPU from take to give. Without SOFT_CUDA_RM they do nothing. */
+/* Called by the executing thread, which has the GPU from take to give. Without SOFT_CUDA_RM they do
+ * nothing. */
 void soft_gpu_take(void);
 void soft_gpu_give(void);
-/* What lets others have the GPU when it is their turn, which that thread calls in the middle of a
- * GPU kernel. NULL without SOFT_CUDA_RM. */
+/* Returns the function that gives the GPU to other processes when it is their turn; the executing
+ * thread calls it in the middle of GPU kernels. NULL without SOFT_CUDA_RM. */
 void (*soft_gpu_pauses(void))(void *);
 
-/* soft_rm.c: makes the channels. False: it cannot. */
+/* soft_rm.c: makes the channels. Returns false on failure. */
 bool soft_rm_open(void);
-/* The time slice of the group that computes, us. Any thread. */
+/* Returns the time slice of the group that computes, us. Any thread. */
 uint64_t soft_rm_timeslice(void);
