@@ -19,7 +19,7 @@
 #define MIB (1 << 20)
 #define LONGEST_FILE MIB
 
-/* What is written, and about what. */
+/* Where the inventory is written, and the GPUs that it describes. */
 struct report {
 	struct session *s;
 	FILE *to;
@@ -37,7 +37,8 @@ static int64_t mib(struct json_object *gpu, const char *key)
 	return get_int(get(gpu, "memory"), key) / MIB;
 }
 
-/* Adds a GPU's class to a host's: totals add up, and what one VM can have is the largest GPU's. */
+/* Adds a GPU's resource class to a host's. Totals are summed; the most that one VM can have is that
+ * of the largest GPU. */
 static void add(struct offer_class *host, const struct offer_class *c)
 {
 	if (c->total <= 0)

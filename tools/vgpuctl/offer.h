@@ -15,13 +15,13 @@
 enum { OFFER_VFS, OFFER_SHARE, OFFER_MEMORY, OFFER_CLASSES };
 extern const char *const offer_names[OFFER_CLASSES];
 
-/* What one resource class has: the total, and the least, the most and the unit of what one VM can
- * book. A total of 0: the class is not offered. */
+/* A resource class: its total, and the least and the most that one VM can book, in steps. A total
+ * of 0: the class is not offered. */
 struct offer_class {
 	int64_t total, least, most, step;
 };
 
-/* Writes what GPU, a row of vgpud's gpu.list, offers of each class. */
+/* Writes to OUT what GPU, a row of vgpud's gpu.list, offers in each class. */
 void offer_classes(struct json_object *gpu, struct offer_class out[OFFER_CLASSES]);
 
 /* Writes the GPU's trait number I, 0 to OFFER_TRAITS - 1: its policy, its pool or its model.

@@ -9,7 +9,7 @@
 #include "vgpu/names.h"
 #include "view.h"
 
-/* Returns whether an element of vm.list is a VM that runs without the VF that is its own. */
+/* Returns whether an element of vm.list is a VM that runs without the VF reserved for it. */
 static bool vm_lacks_device(struct json_object *vm)
 {
 	return get(vm, "attached") && !get_bool(vm, "attached") &&
@@ -66,7 +66,7 @@ void view_vm_explain(struct json_object *o)
 	}
 }
 
-/* Adds what vgpud says about the VF of a VM to LIST. */
+/* Adds vgpud's answer about a VM's VF to LIST. */
 static int add_vf(struct session *s, struct json_object *vm, struct json_object *list)
 {
 	struct json_object *args = json_object_new_object(), *vf;

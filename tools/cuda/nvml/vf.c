@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the VF's registers tell whoever looks. In a VM they are a file that several processes may
- * map; the lock on it, which says whose the VF is, is left alone. */
+/* Reads the VF's registers. In a VM they are a file that several processes may map. Does not touch
+ * the lock on it, which says which process has the VF. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

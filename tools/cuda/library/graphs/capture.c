@@ -81,7 +81,7 @@ void capture_abandon(struct stream *s)
 	end(c);
 }
 
-/* Marks all that a marked node comes after. Nodes mostly come after older ones, so that one pass
+/* Marks all nodes after which a marked node comes. Nodes mostly come after older ones, so one pass
  * from the newest on finds nearly all. */
 static void mark_all(const struct graph *g)
 {
@@ -101,7 +101,7 @@ static void mark_all(const struct graph *g)
 	}
 }
 
-/* Returns whether all that other streams did comes before the end of the first one. */
+/* Returns whether the first stream's last nodes come after all nodes of other streams. */
 static bool is_joined(const struct capture *c)
 {
 	struct stream *s;
@@ -212,8 +212,8 @@ CUresult cuStreamIsCapturing(CUstream h, int *status)
 	return CALL_END(e);
 }
 
-/* Handles of the nodes that the next call comes after; they are valid until the next such question,
- * or the end of the capture. */
+/* Returns the handles of the nodes after which the next call comes. They are valid until the next
+ * such query, or the end of the capture. */
 static CUresult tell_tips(const struct stream *s, const CUgraphNode **out, size_t *n)
 {
 	CUgraphNode *more = realloc(s->capture->handles, (s->tips.n + 1) * sizeof(CUgraphNode));
@@ -272,7 +272,7 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream h, int *status, uint64_t *id, CUgrap
 	return CALL_END(get_info(h, status, id, graph, tips, n));
 }
 
-/* FLAGS: 0 adds to what the next call comes after, 1 replaces it. */
+/* FLAGS: 0 adds to the nodes after which the next call comes, 1 replaces them. */
 static CUresult update_tips(CUstream h, const CUgraphNode *nodes, size_t n, unsigned flags)
 {
 	struct node *node;

@@ -34,7 +34,7 @@ static bool has(const struct dot *d, unsigned flag)
 	return d->flags & (flag | VERBOSE);
 }
 
-/* One more line of a node's label. */
+/* Adds a line to a node's label. */
 __attribute__((format(printf, 2, 3))) static void line(FILE *out, const char *format, ...)
 {
 	va_list list;
@@ -52,7 +52,7 @@ static void kernel_name(FILE *out, const struct work *w)
 	line(out, "%s", f ? f->known.name : "its module is unloaded");
 }
 
-/* Arguments of a number's size are told as one. */
+/* Writes an argument; one of a number's size as a number. */
 static void argument(FILE *out, const uint8_t *at, uint32_t bytes)
 {
 	uint64_t value = 0;
@@ -194,7 +194,7 @@ static void describe(struct dot *d, const struct graph *g)
 	fputs("}\n", d->out);
 }
 
-/* *TEXT is the caller's, who frees it. */
+/* The caller frees *TEXT. */
 static CUresult make_text(CUgraph h, bool ok, unsigned flags, char **text)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
@@ -215,7 +215,7 @@ static CUresult make_text(CUgraph h, bool ok, unsigned flags, char **text)
 	return fclose(d.out) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* 0, or why it cannot be written, as errno has it. */
+/* Writes the text to the file. Returns 0 or an errno. */
 static int write_file(const char *path, const char *text)
 {
 	FILE *f = fopen(path, "we");

@@ -38,7 +38,7 @@ CUresult graph_work_replace(struct work *to, const struct work *w)
 
 	if (e != CUDA_SUCCESS)
 		return e;
-	/* first: what W points to may be what TO has */
+	/* before TO is ended, because W may point to arguments of TO */
 	if (!graph_work_copy(&made, w))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	/* an attribute of the node, which its parameters do not have */
@@ -125,7 +125,7 @@ struct node *graph_add(struct graph *g, enum node_type type, const struct work *
 	return node;
 }
 
-/* Copies what a node is; AFTER is left out. */
+/* Copies a node without its edges. */
 static struct node *copy_node(struct graph *to, const struct node *node)
 {
 	struct node *made = graph_add(to, node->type, &node->work, NULL, 0);
@@ -193,7 +193,7 @@ bool graph_is_like(const struct graph *a, const struct graph *b)
 	return like;
 }
 
-/* Takes the first node that nothing left comes before, again and again. Marks: 1 if taken. */
+/* Takes, again and again, the first node that comes after no remaining node. Marks: 1 if taken. */
 bool graph_sort(const struct graph *g, struct node **out)
 {
 	uint32_t taken = 0, before, i, k;

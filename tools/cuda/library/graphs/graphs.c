@@ -60,7 +60,7 @@ CUresult cuGraphClone(CUgraph *out, CUgraph graph)
 	return CALL_END(e);
 }
 
-/* The original may be gone; its handle is no other node's. */
+/* The original may have been removed; no other node has its handle. */
 CUresult cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode original, CUgraph clone)
 {
 	struct graph *g;
@@ -111,8 +111,8 @@ CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *out)
 	return CALL_END(e);
 }
 
-/* As CUDA's lists are told: without OUT, *N is how many there are; with it, *N is the room, and
- * what is left of it is NULL. */
+/* Returns a list as CUDA does: without OUT, *N becomes the number of elements; with OUT, *N is its
+ * room, and unused elements become NULL. */
 struct telling {
 	CUgraphNode *out;
 	size_t room, n;
@@ -185,8 +185,8 @@ static CUresult get_edges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, siz
 	return CUDA_SUCCESS;
 }
 
-/* From CUDA 12.3 on an edge has data: all zero, for an edge like any other. The calls that tell
- * edges write that; those that make edges take no other. */
+/* From CUDA 12.3 on an edge has data, which is zero for an ordinary edge. Calls that return edges
+ * write zeros; calls that make edges refuse other data. */
 static CUresult with_data(CUresult e, struct cuda_edge *data, const size_t *n)
 {
 	if (e == CUDA_SUCCESS && data)
@@ -258,7 +258,7 @@ CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode *out, str
 	return CALL_END(with_data(get_behind(node, out, n), data, n));
 }
 
-/* All edges are right, or none is made. */
+/* If one edge is invalid, none is made. */
 static CUresult add_edges(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n)
 {
 	struct node *a, *b;
@@ -291,7 +291,7 @@ static bool is_edge_twice(const CUgraphNode *from, const CUgraphNode *to, size_t
 	return false;
 }
 
-/* All edges are there, or none is removed. */
+/* If one edge does not exist, none is removed. */
 static CUresult remove_edges(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
 			     size_t n, bool ok)
 {

@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-/* CUgraphInstantiate_flags: what frees memory at a launch, uploads, or uses the nodes' priorities
- * has nothing to do here. */
+/* CUgraphInstantiate_flags. Those for freeing memory at a launch, for uploading, and for priorities
+ * of nodes have no effect here. */
 #define FREE_ON_LAUNCH 1u
 #define UPLOAD 2u
 #define USE_PRIORITY 8u
@@ -99,7 +99,7 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, uint64_t flags)
 		instance_end(x);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	x->flags = flags & ~(uint64_t)UPLOAD; /* which says nothing of the instance */
+	x->flags = flags & ~(uint64_t)UPLOAD; /* UPLOAD is no property of the instance */
 	*out = x->handle;
 	return CUDA_SUCCESS;
 }
@@ -133,7 +133,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph graph, struct cu
 	return CALL_END(e);
 }
 
-/* Functions of the program run without the lock: the instance stays until they are done. */
+/* Functions of the program run without the lock; until they return, the instance is not freed. */
 static CUresult launch(struct instance *x, CUstream h, struct stream *s)
 {
 	CUresult e = CUDA_SUCCESS, rung;

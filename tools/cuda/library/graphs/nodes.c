@@ -3,7 +3,7 @@
 #include "cuda_calls.h"
 #include "graph.h"
 
-/* The nodes of G that handles H name are written to AFTER. */
+/* Writes to AFTER the nodes of G that the handles H name. */
 static CUresult find_nodes(const struct graph *g, const CUgraphNode *h, size_t n,
 			   struct node_list *after)
 {
@@ -22,7 +22,7 @@ static CUresult find_nodes(const struct graph *g, const CUgraphNode *h, size_t n
 	return CUDA_SUCCESS;
 }
 
-/* What a new node shall be. */
+/* The description of a new node. */
 struct making {
 	enum node_type type;
 	struct work work;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that tell and change what nodes of a graph are. Instances that were made before do not
- * change. */
+/* Calls that return and change the parameters of a graph's nodes. Instances that were made before
+ * do not change. */
 #include <stdlib.h>
 
 #include "cuda_calls.h"
@@ -17,7 +17,7 @@ static CUresult begin_node_of(CUgraphNode h, enum node_type type, bool ok, struc
 		       : e;
 }
 
-/* NODE is W from now on. */
+/* Replaces the work of NODE by W. */
 static CUresult set(struct node *node, const struct work *w)
 {
 	CUresult e = graph_work_replace(&node->work, w);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a stream is asked to execute: it does at once, or the graph that it captures has it. */
+/* Executes work in a stream, or adds it to the graph that the stream captures. */
 #include "put.h"
 
 #include "capture.h"
@@ -52,7 +52,7 @@ CUresult put_work(struct stream *s, const struct work *w)
 		return e == CUDA_SUCCESS ? capture_add(s, w) : e;
 	}
 	e = work_run(w);
-	/* While a function of the program ran, S may have gone; and it waits for nothing more. */
+	/* While a function of the program ran, S may have been destroyed. */
 	if (w->kind != WORK_HOST)
 		s->last = link_count();
 	return e;

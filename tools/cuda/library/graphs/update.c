@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that change what an instance of a graph executes: its next launches do so, and the graph
- * stays as it is. */
+/* Calls that change what an instance of a graph executes in its next launches. The graph does not
+ * change. */
 #include "cuda_calls.h"
 #include "instance.h"
 
-/* The step of NODE; NULL: X has none. */
+/* Returns the step of NODE in X, or NULL. */
 static struct step *find(const struct instance *x, CUgraphNode node)
 {
 	uint32_t i;
@@ -112,10 +112,10 @@ CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec h, CUgraphNode node, CUeve
 	return CALL_END(set_event(h, node, NODE_WAIT, &w));
 }
 
-/* Has the N steps at TO, of X, execute what those of GRAPH do, which has the same shape; if not,
- * returns OTHER and changes nothing. They stay the steps of their nodes, and disabled if they are.
- * The program's objects of GRAPH take the place of all that X had; those of a child come on top,
- * because it is not recorded which the former child's were. */
+/* Makes the N steps at TO, of X, execute the work of GRAPH's nodes. If GRAPH has another shape,
+ * returns OTHER and changes nothing. The steps keep their nodes, and stay disabled if they are. The
+ * user objects of GRAPH replace all those of X; those of a child are added, because X does not
+ * record which ones the former child had. */
 static CUresult take_over(struct instance *x, struct step *to, uint32_t n, CUgraph graph,
 			  CUresult other)
 {
@@ -214,7 +214,7 @@ CUresult cuGraphNodeGetEnabled(CUgraphExec h, CUgraphNode node, unsigned *enable
 	return CALL_END(e);
 }
 
-/* Takes over what another graph of the same shape executes. */
+/* Makes the instance execute the work of another graph of the same shape. */
 static CUresult update(CUgraphExec h, CUgraph graph)
 {
 	struct instance *x;

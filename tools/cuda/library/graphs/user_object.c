@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects of the program that graphs and their instances keep: an object is destroyed, by a
- * function of the program, when nobody has a reference to it any more, and nothing that may use it
- * runs. */
+/* Objects of the program that graphs and their instances keep. A function of the program destroys
+ * an object after its last reference was released and no work that may use it runs. */
 #include <limits.h>
 #include <stdlib.h>
 
@@ -19,7 +18,7 @@ struct user_object {
 #define NO_DESTRUCTOR_SYNC 1u
 #define MOVE 1u
 
-/* Without the lock. */
+/* Destroys the object. Called without the lock. */
 static void destroy(struct call_later *later)
 {
 	struct user_object *o = (struct user_object *)later;
@@ -28,7 +27,8 @@ static void destroy(struct call_later *later)
 	free(o);
 }
 
-/* What was launched may use the object until it is done, whoever had the last reference. */
+/* If the object has no references, has it destroyed at the end of the call, after launched work,
+ * which may use it, has ended. */
 static void end_unused(struct user_object *o)
 {
 	if (o->own > 0 || o->kept > 0)
@@ -50,7 +50,7 @@ static struct user_reference *find(const struct user_objects *l, const struct us
 	return NULL;
 }
 
-/* False: out of memory. */
+/* Adds references to the object. Returns false if out of memory. */
 static bool keep(struct user_objects *l, struct user_object *o, uint64_t count)
 {
 	struct user_reference *r = find(l, o), *more;
