@@ -18,8 +18,8 @@
 #include "vgpu/file.h"
 
 #define SSH_FAILED 255 /* ssh's own exit code: no connection */
-#define SHELL_FAILED                                                                               \
-	126 /* a shell's exit codes from here: cannot run the command, or it was killed */
+/* A shell's exit codes from here on: it cannot run the command, or the command was killed. */
+#define SHELL_FAILED 126
 
 #define MOST_OUTPUT (1u << 24)
 
