@@ -38,6 +38,7 @@ done
 
 # What VF 3's process shares with softgpu and its client: nothing of it is the next one's.
 shares() { awk '/memfd:softgpu/ {print $5}' "/proc/$(process_of 3)/maps" | sort -u; }
+shares_something() { [ -n "$(shares)" ]; }
 for signal in STOP KILL; do
 	control SIG$signal
 	start_guest victim 3 spin --us 50000 --depth 16 --seconds 600; victim=$guest_pid
@@ -49,7 +50,9 @@ for signal in STOP KILL; do
 	neighbours_keep "a VF process gets SIG$signal"
 	wait $victim
 	await 60 is 3 state available
-	[ -z "$(shares | comm -12 - "$run/shared")" ] || fail "after SIG$signal VF 3's next process has a file of the last one's"
+	await 30 shares_something
+	shares >"$run/next"
+	[ -z "$(comm -12 "$run/next" "$run/shared")" ] || fail "after SIG$signal VF 3's next process has a file of the last one's"
 done
 start_guest next 3 mandelbrot --jobs 2; wait_guest $guest_pid next
 await 60 is 3 state available
