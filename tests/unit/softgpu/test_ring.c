@@ -671,10 +671,34 @@ static enum device_state assert_poll(struct device *d, uint32_t slot)
 	return device_host.poll(d, slot) == DEVICE_DONE ? DEVICE_ASSERTED : DEVICE_RUNNING;
 }
 
+static bool has_said;
+
+/* A driver says it once. */
 static void say(struct device *d, char *text, uint32_t room)
 {
 	(void)d;
-	snprintf(text, room, "an assertion");
+	snprintf(text, room, "%s", has_said ? "" : "an assertion");
+	has_said = true;
+}
+
+/* The loss is noticed by a launch, and by a poll of each piece in flight. */
+static uint32_t launched, looked;
+
+static int launch_two(struct device *d, uint32_t slot, const struct piece *p)
+{
+	(void)d;
+	(void)slot;
+	(void)p;
+	return ++launched == 2 ? -ECANCELED : 0;
+}
+
+static enum device_state poll_lost(struct device *d, uint32_t slot)
+{
+	(void)d;
+	(void)slot;
+	if (launched == 2)
+		return DEVICE_ASSERTED;
+	return ++looked < 1000 ? DEVICE_RUNNING : DEVICE_DONE;
 }
 
 TEST(asserted, "a device that an assertion has ended says so")
@@ -682,11 +706,33 @@ TEST(asserted, "a device that an assertion has ended says so")
 	struct bench b;
 
 	bench_open(&b);
+	has_said = false;
 	b.ops.poll = assert_poll;
 	b.ops.last_words = say;
 	bench_load(&b);
 	put_launch(&b, "fill", 256, to_memory(), 3);
 	CU_ASSERT_EQUAL(bench_run(&b), WORKER_LOST);
+	CU_ASSERT_EQUAL(b.ended.ended.error, SOFTGPU_ASSERTED);
+	CU_ASSERT_STRING_EQUAL(b.shared.words, "an assertion");
+	bench_close(&b);
+}
+
+TEST(asserted_twice, "a loss that several pieces show keeps its last words")
+{
+	struct bench b;
+
+	bench_open(&b);
+	has_said = false;
+	launched = looked = 0;
+	bench_put(&b, (struct softgpu_packet){SOFTGPU_FILL, 0, {65536, 4096, 1}});
+	bench_put(&b, (struct softgpu_packet){SOFTGPU_FILL, 0, {65536, 4096, 1}});
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE); /* the pieces' times are known */
+	b.ops.launch = launch_two;
+	b.ops.poll = poll_lost;
+	b.ops.last_words = say;
+	bench_put(&b, (struct softgpu_packet){SOFTGPU_FILL, 0, {65536, 4096, 1}});
+	bench_put(&b, (struct softgpu_packet){SOFTGPU_FILL, 0, {65536, 4096, 1}});
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_FAILED);
 	CU_ASSERT_EQUAL(b.ended.ended.error, SOFTGPU_ASSERTED);
 	CU_ASSERT_STRING_EQUAL(b.shared.words, "an assertion");
 	bench_close(&b);

@@ -151,6 +151,11 @@ struct softgpu_about compute_about(const struct compute *c)
 	return about;
 }
 
+void compute_last_words(const struct compute *c, char *words, size_t room)
+{
+	snprintf(words, room, "%.*s", (int)sizeof(c->shared->words), c->shared->words);
+}
+
 void compute_doorbell(struct compute *c, uint64_t wptr, uint32_t bell)
 {
 	atomic_store_explicit(&c->shared->wptr, wptr, memory_order_release);
@@ -185,9 +190,6 @@ static uint64_t note_end(struct compute *c, const struct worker_ended *ended)
 	c->vf->live.rptr = ended->rptr;
 	c->vf->bell_heard = ended->heard;
 	c->vf->live.job.active = ended->active;
-	if (ended->error == SOFTGPU_ASSERTED)
-		snprintf(c->vf->last_words, sizeof(c->vf->last_words), "%.*s",
-			 (int)sizeof(c->shared->words), c->shared->words);
 	switch (ended->end) {
 	case WORKER_IDLE:
 	case WORKER_STOPPED:

@@ -36,7 +36,7 @@ void engine_kick(struct vf *vf)
 		vf_futex_wake(&vf->page->run);
 }
 
-/* Stops the VF with an error. */
+/* Stops the VF with an error. Called with the lock, under which a guest reads the last words. */
 static void fail(struct vf *vf, uint64_t error)
 {
 	const bool has_cause = error == SOFTGPU_BAD_ADDRESS || error == SOFTGPU_ASSERTED;
@@ -47,6 +47,8 @@ static void fail(struct vf *vf, uint64_t error)
 	vf->dead = true;
 	if (vf->error == SOFTGPU_FAULTED)
 		vf->faults = error << 32 | (uint32_t)(vf->faults + 1);
+	if (error == SOFTGPU_ASSERTED && vf->compute)
+		compute_last_words(vf->compute, vf->last_words, sizeof(vf->last_words));
 	if (error == SOFTGPU_OUT_OF_RANGE)
 		atomic_fetch_add(&vf->page->violations, 1);
 }

@@ -51,6 +51,7 @@ static void take_memory(struct vf *vf, const struct vf_order *order, const int *
 	vf->window = order->window;
 	vf->modules = order->modules;
 	vf->size = order->size;
+	memset(vf->last_words, 0, sizeof(vf->last_words)); /* an earlier guest's */
 }
 
 static void take_worker(struct vf *vf, const struct vf_order *order, const int *fds)

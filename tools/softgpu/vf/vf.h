@@ -133,6 +133,8 @@ bool compute_is_ready(const struct compute *c);
 /* Returns what the worker's GPU is, without addresses; zeros until it has started. C may be NULL.
  */
 struct softgpu_about compute_about(const struct compute *c);
+/* Copies what the worker's driver has said last, which the worker may be writing. */
+void compute_last_words(const struct compute *c, char *words, size_t room);
 /* Passes the doorbells on to the worker: that of the VF's ring, and how many there were of slots.
  * With the lock. */
 void compute_doorbell(struct compute *c, uint64_t wptr, uint32_t bell);

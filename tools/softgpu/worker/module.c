@@ -157,8 +157,6 @@ bool module_compiles(const struct module_table *t)
 
 void module_table_destroy(struct module_table *t)
 {
-	uint32_t i;
-
 	if (!t)
 		return;
 	if (atomic_load(&t->compiling) != COMPILING_NONE)
@@ -170,9 +168,13 @@ void module_table_destroy(struct module_table *t)
 	}
 	sem_destroy(&t->begins);
 	sem_destroy(&t->ended);
-	for (i = 0; i < DEVICE_SOURCES; i++)
-		output_close(&t->output, i);
+	output_destroy(&t->output);
 	free(t);
+}
+
+void module_forget_output(struct module_table *t, uint32_t source)
+{
+	output_close(&t->output, source);
 }
 
 void module_close(struct module_table *t, uint32_t source)

@@ -40,6 +40,8 @@ int module_packet(struct module_table *t, uint32_t source, struct piece_job *job
 /* Unloads all modules of SOURCE, while the device executes nothing. What is being compiled for it
  * is thrown away when it is done. */
 void module_close(struct module_table *t, uint32_t source);
+/* Forgets what SOURCE has printed, while the device executes nothing. */
+void module_forget_output(struct module_table *t, uint32_t source);
 /* A run begins: there may be work that does not wait for the compiler. */
 void module_go_on(struct module_table *t);
 /* Tells softgpu that, until WAKE, there is no work but what may wait for the compiler. */

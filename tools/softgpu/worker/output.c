@@ -58,7 +58,7 @@ void output_answer(struct output *o, uint32_t source, bool prints, void *at)
 		memmove(o->of[source].text, o->of[source].text + n, o->of[source].bytes);
 		__atomic_store_n(&out->bytes, n, __ATOMIC_RELEASE);
 	}
-	out->left = o->of[source].bytes;
+	__atomic_store_n(&out->left, o->of[source].bytes, __ATOMIC_RELEASE);
 }
 
 void output_close(struct output *o, uint32_t source)
@@ -68,4 +68,12 @@ void output_close(struct output *o, uint32_t source)
 	free(o->of[source].text);
 	o->of[source].text = NULL;
 	o->of[source].bytes = 0;
+}
+
+void output_destroy(struct output *o)
+{
+	uint32_t i;
+
+	for (i = 0; i < DEVICE_SOURCES; i++)
+		free(o->of[i].text);
 }

@@ -30,3 +30,5 @@ void output_begin(struct output *o, uint32_t source);
 void output_answer(struct output *o, uint32_t source, bool prints, void *at);
 /* Forgets what SOURCE has printed, while the device is idle. */
 void output_close(struct output *o, uint32_t source);
+/* Frees the text. The device may still execute: what it holds is not taken out. */
+void output_destroy(struct output *o);

@@ -183,16 +183,17 @@ static void report(struct ring *r, uint64_t at, enum softgpu_error error)
 	__atomic_store_n((uint64_t *)(r->setup.window + at), (uint64_t)error, __ATOMIC_RELEASE);
 }
 
-/* The device has failed. */
+/* The device has failed. It may be asked again for each piece in flight, but has last words only
+ * once. */
 static void lose(struct ring *r, enum device_state state)
 {
 	struct worker_shared *shared = r->setup.shared;
 
+	if (state == DEVICE_ASSERTED && r->error != SOFTGPU_ASSERTED)
+		r->setup.ops->last_words(r->setup.device, shared->words, sizeof(shared->words));
 	r->error = state == DEVICE_BAD_ADDRESS ? SOFTGPU_BAD_ADDRESS
 		   : state == DEVICE_ASSERTED  ? SOFTGPU_ASSERTED
 					       : SOFTGPU_FAULTED;
-	if (state == DEVICE_ASSERTED)
-		r->setup.ops->last_words(r->setup.device, shared->words, sizeof(shared->words));
 }
 
 /* Puts a piece that the device executes into its queue. */
@@ -630,6 +631,7 @@ static enum step feed(struct ring *r)
 		return STEP_WAIT;
 	if (r->fresh) {
 		close_map(r, &r->sources[0]);
+		module_forget_output(r->modules, 0);
 		make_slots(r, 0, 0);
 	}
 	for (i = 0; i < r->n_sources && step == STEP_END && r->error == SOFTGPU_OK; i++) {
