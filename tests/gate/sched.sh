@@ -4,6 +4,7 @@
 # Debian 12's Linux, whose packages are unpacked in DIR. A program that ignores its gate is found in fdinfo, and ended within a second
 # (`watch = end`), or counted (`watch = count`), or held by the wall, so that nothing is found; one that waits for its gate is not accused.
 set -euo pipefail
+[ "$(uname -m)" = x86_64 ] || { echo "skipped: the machine is for x86_64"; exit 77; }
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "${1:?usage: sched.sh DIR}"
 dir=$(realpath "$1")
