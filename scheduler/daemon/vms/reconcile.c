@@ -142,7 +142,9 @@ static bool adopt_vf(struct control *control, const struct claim *claim,
 	}
 	if (!l) {
 		gpu = named_vf(control, claim, claimed, &vf);
-		if (!gpu || gpu->leases[vf].state != LEASE_NONE)
+		/* A request under way to end all of the VF's connections would end the VM's. The
+		 * next report adopts it. */
+		if (!gpu || gpu->leases[vf].state != LEASE_NONE || gpu->clearing.asked >> vf & 1)
 			return false;
 		vm_take(gpu, vf, claim, claimed, LEASE_RUNNING);
 		live_forget_vf(gpu, vf);

@@ -240,6 +240,16 @@ TEST(reservations_expire, "reservations end after lease_s")
 	bench_end();
 }
 
+/* Waits for the calls that vgpud itself has made. */
+static void calls_end(void)
+{
+	vgpu_nsec until = vgpu_now() + PATIENCE;
+
+	while (control.calls && vgpu_now() < until)
+		turn();
+	CU_ASSERT_PTR_NULL(control.calls);
+}
+
 /* What vgpud-libvirt reports of a running VM decides: a VF without a device in its XML is to be
  * attached; one that is no longer claimed, but has the device that vgpud-libvirt attached, is to be
  * detached; the VF of a VM that is gone is free. */
@@ -263,6 +273,12 @@ TEST(synced, "VFs are attached, detached and freed as libvirt's list says")
 	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING); /* the VM still has the device */
 	CU_ASSERT_EQUAL(sync_vm(UNCLAIMED "</domain>", "detach", address), 0);
 	CU_ASSERT_EQUAL(l->state, LEASE_NONE);
+	/* While the engine has not ended the VF's connections, the VM's would end with them. */
+	calls_end();
+	control.gpus[0].clearing.asked |= VGPU_VF_BIT(1);
+	CU_ASSERT_EQUAL(sync_vm(CLAIM(HEAVY_A) HOSTDEV "</domain>", "missing", address), 1);
+	CU_ASSERT_EQUAL(l->state, LEASE_NONE);
+	control.gpus[0].clearing.asked = 0;
 	CU_ASSERT_EQUAL(sync_vm(CLAIM(HEAVY_A) HOSTDEV "</domain>", "missing", address), 0);
 	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
 	CU_ASSERT_EQUAL(sync_vm(NULL, "missing", address), 0);
@@ -334,16 +350,6 @@ TEST(one_of_two, "a VM keeps one of two VFs across a restart")
 		1);
 	CU_ASSERT_EQUAL(control.gpus[0].leases[1].state, LEASE_RUNNING);
 	bench_end();
-}
-
-/* Waits for the calls that vgpud itself has made. */
-static void calls_end(void)
-{
-	vgpu_nsec until = vgpu_now() + PATIENCE;
-
-	while (control.calls && vgpu_now() < until)
-		turn();
-	CU_ASSERT_PTR_NULL(control.calls);
 }
 
 /* A VF whose partition is being set to its usual size is given to no VM: it would have less memory
