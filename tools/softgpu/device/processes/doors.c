@@ -257,14 +257,31 @@ void doors_discard_listener(struct doors *d, int *fd)
 
 static void leave_to_thread(struct doors *d, int *fd, int worker_of)
 {
+	bool full;
+
 	if (*fd < 0)
 		return;
 	pthread_mutex_lock(&d->lock);
-	if (d->n_later < LATER)
+	full = d->n_later == LATER;
+	if (!full)
 		d->later[d->n_later++] = (struct later){*fd, worker_of};
-	*fd = -1; /* without room it stays open: nobody must wait for its end */
 	pthread_mutex_unlock(&d->lock);
+	/* Without room a connection stays open, since nobody must wait for its end. The end of a
+	 * pipe that is read never takes long. */
+	if (full && worker_of >= 0)
+		vgpu_close(fd);
+	*fd = -1;
 	vgpu_eventfd_signal(d->wake);
+}
+
+bool doors_have_room(struct doors *d)
+{
+	bool room;
+
+	pthread_mutex_lock(&d->lock);
+	room = d->n_later < LATER;
+	pthread_mutex_unlock(&d->lock);
+	return room;
 }
 
 void doors_discard_later(struct doors *d, int *fd)

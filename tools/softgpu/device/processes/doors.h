@@ -24,7 +24,8 @@ void doors_open(struct doors *d, int vf, int listener);
 /* Logs what comes from a pipe of the VF's process or worker, which stays the caller's (link_says(),
  * workers_says()), a piece at a time. Any thread, with any lock. */
 void doors_hear(struct doors *d, int vf, enum says who, int says);
-/* The same of all that is left in the pipe of a worker, and closes it; then *SAYS is -1. */
+/* The same of all that is left in the pipe of a worker, and closes it; then *SAYS is -1. While the
+ * thread has no room, the pipe is closed unread. */
 void doors_hear_last(struct doors *d, int vf, int *says);
 /* Close a connection and a listener into which others may have put what they like, without waiting
  * for its end (vgpu/untrusted.h); then *FD is -1. Any thread of ordinary priority, without the
@@ -33,3 +34,5 @@ void doors_discard(struct doors *d, int *fd);
 void doors_discard_listener(struct doors *d, int *fd);
 /* The same of a connection, by the thread here. Any thread, with any lock. */
 void doors_discard_later(struct doors *d, int *fd);
+/* Returns whether the thread takes another one: without room a connection stays open. */
+bool doors_have_room(struct doors *d);

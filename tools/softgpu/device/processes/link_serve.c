@@ -131,7 +131,7 @@ static void end_clients(struct link *l)
 
 	if (l->started && l->client >= 0)
 		link_kill(l);
-	for (n = 0; n < MOST_WAITING && l->listener >= 0; n++) {
+	for (n = 0; n < MOST_WAITING && l->listener >= 0 && doors_have_room(l->gpu->doors); n++) {
 		fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0)
 			return;
