@@ -125,8 +125,10 @@ static void hear(void)
 							? ended.error
 							: SOFTGPU_FAULTED);
 	}
-	if (r < 0)
+	if (r < 0) {
+		running = false;
 		atomic_store(&c->error, SOFTGPU_FAULTED);
+	}
 }
 
 /* Begins the context that a guest has asked for. Only here, where nothing runs, WPTR becomes 0: a
@@ -306,6 +308,7 @@ void played_vf_bell(void)
 
 static void bring_up(void)
 {
+	const vgpu_nsec until = vgpu_now() + READY_MS * VGPU_MSEC;
 	uint32_t asked;
 
 	if (atomic_load(&c->up)) {
@@ -316,8 +319,14 @@ static void bring_up(void)
 	}
 	asked = atomic_fetch_add(&c->contexts, 1) + 1;
 	kick();
-	while (atomic_load(&c->context) != asked)
+	/* another program may ask meanwhile, and get a later one */
+	while ((int32_t)(atomic_load(&c->context) - asked) < 0) {
+		if (vgpu_now() >= until) {
+			fprintf(stderr, "the played VF begins no context\n");
+			abort();
+		}
 		sched_yield();
+	}
 	atomic_store(&c->up, 1);
 	atomic_fetch_add(&c->ups, 1);
 }

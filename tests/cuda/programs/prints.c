@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Checks of what GPU kernels print, which comes to the program's standard output. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -199,17 +201,47 @@ static bool formats(void)
 	return close_printer(&p, formats_of(&p) && texts_of(&p));
 }
 
+static const char hundred[] =
+	"---------1---------2---------3---------4---------5---------6---------7---------8"
+	"---------9---------\n";
+
+/* A wait for an event shows what was printed before it: by GPU kernels between events that nobody
+ * has waited for, and more than one answer of the host holds. */
+static bool events_of(struct printer *p)
+{
+	CUevent event[2];
+	char *text;
+	size_t n;
+
+	OK(cuEventCreate(&event[0], 2));
+	OK(cuEventCreate(&event[1], 2));
+	CHECK(launch(p, "g", 1));
+	OK(cuEventRecord(event[0], NULL));
+	CHECK(launch(p, "h", 1));
+	OK(cuEventRecord(event[1], NULL));
+	OK(cuEventSynchronize(event[1]));
+	CHECK(has_printed(p, "gh"));
+	CHECK(launch(p, hundred, 200));
+	OK(cuEventRecord(event[0], NULL));
+	OK(cuEventSynchronize(event[0]));
+	text = printed(p);
+	n = strlen(text);
+	free(text);
+	CHECK(n == 20000);
+	OK(cuEventDestroy_v2(event[0]));
+	OK(cuEventDestroy_v2(event[1]));
+	return true;
+}
+
 /* Each call that waits for the GPU shows what was printed before, and the program's own output is
  * in order with it. */
 static bool waits_of(struct printer *p)
 {
 	CUcontext before, c;
-	CUevent event;
 	CUstream s;
 	int seen;
 
 	OK(cuStreamCreate(&s, 1));
-	OK(cuEventCreate(&event, 2));
 	printf("a");
 	CHECK(launch(p, "b", 1));
 	OK(cuCtxSynchronize());
@@ -220,15 +252,11 @@ static bool waits_of(struct printer *p)
 	CHECK(launch(p, "f", 1));
 	OK(cuMemcpyDtoH_v2(&seen, p->at + RESULT, 4));
 	CHECK(has_printed(p, "abcdef"));
-	CHECK(launch(p, "g", 1));
-	OK(cuEventRecord(event, NULL));
-	OK(cuEventSynchronize(event));
-	CHECK(has_printed(p, "g"));
+	CHECK(events_of(p));
 	CHECK(launch(p, "h", 1));
 	OK(cuModuleUnload(p->module));
 	p->module = NULL;
 	CHECK(has_printed(p, "h"));
-	OK(cuEventDestroy_v2(event));
 	OK(cuStreamDestroy_v2(s));
 	/* the end of a context ends its modules */
 	OK(cuCtxGetCurrent(&before));
@@ -249,14 +277,59 @@ static bool waits(void)
 	return close_printer(&p, waits_of(&p));
 }
 
+struct other {
+	struct printer *p;
+	CUcontext context;
+	bool ok;
+};
+
+static bool print_there(const struct other *o)
+{
+	OK(cuCtxSetCurrent(o->context));
+	CHECK(launch(o->p, "there\n", 1));
+	OK(cuCtxSynchronize());
+	return true;
+}
+
+static void *print_in_thread(void *arg)
+{
+	struct other *o = arg;
+
+	o->ok = print_there(o);
+	return NULL;
+}
+
+/* A thread that has locked stdout makes calls, while another one's text waits for stdout. */
+static bool locked_of(struct printer *p)
+{
+	struct other o = {.p = p};
+	CUresult e = CUDA_SUCCESS;
+	struct stat file = {0};
+	pthread_t thread;
+
+	OK(cuCtxGetCurrent(&o.context));
+	flockfile(stdout);
+	CHECK(pthread_create(&thread, NULL, print_in_thread, &o) == 0);
+	while (e == CUDA_SUCCESS && file.st_size == 0 && fstat(p->file, &file) == 0)
+		e = cuCtxSynchronize();
+	funlockfile(stdout);
+	pthread_join(thread, NULL);
+	return e == CUDA_SUCCESS && o.ok && has_printed(p, "there\n");
+}
+
+static bool locked(void)
+{
+	struct printer p;
+
+	CHECK(open_printer(&p));
+	return close_printer(&p, locked_of(&p));
+}
+
 #define MIB ((size_t)1 << 20)
 
 /* More than the buffer holds: the oldest texts are lost. */
 static bool overflow_of(struct printer *p)
 {
-	static const char hundred[] =
-		"---------1---------2---------3---------4---------5---------6---------7---------8"
-		"---------9---------\n";
 	char *text;
 	size_t n;
 
@@ -329,6 +402,7 @@ int sample_asserts(void)
 const struct sample_check prints_checks[] = {
 	{"formats of printf() in GPU kernels", formats},
 	{"calls that wait show what was printed", waits},
+	{"calls of a thread that has locked stdout", locked},
 	{"more printed than the buffer holds", overflow},
 	{NULL, NULL},
 };

@@ -66,6 +66,7 @@ CUresult call_end(const char *name, CUresult e)
 
 	all_later = NULL;
 	lock_give();
+	output_write();
 	for (; later; later = next) {
 		next = later->next;
 		later->run(later);

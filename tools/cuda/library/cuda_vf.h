@@ -153,9 +153,13 @@ CUresult link_launch(uint64_t bytes, uint8_t **memory, uint64_t *at);
 
 /* output.c */
 
-/* Writes the text that the host has put into O to standard output. Returns whether the host has
- * more. */
+/* Takes the text that the host has put into O. Returns whether the host has more. */
 bool output_take(struct softgpu_output *o);
+/* Writes what was taken to standard output. Called without the lock, which may be another thread's
+ * then. */
+void output_write(void);
+/* Forgets what was taken, in the child of fork(): it is the parent's. */
+void output_abandon(void);
 /* Writes to standard error what the GPU's driver says of the assertion that has failed. */
 void output_words(struct guest *g);
 

@@ -16,6 +16,7 @@ static void in_child(void)
 	flush_abandon();
 	record_end();
 	link_abandon();
+	output_abandon();
 	call_state = CALLS_FORKED;
 }
 

@@ -37,6 +37,7 @@ static CUresult host_call(const struct work_host *w)
 		return e;
 	/* The function may wait for a thread that makes calls. */
 	lock_give();
+	output_write();
 	w->run(w->data);
 	lock_take();
 	return link_lost();

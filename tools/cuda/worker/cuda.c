@@ -244,6 +244,7 @@ static int cuda_prepare(struct device **out, const struct device_setup *setup,
 
 	if (!d)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	d->printed = -1;
 	r = cuda_begin_output(d, err);
 	if (r == 0)
 		r = cuda_load(CUDA_LIBRARY, &d->api, err);

@@ -448,7 +448,7 @@ static void ask_output(void)
 	unrung++;
 }
 
-/* Writes the answer to ask_output() to standard output. Returns whether the host has more. */
+/* Takes the answer to ask_output(), for standard output. Returns whether the host has more. */
 static bool take_output(void)
 {
 	bool more = prints && output_take(link_parts.output);
@@ -480,28 +480,15 @@ static int wait_long(uint64_t fence, int (*wait)(struct guest *g, uint64_t fence
 	return r;
 }
 
-static CUresult wait_for(uint64_t fence, int (*wait)(struct guest *g, uint64_t fence, vgpu_nsec))
+CUresult link_wait_for_mark(uint64_t mark)
 {
 	int r;
 
 	link_flush();
 	if (lost != CUDA_SUCCESS)
 		return lost;
-	r = wait_long(fence, wait);
-	if (r < 0)
-		return lose(r);
-	take_output();
-	return reach();
-}
-
-CUresult link_wait_for(uint64_t fence)
-{
-	return wait_for(fence, guest_wait);
-}
-
-CUresult link_wait_for_mark(uint64_t mark)
-{
-	return wait_for(mark, guest_wait_mark);
+	r = wait_long(mark, guest_wait_mark);
+	return r < 0 ? lose(r) : reach();
 }
 
 static CUresult drain(void)
@@ -532,6 +519,23 @@ CUresult link_drain(void)
 	while (e == CUDA_SUCCESS && take_output())
 		e = drain();
 	return e;
+}
+
+/* A fence has been waited for, with the result R of guest.h: shows what was printed before it. Of
+ * several answers before the fence the first is in the window; the host has the rest. */
+static CUresult waited(int r)
+{
+	CUresult e = r < 0 ? lose(r) : CUDA_SUCCESS;
+
+	if (e == CUDA_SUCCESS && take_output())
+		e = link_drain();
+	return e == CUDA_SUCCESS ? reach() : e;
+}
+
+CUresult link_wait_for(uint64_t fence)
+{
+	link_flush();
+	return lost == CUDA_SUCCESS ? waited(wait_long(fence, guest_wait)) : lost;
 }
 
 CUresult link_show_printed(void)
@@ -610,7 +614,7 @@ CUresult link_wait_for_any(const struct guest_fence *fence)
 		return lost;
 	while ((r = guest_fence_wait(guest, fence, WAIT_STEP)) == -ETIMEDOUT)
 		pieces_stop_dead(guest);
-	return r < 0 ? lose(r) : reach();
+	return waited(r);
 }
 
 uint64_t link_count(void)

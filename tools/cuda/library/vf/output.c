@@ -1,9 +1,38 @@
 /* SPDX-License-Identifier: MIT */
-/* What GPU kernels print becomes the program's own output, as with NVIDIA's driver. */
+/*
+ * What GPU kernels print becomes the program's own output, as with NVIDIA's driver. The text is
+ * taken from the window with the library's lock, and written without it: writing may wait for who
+ * reads it, or for another thread that has locked `stdout` and may itself be in a call.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "guest.h"
 #include "cuda_vf.h"
+
+/* Text that was taken and not written yet. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char *text;
+static _Atomic size_t bytes;
+
+static void keep(const char *more, uint32_t n)
+{
+	char *longer;
+
+	pthread_mutex_lock(&lock);
+	longer = realloc(text, bytes + n);
+	if (longer) {
+		memcpy(longer + bytes, more, n);
+		text = longer;
+		bytes += n;
+	}
+	pthread_mutex_unlock(&lock);
+	if (!longer)
+		log_line("no memory for what GPU kernels have printed: it is lost");
+}
 
 bool output_take(struct softgpu_output *o)
 {
@@ -12,17 +41,50 @@ bool output_take(struct softgpu_output *o)
 	if (n > sizeof(o->text))
 		n = sizeof(o->text); /* other programs of the VF can write any length there */
 	if (n > 0) {
-		fwrite(o->text, 1, n, stdout);
-		fflush(stdout);
+		keep(o->text, n);
 		__atomic_store_n(&o->bytes, 0, __ATOMIC_RELEASE);
 	}
-	return o->left > 0;
+	/* A later answer may be written now. It writes LEFT last. */
+	return __atomic_load_n(&o->left, __ATOMIC_ACQUIRE) > 0 ||
+	       __atomic_load_n(&o->bytes, __ATOMIC_ACQUIRE) > 0;
+}
+
+/* Whoever has `stdout` takes all text, so that its order is kept. */
+void output_write(void)
+{
+	char *all;
+	size_t n;
+
+	if (bytes == 0)
+		return;
+	flockfile(stdout);
+	pthread_mutex_lock(&lock);
+	all = text;
+	n = bytes;
+	text = NULL;
+	bytes = 0;
+	pthread_mutex_unlock(&lock);
+	fwrite(all, 1, n, stdout);
+	fflush(stdout);
+	funlockfile(stdout);
+	free(all);
+}
+
+void output_abandon(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	text = NULL; /* another thread may have been in realloc() */
+	bytes = 0;
 }
 
 void output_words(struct guest *g)
 {
-	char words[SOFTGPU_WORDS];
+	char words[SOFTGPU_WORDS], *c;
 
 	guest_words(g, words);
+	/* They may be another program's, or a worker's that a guest has taken over. */
+	for (c = words; *c; c++)
+		if (((unsigned char)*c < ' ' && *c != '\n') || *c == 0x7f)
+			*c = '?';
 	fputs(words, stderr);
 }
