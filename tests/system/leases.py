@@ -253,15 +253,18 @@ def random_steps(root, agents):
 
 
 def process_of(vf):
-    """The process that serves the VF."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            words = open(f"/proc/{pid}/cmdline").read().split("\0")
-            mine = os.path.dirname(DOOR).encode() in open(f"/proc/{open(f'/proc/{pid}/stat').read().rsplit(')', 1)[1].split()[1]}/cmdline", "rb").read()
-        except OSError:
-            continue
-        if mine and "softgpu-vf" in words[0] and f"--vf {vf} " in " ".join(words) + " ":
-            return int(pid)
+    """The process that serves the VF. A client may have its connection before softgpu has started the process."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                words = open(f"/proc/{pid}/cmdline").read().split("\0")
+                mine = os.path.dirname(DOOR).encode() in open(f"/proc/{open(f'/proc/{pid}/stat').read().rsplit(')', 1)[1].split()[1]}/cmdline", "rb").read()
+            except OSError:
+                continue
+            if mine and "softgpu-vf" in words[0] and f"--vf {vf} " in " ".join(words) + " ":
+                return int(pid)
+        time.sleep(0.02)
     return fail(f"VF {vf} has no process")
 
 
