@@ -101,9 +101,11 @@ void link_flush(void);
 CUresult link_wait(void);
 /* As link_wait(), but does not return the error of an earlier launch. */
 CUresult link_drain(void);
-/* To be called when a module that may print is loaded. From then on link_wait*() and link_drain()
- * write to standard output what GPU kernels have printed, until the host says that no module can
- * print. */
+/* Returns whether the host passes on what GPU kernels print. */
+bool link_has_output(void);
+/* To be called when a module that may print is loaded. From then on link_wait*(), but not for
+ * marks, and link_drain() take what GPU kernels have printed (output.c), until the host says that
+ * no module can print. */
 void link_may_print(void);
 /* Waits for all packets, and writes what GPU kernels have printed, if a module may print. */
 CUresult link_show_printed(void);

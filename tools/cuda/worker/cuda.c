@@ -107,7 +107,7 @@ static int set_limits(struct device *d, struct vgpu_error *err)
 		return vgpu_error_set(
 			err, -EINVAL,
 			"--module-memory %llu bytes is too little: the driver keeps %llu bytes for "
-			"the heap of GPU kernels",
+			"the heap and the printf() buffer of GPU kernels",
 			(unsigned long long)x->most, (unsigned long long)x->fixed);
 	return 0;
 }

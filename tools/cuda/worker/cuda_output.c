@@ -51,7 +51,11 @@ uint32_t cuda_output(struct device *d, char *text, uint32_t room)
 	return n > 0 ? (uint32_t)n : 0;
 }
 
-/* Reads what the driver writes to standard error, which is another pipe meanwhile. */
+/*
+ * Reads what the driver writes to standard error, which is another pipe meanwhile. It is so for the
+ * whole process: a line that another thread logs at that instant, as rm.c can, is taken for the
+ * driver's. It is about this VF only, and a lock would not bind the driver's own threads.
+ */
 void cuda_last_words(struct device *d, char *text, uint32_t room)
 {
 	int ends[2] = {-1, -1}, before = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);

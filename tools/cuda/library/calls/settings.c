@@ -6,7 +6,7 @@
  * or they are the driver's defaults. */
 static const size_t limits[] = {
 	[0] = 1024,    /* stack of a thread: NVIDIA's default, or what a kernel needs */
-	[1] = 1 << 20, /* buffer of printf(): NVIDIA's default */
+	[1] = 1 << 20, /* buffer of printf(): NVIDIA's default; an older softgpu has none */
 	[2] = 0,       /* heap of malloc() */
 };
 #define LIMITS (sizeof(limits) / sizeof(limits[0]))
@@ -24,6 +24,11 @@ static CUresult find_limit(int limit)
 	return limit < (int)LIMITS ? CUDA_SUCCESS : CUDA_ERROR_UNSUPPORTED_LIMIT;
 }
 
+static size_t limit_of(int limit)
+{
+	return limit == 1 && !link_has_output() ? 0 : limits[limit];
+}
+
 static bool is_limit(int limit)
 {
 	return limit >= 0 && limit < LIMITS_OF_CUDA;
@@ -37,7 +42,7 @@ CUresult cuCtxGetLimit(size_t *value, int limit)
 	if (e == CUDA_SUCCESS)
 		e = find_limit(limit);
 	if (e == CUDA_SUCCESS)
-		*value = limits[limit];
+		*value = limit_of(limit);
 	return CALL_END(e);
 }
 
@@ -50,7 +55,7 @@ CUresult cuCtxSetLimit(int limit, size_t value)
 
 	if (e == CUDA_SUCCESS)
 		e = find_limit(limit);
-	if (e == CUDA_SUCCESS && value > limits[limit])
+	if (e == CUDA_SUCCESS && value > limit_of(limit))
 		e = CUDA_ERROR_UNSUPPORTED_LIMIT;
 	return CALL_END(e);
 }

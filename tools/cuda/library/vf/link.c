@@ -427,9 +427,14 @@ static CUresult put_fence(uint64_t *fence, uint64_t (*put)(struct guest *g))
 	return link_ring();
 }
 
+bool link_has_output(void)
+{
+	return guest_has_output(guest);
+}
+
 void link_may_print(void)
 {
-	prints = guest_has_output(guest);
+	prints = link_has_output();
 }
 
 /* If a module may print, puts a packet that asks for what GPU kernels have printed so far. The next
