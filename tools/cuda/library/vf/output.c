@@ -64,8 +64,10 @@ void output_write(void)
 	text = NULL;
 	bytes = 0;
 	pthread_mutex_unlock(&lock);
-	fwrite(all, 1, n, stdout);
-	fflush(stdout);
+	if (n > 0) { /* nobody else has written it meanwhile */
+		fwrite(all, 1, n, stdout);
+		fflush(stdout);
+	}
 	funlockfile(stdout);
 	free(all);
 }
