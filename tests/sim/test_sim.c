@@ -47,6 +47,10 @@ TEST(mistakes, "scenarios: mistakes")
 		{"vfs 2\n10 0 work 5\n5 0 work 5\n", ":3: 5: earlier than the line above"},
 		{"vfs 2\nat 5s dance\n", ":2: dance: want policy NAME"},
 		{"vfs 2\nat 5s reset 0\nat 4s reset 0\n", ":3: 4s: earlier than the line above"},
+		{"vfs 2\nat 5s..6s reset 0\n", ":2: 5s..6s: want a time, or FIRST..LAST every"},
+		{"vfs 2\nat 5s..6s every 0 reset 0\n", ":2: 5s..6s: want a time"},
+		{"vfs 2\nat 5s..4s every 1s reset 0\n", ":2: 5s..4s: want a time"},
+		{"vfs 2\nat 1s..2s every 1ms reset 0\n", ":2: 1s..2s: want a time"},
 		{"vfs 2\nuntil soon\n", ":2: until: want a time"},
 		{"vfs 2\nsing\n", ":2: sing: want vfs"},
 		{"vfs 2\nvf 1 work=periodic burst=1ms\n", "VF 1: work=periodic needs a period"},
@@ -73,6 +77,30 @@ static char *written(const struct scenario *s)
 	scenario_write(s, f);
 	fclose(f);
 	return text;
+}
+
+/* Lines that are repeated mix; at one instant, the upper line is first. */
+TEST(repeated, "scenarios: repeated operations")
+{
+	static const char text[] = "vfs 1\nat 1ms..8ms every 3ms reset 0\n"
+				   "at 2ms..4ms every 2ms params\nat 4ms restart\n";
+	static const struct {
+		vgpu_nsec t;
+		int type;
+	} want[] = {{1, OP_RESET},	{2, OP_SET_POLICY}, {4, OP_RESET},
+		    {4, OP_SET_POLICY}, {4, OP_RESTART},    {7, OP_RESET}};
+	struct vgpu_error err;
+	struct scenario s;
+	size_t i;
+
+	CU_ASSERT_EQUAL_FATAL(scenario_read(&s, file(text), &err), 0);
+	unlink(path);
+	CU_ASSERT_EQUAL_FATAL(s.n_ops, sizeof(want) / sizeof(want[0]));
+	for (i = 0; i < s.n_ops; i++) {
+		CU_ASSERT_EQUAL(s.ops[i].t, want[i].t * VGPU_MSEC);
+		CU_ASSERT_EQUAL((int)s.ops[i].type, want[i].type);
+	}
+	scenario_free(&s);
 }
 
 /* What is written reads the same. */

@@ -48,6 +48,7 @@ struct scenario_vf {
 /* What an operator does at an instant. */
 struct scenario_op {
 	vgpu_nsec t;
+	uint32_t line; /* where it was read; of two at the same instant, the upper one is first */
 	enum {
 		OP_POLICY = 0,
 		OP_SET,

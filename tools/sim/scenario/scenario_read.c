@@ -14,6 +14,8 @@ struct reader {
 	struct scenario *s;
 	char *words[64];
 	int n;
+	uint32_t line;
+	vgpu_nsec above; /* when the `at` above begins */
 	struct vgpu_error err;
 };
 
@@ -223,11 +225,44 @@ static int on_vf(struct reader *r)
 	return e;
 }
 
+#define MOST_REPEATS 1000u
+
+/* When something is done: at FIRST, and N more times, STEP apart. */
+struct instants {
+	vgpu_nsec first, step;
+	uint64_t n;
+};
+
+/* Reads `T` or `FIRST..LAST every STEP`, and removes what is behind the first word of it. */
+static int read_instants(struct reader *r, struct instants *out)
+{
+	vgpu_nsec last = 0;
+	const char *end;
+
+	*out = (struct instants){.n = 0};
+	if (r->n < 2 || !scenario_parse_time(r->words[1], &out->first, &end))
+		return read_time(r, &out->first);
+	if (!*end)
+		return 0;
+	if (strncmp(end, "..", 2) != 0 || !scenario_parse_time(end + 2, &last, &end) || *end ||
+	    r->n < 4 || strcmp(r->words[2], "every") != 0 ||
+	    !scenario_parse_time(r->words[3], &out->step, &end) || *end || out->step == 0 ||
+	    last < out->first || (last - out->first) / out->step >= MOST_REPEATS)
+		return bad(r, "want a time, or FIRST..LAST every STEP, at most 1000 times",
+			   r->words[1]);
+	out->n = (last - out->first) / out->step;
+	r->n -= 2;
+	memmove(&r->words[2], &r->words[4], (size_t)(r->n - 2) * sizeof(r->words[0]));
+	return 0;
+}
+
 static int on_at(struct reader *r)
 {
-	struct scenario_op op = {.t = 0};
-	int e = read_time(r, &op.t);
+	struct scenario_op op = {.line = r->line};
+	struct instants when;
+	int e = read_instants(r, &when);
 	const char *end;
+	uint64_t i;
 
 	if (e < 0)
 		return e;
@@ -266,10 +301,23 @@ static int on_at(struct reader *r)
 	}
 	if (e < 0)
 		return e;
-	if (r->s->n_ops && r->s->ops[r->s->n_ops - 1].t > op.t)
+	if (r->above > when.first)
 		return bad(r, "earlier than the line above", r->words[1]);
-	*scenario_add_op(r->s) = op;
+	r->above = when.first;
+	for (i = 0; i <= when.n; i++) {
+		op.t = when.first + i * when.step;
+		*scenario_add_op(r->s) = op;
+	}
 	return 0;
+}
+
+static int by_time(const void *left, const void *right)
+{
+	const struct scenario_op *a = left, *b = right;
+
+	if (a->t != b->t)
+		return a->t < b->t ? -1 : 1;
+	return a->line < b->line ? -1 : a->line > b->line;
 }
 
 /* Reads a line "t_ns vf kind args". Returns 0 or -EINVAL. */
@@ -361,13 +409,14 @@ static int read_whole(struct reader *r)
 		if (r->s->vfs[i].work == VHOST_PERIODIC && r->s->vfs[i].period.min == 0)
 			return vgpu_error_set(&r->err, -EINVAL,
 					      "VF %u: work=periodic needs a period above 0", i);
+	if (r->s->n_ops > 0)
+		qsort(r->s->ops, r->s->n_ops, sizeof(*r->s->ops), by_time);
 	return 0;
 }
 
 int scenario_read_from(struct scenario *s, FILE *f, const char *name, struct vgpu_error *err)
 {
 	struct reader r = {.s = s};
-	unsigned long number = 0;
 	char *line = NULL;
 	size_t size = 0;
 	int e = 0;
@@ -376,7 +425,7 @@ int scenario_read_from(struct scenario *s, FILE *f, const char *name, struct vgp
 	free(s->vfs);
 	s->vfs = NULL;
 	while (e == 0 && getline(&line, &size, f) >= 0) {
-		number++;
+		r.line++;
 		e = read_line(&r, line);
 	}
 	free(line);
@@ -384,7 +433,7 @@ int scenario_read_from(struct scenario *s, FILE *f, const char *name, struct vgp
 		e = read_whole(&r);
 	if (e < 0) {
 		scenario_free(s);
-		return vgpu_error_set(err, e, "%s:%lu: %s", name, number, r.err.text);
+		return vgpu_error_set(err, e, "%s:%u: %s", name, r.line, r.err.text);
 	}
 	return 0;
 }
