@@ -118,7 +118,8 @@ const struct config_key config_keys[] = {
 	 "how often a VF is stopped while no other VF has work, to see that it responds, "
 	 "milliseconds; 0: each 500, or not at all on a GPU whose long work can only be killed"},
 	{GPU, RESTART, "debt_cap_ms", INT, AT(gpu_config, debt_cap_ms), 1, 10000, 100, NULL, NULL,
-	 "largest overrun that is charged for one slice, milliseconds"},
+	 "most that is charged for one slice beyond its length (overrun, fine, world switches and "
+	 "instalment together), milliseconds; the rest is not charged"},
 	{VF, RESTART, "memory_mib", INT, AT(gpu_config, memory_mib), 0, 1 << 20, 0, NULL, NULL,
 	 "size of the partition, MiB; 0: as the key partition of [gpu NAME] says"},
 	{VF, RESTART, "pinned", CHOICE, AT(gpu_config, pinned), 0, 2, 0, NULL, pins,

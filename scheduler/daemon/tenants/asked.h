@@ -15,7 +15,8 @@ int asked_param(struct claim_vf *claimed, const char *name, const char *value, b
 		struct vgpu_error *err);
 /* Returns the lease that the container's annotations name; NULL: none. It is the call's. */
 const char *asked_lease(const struct call *call);
-/* Returns the lease that the container's annotations name; NULL: none. Owned by the call. */
+/* Returns a new object with image, pod and namespace of NAMES, each as by asked_name(); NULL: NAMES
+ * has none of them. */
 struct json_object *asked_engine_names(struct json_object *names);
 /* Returns whether the call has the member WHAT about its container. */
 bool asked_true(const struct call *call, const char *what);

@@ -3,7 +3,7 @@
  * The wall's keeper: the process to which the kernel brings each call that the wall's filter
  * (filter.c) catches. The rows of the kernel's driver (scheduler/base/wall.c) say what the keeper
  * does: it holds a submission until the gate opens, makes a call in place of the caller (look.c),
- * or refuses it. docs/gated.md has a drawing.
+ * or refuses it. docs/gated.md, "The wall", lists the calls.
  *
  * For vgpud the keeper is one more process of the VF, and a submission that it holds is work of
  * that process, so the VF gets a turn. The keeper trusts no process behind the wall: whether a
