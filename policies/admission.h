@@ -45,8 +45,9 @@ static const char *const admission_modes[] = {"full", "switches", "sum", NULL};
 struct server {
 	uint32_t vf;
 	vgpu_nsec budget, period;
-	/* For the second test: how long the server runs before others may interrupt it, how often
-	 * they can, and its jobs so far. */
+	/* For the second test: how long the server runs before others may interrupt it, by how much
+	 * its job may be longer without one more interruption (admission_cut()), ns; how often
+	 * others can interrupt a job, and how many jobs are considered so far. */
 	vgpu_nsec piece, slack;
 	uint64_t resumes, count;
 };
@@ -73,7 +74,8 @@ struct admission {
 /* How many longest periods the second test looks ahead; a set that needs more is refused. */
 #define ADMISSION_HORIZON 16u
 
-/* Returns C: the budget, and a switch for each turn in which the host lets the server have it. */
+/* Returns C, in ns: the budget, the switch to it, and one for each longest turn that the budget
+ * holds. */
 static inline vgpu_nsec admission_cost(const struct admission *a, const struct server *s)
 {
 	return s->budget + (1 + s->budget / a->longest) * a->switch_ns;
@@ -85,7 +87,7 @@ static inline uint64_t admission_ppm(vgpu_nsec part, vgpu_nsec whole)
 	return (part * 1000000 + whole - 1) / whole;
 }
 
-/* Returns the longest period of at most T. */
+/* Returns the longest period that is at most T. */
 static inline vgpu_nsec admission_longest(const struct server *servers, uint32_t n, vgpu_nsec t)
 {
 	vgpu_nsec longest = 0;
@@ -97,8 +99,9 @@ static inline vgpu_nsec admission_longest(const struct server *servers, uint32_t
 	return longest;
 }
 
-/* Returns the demand that occurs once, however long the time considered is: B, and A of each server
- * with a period of at most T, without the overrun of the server whose deadline is considered. */
+/* Returns the demand that occurs once, however long the time considered is, in ns: B, and A of each
+ * server with a period of at most T, without the overrun of the server whose deadline is
+ * considered. */
 static inline vgpu_nsec admission_once(const struct admission *a, const struct server *servers,
 				       uint32_t n, vgpu_nsec t)
 {
@@ -153,9 +156,10 @@ static inline void admission_sort(struct server *servers, uint32_t n)
 /*
  * Sets how long the pieces of server K's job may be if others can spare ROOM for one, and how often
  * the job can be interrupted at most: no more often than it has pieces, nor than jobs of shorter
- * periods fit into its period, with room on both sides. Where that is for its pieces, a job that is
- * longer by x is interrupted at most x / slack times more: not at all up to the slack, and after
- * that once for each piece, which is longer. SERVERS are sorted by period.
+ * periods fit into its period, with room on both sides. If its pieces limit the interruptions, a
+ * job that is longer by x is interrupted at most x / slack times more: not at all while x is at
+ * most the slack, then once for each further piece, and a piece is longer than the slack. SERVERS
+ * are sorted by period.
  */
 static inline void admission_cut(const struct admission *a, struct server *servers, uint32_t k,
 				 vgpu_nsec room)
@@ -166,7 +170,7 @@ static inline void admission_cut(const struct admission *a, struct server *serve
 
 	for (j = 0; j < k && servers[j].period < servers[k].period; j++)
 		nested += (servers[k].period - 1) / servers[j].period;
-	most = a->longer ? 2 * whole : whole; /* leaves slack */
+	most = a->longer ? 2 * whole : whole; /* 2 * whole leaves slack */
 	servers[k].piece = a->pieces ? most < room ? most : room : 0;
 	pieces = a->pieces ? (whole - 1) / servers[k].piece : UINT64_MAX;
 	servers[k].resumes = nested < pieces ? nested : pieces;
@@ -198,7 +202,7 @@ static inline uint64_t admission_resumed(const struct server *servers, uint32_t 
 	return resumed;
 }
 
-/* Returns the demand up to T of the first N of SERVERS, whose periods are at most T. */
+/* Returns the demand up to T, in ns, of the first N of SERVERS, whose periods are at most T. */
 static inline uint64_t admission_demand(const struct admission *a, struct server *servers,
 					uint32_t n, vgpu_nsec t)
 {
@@ -213,7 +217,7 @@ static inline uint64_t admission_demand(const struct admission *a, struct server
 }
 
 /* Returns the instant from which on the demand test always holds, because spare time outweighs the
- * demand that occurs once; 0: there is none, or it is beyond ADMISSION_HORIZON. */
+ * demand that occurs once; 0 if there is none, or if it is beyond ADMISSION_HORIZON. */
 static inline vgpu_nsec admission_horizon(const struct admission *a, struct server *servers,
 					  uint32_t n)
 {
@@ -249,8 +253,8 @@ static inline vgpu_nsec admission_next(const struct server *servers, uint32_t n,
 
 /*
  * Returns whether SERVERS pass the second test, in which a budget counts when its deadline is
- * reached. The least time that is spare before the end of a server's own period is how long the
- * server may run without interruption: see docs/policies.md. Sorts SERVERS, and sets their pieces.
+ * reached. A server may run without interruption for the least time that is spare at a deadline
+ * before the end of its own period: see docs/policies.md. Sorts SERVERS, and sets their pieces.
  */
 static inline bool admission_by_demand(const struct admission *a, struct server *servers,
 				       uint32_t n)
@@ -290,7 +294,7 @@ static inline bool admission_test(const struct admission *a, struct server *serv
 }
 
 /* Returns by how much longer than the least run a server with a longer period than T may keep the
- * engine, because it runs in pieces. */
+ * engine, in ns, because it runs in pieces. */
 static inline vgpu_nsec admission_spared(const struct admission *a, const struct server *servers,
 					 uint32_t n, vgpu_nsec t)
 {
@@ -303,8 +307,8 @@ static inline vgpu_nsec admission_spared(const struct admission *a, const struct
 	return longest - a->run;
 }
 
-/* Returns the largest part of a period that demand which occurs once takes, in millionths, with
- * what servers spare for the pieces of others. */
+/* Returns the largest part of a period that demand which occurs once takes, in millionths,
+ * including what servers spare for the pieces of others. */
 static inline uint64_t admission_reserve(const struct admission *a, const struct server *servers,
 					 uint32_t n)
 {

@@ -19,17 +19,18 @@ static const char *const auto_slice_modes[] = {"fixed", "auto", NULL};
 	}
 #define AUTO_SLICE_MODE_PARAM                                                                      \
 	{                                                                                          \
-		"slice", "", "fixed: slice_us; auto: from overhead_pct and rotation_ms",           \
+		"slice", "", "fixed: slice_us; auto: computed from overhead_pct and rotation_ms",  \
 			VGPU_PARAM_CHOICE, 0, 1, 0, auto_slice_modes                               \
 	}
 #define AUTO_SLICE_OVERHEAD_PARAM                                                                  \
 	{                                                                                          \
-		"overhead_pct", "%", "slice = auto: most of the time that switching may take",     \
+		"overhead_pct", "%",                                                               \
+			"slice = auto: largest part of the time that world switches may take",     \
 			VGPU_PARAM_INT, 1, 50, 5, NULL                                             \
 	}
 #define AUTO_SLICE_ROTATION_PARAM                                                                  \
 	{                                                                                          \
-		"rotation_ms", "ms", "slice = auto: longest time in which all VFs get a turn",     \
+		"rotation_ms", "ms", "slice = auto: longest time until every VF has had a turn",   \
 			VGPU_PARAM_INT, 1, 10000, 33, NULL                                         \
 	}
 
@@ -47,7 +48,7 @@ static inline void auto_slice_set(struct auto_slice *a, int64_t slice_us, int64_
 	a->rotation = (vgpu_nsec)rotation_ms * VGPU_MSEC;
 }
 
-/* auto_slice_least returns the shortest slice that meets the overhead goal, auto_slice_most the
+/* auto_slice_least() returns the shortest slice that meets the overhead goal, auto_slice_most() the
  * longest that meets the rotation goal of N VFs; ns. */
 static inline vgpu_nsec auto_slice_least(const struct auto_slice *a, const struct vgpu_facts *facts)
 {
@@ -70,7 +71,7 @@ static inline bool auto_slice_feasible(const struct vgpu_facts *facts, vgpu_nsec
 	return most >= facts->min_slice_ns && most >= facts->switch_ns;
 }
 
-/* Returns the slice for N VFs. */
+/* Returns the slice for N VFs, ns. */
 static inline vgpu_nsec auto_slice(const struct auto_slice *a, const struct vgpu_facts *facts,
 				   uint32_t n)
 {
@@ -82,13 +83,12 @@ static inline vgpu_nsec auto_slice(const struct auto_slice *a, const struct vgpu
 	most = auto_slice_most(a, facts, n);
 	if (most < q && auto_slice_feasible(facts, most))
 		q = most;
-	/* Steps of an eighth of a millisecond, so that the slice does not follow every measurement.
-	 */
+	/* Steps of 125 us, so that the slice does not follow every measurement. */
 	q = (q + 124999) / 125000 * 125000;
 	return q < facts->max_slice_ns ? q : facts->max_slice_ns;
 }
 
-/* Returns NULL, or a warning that both goals cannot be met. */
+/* Returns NULL, or a warning, in A's memory, that both goals cannot be met. */
 static inline const char *auto_slice_warning(struct auto_slice *a, const struct vgpu_facts *facts,
 					     uint32_t n)
 {

@@ -12,7 +12,7 @@
 enum { P_SLICE, P_REVISIT };
 
 #define VISIT_NS (500 * VGPU_USEC)
-#define RAREST VGPU_SEC /* between two visits */
+#define RAREST VGPU_SEC /* longest time between two visits */
 
 struct best_effort {
 	const struct vgpu_facts *facts;
@@ -29,10 +29,10 @@ struct best_effort {
 static const struct vgpu_param params[] = {
 	[P_SLICE] = {"slice_us", "us", "length of one turn", VGPU_PARAM_INT, 500, 500000, 6000,
 		     NULL},
-	[P_REVISIT] =
-		{"revisit", "rounds",
-		 "rounds after which an idle VF is visited, more after visits in vain; 0: never",
-		 VGPU_PARAM_INT, 0, 1000, 8, NULL},
+	[P_REVISIT] = {"revisit", "rounds",
+		       "rounds until a VF that seems idle is visited; doubled by each visit that "
+		       "finds no work; 0: never",
+		       VGPU_PARAM_INT, 0, 1000, 8, NULL},
 	{.name = NULL},
 };
 
@@ -101,7 +101,8 @@ static bool wake(void *state, uint32_t vf, vgpu_nsec now)
 	return false;
 }
 
-/* Counts ROUNDS more. Returns whether a VF that seems to have no work is to be visited now. */
+/* Counts ROUNDS more rounds. Returns whether a VF that seems to have no work must be visited
+ * now. */
 static bool visit_is_due(struct best_effort *b, uint32_t rounds)
 {
 	b->rounds += rounds;
@@ -134,7 +135,7 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	out->slice = b->slice;
 }
 
-/* Extends a VF without competitors, round after round, until a VF without work is to be visited. */
+/* Extends a VF without competitors, round after round, until a VF without work must be visited. */
 static vgpu_nsec extend(void *state, uint32_t vf, vgpu_nsec end)
 {
 	struct best_effort *b = state;
@@ -149,7 +150,7 @@ static vgpu_nsec extend(void *state, uint32_t vf, vgpu_nsec end)
 	return b->slice;
 }
 
-/* Makes visits rarer while they find VFs that have no work. */
+/* Makes visits rarer while they find no work. */
 static void account(void *state, const struct vgpu_usage *usage)
 {
 	struct best_effort *b = state;
@@ -163,7 +164,8 @@ static void account(void *state, const struct vgpu_usage *usage)
 		b->gap *= 2;
 }
 
-/* Exports the order of turns, because nothing is charged: a VF that is next sooner exports more. */
+/* Exports the order of turns as lag, because nothing is charged: the sooner a VF's turn is, the
+ * larger its lag. */
 static int64_t export_lag(void *state, uint32_t vf)
 {
 	struct best_effort *b = state;

@@ -20,7 +20,7 @@ const struct vgpu_policy_ops *const vgpu_builtin_policies[] = {
 
 const struct vgpu_policy_ops *const vgpu_fallback_policy = &vgpu_policy_equal;
 
-/* Names by which users know some policies from elsewhere. */
+/* Other names of some policies, from NVIDIA's products. */
 static const struct {
 	const char *alias, *name;
 } aliases[] = {

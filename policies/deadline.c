@@ -20,30 +20,35 @@ enum { COVER_NOTHING, COVER_GRACE, COVER_WINDOWS };
 struct deadline {
 	struct servers s;
 	struct promises promises;
-	uint64_t limit_ppm; /* servers may use the engine up to this; 0: nothing is reclaimed */
-	vgpu_nsec slack;    /* the least of a server whose pieces count, or VGPU_NEVER */
-	bool whole;	    /* jobs need not run in pieces, with the switch as it was reckoned */
+	uint64_t limit_ppm; /* most of the engine that servers may use, in millionths; 0: nothing is
+			     * reclaimed */
+	vgpu_nsec slack;    /* the least slack (admission_cut()) of a server whose pieces count, or
+			     * VGPU_NEVER */
+	bool whole;	    /* for the assumed switch time, jobs need not run in pieces */
 	int64_t params[P_ADMISSION + 1];
 	vgpu_nsec slice, now;
 	uint32_t current;
-	bool served;	   /* the current VF runs by its budget */
-	vgpu_nsec settled; /* its service is charged up to this instant; 0: it does not run */
-	vgpu_nsec charged; /* what it was charged until then */
+	bool served;	   /* the current VF is charged to its budget */
+	vgpu_nsec settled; /* the current VF's service is charged up to this instant; 0: no VF
+			    * runs */
+	vgpu_nsec charged; /* what the current VF was charged up to `settled`, ns */
 	/* The background: VFs with work and no budget, the VF whose turn it is, and what is left of
-	 * its turn. A turn that a budget interrupts continues later: if periods and turns were in
-	 * step, the same VF would always lose. */
+	 * its turn, ns. A turn that a budget interrupts continues later: if periods and turns were
+	 * in step, the same VF would always lose. */
 	struct set waiting;
 	uint32_t background;
 	int64_t turn_left;
 	bool last;	 /* its turn ends with this dispatch */
-	uint64_t rounds; /* in which each VF of the background had a turn, or paid with it */
+	uint64_t rounds; /* number of rounds; in each, every VF of the background had a turn, or
+			  * gave it up to pay what it owes */
 	uint64_t active_ppm;
-	struct heap leaving; /* asleep, but active until their time of zero lag, by that time */
+	struct heap leaving; /* servers that sleep but are active until their time of zero lag, by
+			      * that time */
 	struct vf {
 		bool awake, active;
-		uint64_t ppm;	/* its budget with switches, as a part of its period */
-		int64_t owes;	/* what it had in the background beyond its turns */
-		uint64_t since; /* asleep: the round in which it owed that */
+		uint64_t ppm;	/* its budget with switches, in millionths of its period */
+		int64_t owes;	/* what it had in the background beyond its turns, ns */
+		uint64_t since; /* asleep: `rounds` when it left the background */
 	} vfs[];
 };
 
@@ -51,13 +56,17 @@ static const char *const reclaims[] = {"off", "grub", NULL};
 static const char *const covers[] = {"nothing", "grace", "windows", NULL};
 
 static const struct vgpu_param params[] = {
-	[P_CAP] = {"cap_pct", "%", "the most of the engine's time that budgets may add up to",
+	[P_CAP] = {"cap_pct", "%",
+		   "largest part of the engine's time that all budgets may take together",
 		   VGPU_PARAM_INT, 1, 100, 90, NULL},
-	[P_RECLAIM] = {"reclaim", "", "grub: servers with work use what sleeping ones leave",
+	[P_RECLAIM] = {"reclaim", "",
+		       "grub: VFs with work get the unused budgets of VFs that sleep",
 		       VGPU_PARAM_CHOICE, 0, 1, 0, reclaims},
-	[P_LATE] = {"late_us", "us", "how late a VF may stop without harm to the others' budgets",
+	[P_LATE] = {"late_us", "us",
+		    "how late a VF may stop before the budgets of other VFs are at risk",
 		    VGPU_PARAM_INT, 0, 100000, 500, NULL},
-	[P_COVER] = {"cover", "", "budgets also hold across a hang (grace), and a window (windows)",
+	[P_COVER] = {"cover", "",
+		     "grace: budgets also hold across a hang; windows: also across a window",
 		     VGPU_PARAM_CHOICE, 0, 2, COVER_NOTHING, covers},
 	[P_SLICE] = {"slice_us", "us", "length of a turn of a VF without a budget", VGPU_PARAM_INT,
 		     500, 500000, 4000, NULL},
@@ -66,10 +75,12 @@ static const struct vgpu_param params[] = {
 };
 
 static const struct vgpu_param vf_params[] = {
-	[V_BUDGET] = {"budget_us", "us", "time in each period; 0: only what budgets leave",
-		      VGPU_PARAM_INT, 0, 10000000, 0, NULL},
-	[V_PERIOD] = {"period_us", "us", "the period, and the deadline", VGPU_PARAM_INT, 5000,
-		      10000000, 33000, NULL},
+	[V_BUDGET] =
+		{"budget_us", "us",
+		 "guaranteed engine time in each period; 0: none, only time that budgets leave",
+		 VGPU_PARAM_INT, 0, 10000000, 0, NULL},
+	[V_PERIOD] = {"period_us", "us", "length of a period; the budget is served by its end",
+		      VGPU_PARAM_INT, 5000, 10000000, 33000, NULL},
 	{.name = NULL},
 };
 
@@ -94,7 +105,8 @@ static struct admission rules(const struct deadline *d, const int64_t *values)
 	if (values[P_COVER] >= COVER_GRACE)
 		cover += f->grace_ns;
 	if (values[P_COVER] >= COVER_WINDOWS)
-		cover += f->window_ns + f->switch_high_ns; /* back to whom it interrupts */
+		cover += f->window_ns + f->switch_high_ns; /* the switch back to the VF that the
+							    * window interrupts */
 	a = promises_rules(&d->s, values[P_ADMISSION], values[P_CAP], late(values), cover);
 	a.longer = values[P_RECLAIM] != 0;
 	return a;
@@ -129,9 +141,10 @@ static void changed(struct deadline *d)
 }
 
 /*
- * Returns what a server is charged for SERVICE, in ns. Reclaimed time makes a job longer: where
- * jobs run in pieces, x more ns bring up to x / slack more interruptions, each with a switch back.
- * So a server is given only the part of the reclaimed time that leaves room for those switches.
+ * Returns what a server is charged for SERVICE; both in ns. Reclaimed time makes a job longer:
+ * where jobs run in pieces, x more ns bring up to x / slack more interruptions, each with a switch
+ * back. So a server is given only the part of the reclaimed time that leaves room for those
+ * switches.
  */
 static vgpu_nsec reclaimed(const struct deadline *d, uint32_t index, vgpu_nsec service)
 {
@@ -148,8 +161,8 @@ static vgpu_nsec reclaimed(const struct deadline *d, uint32_t index, vgpu_nsec s
 	return service - given;
 }
 
-/* Must be called before the rate of the charge changes: charges the current server, at the present
- * rate, for what it has run by NOW. */
+/* Charges the current server, at the present rate, for what it has run by NOW. Must be called
+ * before the rate changes. */
 static void settle(struct deadline *d, vgpu_nsec now)
 {
 	if (d->settled == 0 || now <= d->settled)
@@ -204,7 +217,7 @@ static void advance(struct deadline *d, vgpu_nsec now)
 		set_active(d, d->leaving.entries[0].vf, false);
 }
 
-/* Reduces what a VF owes by the turns that it would have had since it left the background. */
+/* Reduces what a VF owes by the turns that it missed since it left the background. */
 static void pay_off(const struct deadline *d, struct vf *vf)
 {
 	uint64_t rounds = d->rounds - vf->since;
@@ -213,8 +226,8 @@ static void pay_off(const struct deadline *d, struct vf *vf)
 	vf->owes = all ? 0 : vf->owes - (int64_t)(rounds * d->slice);
 }
 
-/* Charges what a VF had BEYOND its turn while it was alone: this took nothing from others. VFs that
- * sleep pay as if they had had turns. */
+/* Counts what a VF had BEYOND its turn while it was alone, ns, as rounds: it took nothing from
+ * others, and VFs that sleep pay off debts as if they had had turns. */
 static void had_alone(struct deadline *d, int64_t beyond)
 {
 	d->rounds += beyond > 0 ? (uint64_t)beyond / d->slice : 0;
@@ -264,7 +277,7 @@ static void place(struct deadline *d, uint32_t index)
 		leave(d, index);
 }
 
-/* Sets a server's budget. BUDGET and PERIOD have been admitted. */
+/* Sets a server's budget and period, ns, which must have been admitted. */
 static void set_server(struct deadline *d, uint32_t index, vgpu_nsec budget, vgpu_nsec period,
 		       vgpu_nsec now)
 {
@@ -274,7 +287,7 @@ static void set_server(struct deadline *d, uint32_t index, vgpu_nsec budget, vgp
 
 	d->now = now;
 	settle(d, now);
-	if (d->current == index) { /* it owes the old budget what it has run so far */
+	if (d->current == index) { /* what it has run so far is charged to the old budget */
 		d->s.cbs[index].left -= (int64_t)d->charged;
 		d->charged = 0;
 	}
@@ -373,7 +386,8 @@ static void remove_vf(void *state, uint32_t index, vgpu_nsec now)
 	set_server(d, index, 0, d->s.cbs[index].period, now);
 }
 
-/* Skips the rounds in which all VFs of the background would pay with their turns. */
+/* Skips the rounds in which every VF of the background would give up its turn to pay what it
+ * owes. */
 static void pass_rounds(struct deadline *d)
 {
 	int64_t slice = (int64_t)d->slice, rounds = INT64_MAX, owed;
@@ -440,8 +454,8 @@ static uint32_t next_in_background(struct deadline *d)
 /*
  * Charges a turn in the background. What a VF had beyond its turn delays its next one, unless it is
  * alone. A VF that runs out of work gives up the rest of its turn. One that stops sooner than it
- * usually does keeps the rest for its next turn, but not more than a turn: another dispatch would
- * cost everybody a switch.
+ * usually does keeps the rest for its next turn, but at most a turn, because another dispatch would
+ * cost all VFs a switch.
  */
 static void charge_background(struct deadline *d, const struct vgpu_usage *usage)
 {
@@ -466,8 +480,8 @@ static void charge_background(struct deadline *d, const struct vgpu_usage *usage
 	d->last = false;
 }
 
-/* Picks a turn in the time that servers leave. A turn that a server's next budget ends must be
- * worth a switch. */
+/* Picks a turn in the time that servers leave. A turn that the next budget of a server cuts short
+ * must be long enough to be worth a switch. */
 static void pick_background(struct deadline *d, struct vgpu_pick *out, vgpu_nsec now)
 {
 	vgpu_nsec switch_ns = d->s.facts->switch_ns, next = servers_next_budget(&d->s);
@@ -585,8 +599,9 @@ static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *de
 	*denominator = 1000000;
 }
 
-/* Writes what a VF is promised: servers their budgets, VFs of the background nothing. A turn of the
- * background is a slice, and up to another that its VF did not use of the one before. */
+/* Writes what a VF is promised: servers get their budgets, VFs of the background nothing. A turn of
+ * the background is a slice, and at most another slice that its VF did not use of the turn
+ * before. */
 static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 {
 	struct deadline *d = state;

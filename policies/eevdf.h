@@ -8,9 +8,9 @@
  *
  * A world switch costs more than a CPU's context switch. So all requests are one slice long, which
  * is worth a switch, and a VF gets its slice in one piece. To have a VF served sooner, an operator
- * makes its requests due sooner (latency slice), not shorter. A VF that keeps time (cadence.h) may
- * be favoured: its requests are due at once, and it is eligible while it is ahead by a bounded
- * amount. Where a switch is cheap, so is the first turn of any VF after it has slept.
+ * makes its requests due sooner (latency slice), not shorter. A VF that wakes at regular times
+ * (cadence.h) may be favoured: its requests are due at once, and it is eligible while it is ahead
+ * by a bounded amount. Where a switch is cheap, so is the first turn of any VF after it has slept.
  *
  * Three heaps, of VFs that wait for V, of eligible ones, and of sleeping ones that still owe, make
  * a decision O(log n).
@@ -35,16 +35,16 @@ struct eevdf_vf {
 	vgpu_nsec latency; /* service after which each request is due; 0: not configured */
 	uint64_t least;	   /* the shortest slice, in virtual time */
 	struct cadence cadence;
-	uint64_t favour;   /* how far it may be ahead because it keeps time, or has slept, in
-			    * virtual time; 0: it is not favoured */
+	uint64_t favour;   /* how far it may be ahead because it wakes at regular times, or has just
+			    * woken, in virtual time; 0: it is not favoured */
 	uint64_t deadline; /* the end of its request, in virtual time */
 	uint64_t eligible; /* the V at which it is eligible; valid while it is queued */
-	int64_t owed;	   /* what it owed when it began to wait, for its wait bound */
-	int64_t worst;	   /* the most that it was served beyond a grant */
-	int64_t early;	   /* the most that a grant was prolonged ahead of time and turned out to be
-			    * too long, because a VF woke or this one forfeited a claim */
-	int64_t kept;	   /* the longest rest of a request that was added to its next one */
-	int64_t deferred;  /* what it was charged, and its requests do not count yet, in ns */
+	int64_t owed;	   /* its debt when it began to wait, ns, for its wait bound */
+	int64_t worst;	   /* the most that it was served beyond a grant, ns */
+	int64_t early;	   /* the longest part of a prolonged grant that turned out not to be due to
+			    * the VF, because another VF woke or this VF ran out of work, ns */
+	int64_t kept;	   /* the longest rest of a request that was added to its next one, ns */
+	int64_t deferred;  /* the part of its charge that its requests do not count yet, ns */
 	uint64_t uncounted; /* the same, in virtual time */
 };
 
@@ -54,13 +54,16 @@ struct eevdf {
 				 of one only */
 	struct vtime t;
 	vgpu_nsec slice;
-	vgpu_nsec favour;    /* how far a VF that keeps time may be ahead; 0: none is favoured */
-	uint32_t current;    /* the VF that was taken and not yet put back */
+	vgpu_nsec favour;    /* how far a VF that wakes at regular times may be ahead, ns; 0: no VF
+			      * is favoured */
+	uint32_t current;    /* the VF that eevdf_take() returned and that eevdf_account() has not
+			      * put back yet */
 	bool running;	     /* the current VF runs */
-	bool importing;	     /* lags of another policy were imported since the last decision */
+	bool importing;	     /* lags were imported from another policy since the last decision */
 	vgpu_nsec run_since; /* the current VF is charged up to this instant */
-	int64_t run_counted; /* how much of its dispatch is charged already */
-	vgpu_nsec lone_end;  /* it goes on alone until then, or NEVER; 0: it does not */
+	int64_t run_counted; /* how much of its dispatch is charged already, ns */
+	vgpu_nsec lone_end;  /* until when the current VF, which has no rival, was extended, or
+			      * VGPU_NEVER; 0: it was not */
 	vgpu_nsec prolonged; /* the end of the grant that was prolonged last; 0: none */
 	vgpu_nsec longest;   /* the longest slice so far: with slice = auto it changes */
 	uint64_t unpaid;     /* the largest used / charge so far, in 1024ths */
@@ -103,16 +106,16 @@ static inline uint64_t eevdf_counted(const struct eevdf_vf *vf)
 	return vf->t.v - vf->uncounted;
 }
 
-/* Sets how much of the VF's service its requests do not count yet, in ns. V counts all of it at
- * once: it must not fall, for VFs that have joined meanwhile would owe the difference. */
+/* Sets the part of the VF's service that its requests do not count yet, in ns. V counts all of it
+ * at once: if V fell, VFs that have joined meanwhile would owe the difference. */
 static inline void eevdf_defer(struct eevdf_vf *vf, int64_t ns)
 {
 	vf->deferred = ns;
 	vf->uncounted = ns ? vtime_distance(ns, vf->t.weight) : 0;
 }
 
-/* Sets the length of a request: at least the shortest slice, for turns of less would be of one
- * request or of two, as rests have it. */
+/* Sets the length of a request, ns: at least the shortest slice, because with a shorter request a
+ * turn would hold one or two requests, depending on the rest of the last one. */
 static inline void eevdf_set_slice(struct eevdf *e, vgpu_nsec slice)
 {
 	e->slice = slice > e->facts->min_slice_ns ? slice : e->facts->min_slice_ns;
@@ -190,7 +193,7 @@ static inline void eevdf_renew(const struct eevdf *e, struct eevdf_vf *vf)
 	vf->deadline = eevdf_counted(vf) + vtime_distance((int64_t)e->slice, vf->t.weight);
 }
 
-/* Moves the deadline on by whole requests, until there is room for LEAST, in virtual time. */
+/* Moves the deadline on by whole requests, until LEAST (in virtual time) fits before it. */
 static inline void eevdf_advance(const struct eevdf *e, struct eevdf_vf *vf, uint64_t least)
 {
 	int64_t missing = (int64_t)(eevdf_counted(vf) + least - vf->deadline);
@@ -202,9 +205,9 @@ static inline void eevdf_advance(const struct eevdf *e, struct eevdf_vf *vf, uin
 	vf->deadline += ((uint64_t)missing + request - 1) / request * request;
 }
 
-/* Moves a VF's requests back: the host has written off some of the run, so that V and v have gone
- * back, or the VF has stopped before the end at which its grant was prolonged. Else its next slice
- * would be longer by that. */
+/* Moves a VF's requests back after the host has written off some of the run, so that V and v have
+ * gone back, or after the VF has stopped before the end at which its grant was prolonged. Otherwise
+ * its next slice would be longer by that. */
 static inline void eevdf_retreat(const struct eevdf *e, struct eevdf_vf *vf)
 {
 	uint64_t request = vtime_distance((int64_t)e->slice, vf->t.weight);
@@ -227,7 +230,7 @@ static inline void eevdf_update(struct eevdf *e, vgpu_nsec now)
 	e->run_since = now;
 }
 
-/* Drops what a VF that slept has paid of its deferred charge: all but what it still owes. */
+/* Reduces the deferred charge of a VF that slept to what the VF still owes. */
 static inline void eevdf_clear_paid(const struct eevdf *e, struct eevdf_vf *vf)
 {
 	int64_t owes = vf->deferred ? -vtime_lag(&e->t, &vf->t) : 0;
@@ -236,7 +239,7 @@ static inline void eevdf_clear_paid(const struct eevdf *e, struct eevdf_vf *vf)
 		eevdf_defer(vf, owes > 0 ? owes : 0);
 }
 
-/* Notes that the running grant was prolonged for a state that no longer holds. */
+/* Notes that the running grant was prolonged on an assumption that no longer holds at NOW. */
 static inline void eevdf_was_early(struct eevdf *e, vgpu_nsec now)
 {
 	struct eevdf_vf *vf;
@@ -248,8 +251,8 @@ static inline void eevdf_was_early(struct eevdf *e, vgpu_nsec now)
 		vf->early = (int64_t)(e->prolonged - now);
 }
 
-/* Must be called when a VF, of this engine or of another, begins to compete with the running one.
- */
+/* Must be called when another VF begins to compete with the running one, also if it is a member of
+ * another engine. */
 static inline void eevdf_has_rival(struct eevdf *e, vgpu_nsec now)
 {
 	if (e->lone_end > now)
@@ -257,7 +260,7 @@ static inline void eevdf_has_rival(struct eevdf *e, vgpu_nsec now)
 	eevdf_was_early(e, now);
 }
 
-/* Favours the VF if it keeps time, or if it has slept and a switch is cheap. */
+/* Favours the VF if it wakes at regular times, or if it has slept and a switch is cheap. */
 static inline void eevdf_favour(const struct eevdf *e, struct eevdf_vf *vf, bool slept)
 {
 	bool favoured = cadence_is_kept(&vf->cadence) ||
@@ -272,7 +275,7 @@ static inline void eevdf_favour_anew(struct eevdf *e, uint32_t index)
 {
 	bool queued = heap_has(&e->ready, index) || heap_has(&e->waiting, index);
 
-	if (e->favour == 0) /* wakes are not noted from now on */
+	if (e->favour == 0) /* wakes are not counted while no VF is favoured */
 		e->vfs[index].cadence = (struct cadence){.kept = 0};
 	eevdf_favour(e, &e->vfs[index], false);
 	if (!queued)
@@ -281,14 +284,14 @@ static inline void eevdf_favour_anew(struct eevdf *e, uint32_t index)
 	eevdf_queue(e, index);
 }
 
-/* Makes a VF compete, which has work and may run. */
+/* Makes a VF that has work and may run compete from NOW on. */
 static inline void eevdf_wake(struct eevdf *e, uint32_t index, vgpu_nsec now)
 {
 	struct eevdf_vf *vf = &e->vfs[index];
 
 	eevdf_update(e, now);
 	eevdf_has_rival(e, now);
-	if (!e->importing) /* a VF that has not slept keeps what it is owed */
+	if (!e->importing) /* a VF whose lag was imported keeps what it is owed */
 		eevdf_settle(e);
 	vf->competes = true;
 	if (e->favour) {
@@ -304,7 +307,7 @@ static inline void eevdf_wake(struct eevdf *e, uint32_t index, vgpu_nsec now)
 	eevdf_queue(e, index);
 }
 
-/* Makes a VF stop competing, which has no work, or may not run. It keeps its debt. */
+/* Makes a VF that has no work, or may not run, stop competing. It keeps its debt. */
 static inline void eevdf_sleep(struct eevdf *e, uint32_t index, vgpu_nsec now)
 {
 	struct eevdf_vf *vf = &e->vfs[index];
@@ -393,18 +396,19 @@ static inline uint32_t eevdf_first_now(struct eevdf *e)
 		heap_remove(&e->waiting, index);
 		heap_insert(&e->ready, index, eevdf_due(e, &e->vfs[index]));
 	}
-	/* V may have gone back since, by what the host has written off. */
+	/* V may have gone back since, because the host has written off a part of the run. */
 	while ((index = heap_first(&e->ready)) != VGPU_NO_VF &&
 	       !eevdf_is_eligible(e, &e->vfs[index])) {
 		heap_remove(&e->ready, index);
 		heap_insert(&e->waiting, index, e->vfs[index].eligible);
 	}
-	/* If none is eligible, take the first that waits: sleeping VFs still owe, or V is rounded.
-	 */
+	/* If no VF is eligible, because sleeping VFs still owe or V is rounded, take the first that
+	 * waits. */
 	return index != VGPU_NO_VF ? index : heap_first(&e->waiting);
 }
 
-/* Settles what is paid, and returns the VF to run next, or VGPU_NO_VF if no VF competes. */
+/* Forgets sleeping VFs whose debts are paid, and returns the VF to run next, or VGPU_NO_VF if no VF
+ * competes. */
 static inline uint32_t eevdf_first(struct eevdf *e)
 {
 	e->importing = false;
@@ -413,8 +417,8 @@ static inline uint32_t eevdf_first(struct eevdf *e)
 	return eevdf_first_now(e);
 }
 
-/* Returns whether eevdf_first_now(), which was just called, would have returned the current VF if
- * that were queued, too. */
+/* Must be called right after eevdf_first_now(). Returns whether that would have returned the
+ * current VF if the current VF were queued, too. */
 static inline bool eevdf_would_be_first(struct eevdf *e)
 {
 	struct eevdf_vf *own = &e->vfs[e->current];
@@ -432,7 +436,7 @@ static inline bool eevdf_would_be_first(struct eevdf *e)
 	return heap_before(&entry, &others->entries[0]);
 }
 
-/* Returns the length of the rest of the VF's request. */
+/* Returns the length of the rest of the VF's request, ns. */
 static inline vgpu_nsec eevdf_length(const struct eevdf *e, uint32_t index)
 {
 	const struct eevdf_vf *vf = &e->vfs[index];
@@ -440,7 +444,8 @@ static inline vgpu_nsec eevdf_length(const struct eevdf *e, uint32_t index)
 	return (vgpu_nsec)vtime_service(vf->deadline - eevdf_counted(vf), vf->t.weight);
 }
 
-/* Takes INDEX out of the queues to run it, and returns for how long. eevdf_account puts it back. */
+/* Takes INDEX out of the queues to run it, and returns for how long it may run, ns. eevdf_account()
+ * puts it back. */
 static inline vgpu_nsec eevdf_take(struct eevdf *e, uint32_t index)
 {
 	eevdf_dequeue(e, index);
@@ -459,7 +464,7 @@ static inline void eevdf_run(struct eevdf *e, vgpu_nsec now)
 
 /*
  * Returns for how much longer than END, the end of its grant, the running VF may run because it
- * would be picked again then; 0: it would not. A VF without competitors may run for the longest
+ * would be picked again then, ns; 0: it would not. A VF without competitors may run for the longest
  * slice, but only if no VF outside of this engine has work either (ALONE): the host cuts such a
  * grant when another VF wakes.
  *
@@ -491,8 +496,8 @@ static inline vgpu_nsec eevdf_extend(struct eevdf *e, bool alone, vgpu_nsec end)
 	return more;
 }
 
-/* Updates what bounds must count: overruns, what a VF that was alone still used after another had
- * woken, and what the host has written off. */
+/* Updates what bounds must count: overruns, the time that a VF without competitors still used after
+ * another had woken, and what the host has written off. */
 static inline void eevdf_learn(struct eevdf *e, struct eevdf_vf *vf, const struct vgpu_usage *usage)
 {
 	int64_t beyond = (int64_t)usage->charge - (int64_t)usage->granted, beside = 0;
@@ -506,7 +511,7 @@ static inline void eevdf_learn(struct eevdf *e, struct eevdf_vf *vf, const struc
 		beyond = (int64_t)usage->overrun;
 	if (beyond > vf->worst)
 		vf->worst = beyond;
-	if (usage->charge == 0 || usage->used <= usage->charge) /* at most 1024 */
+	if (usage->charge == 0 || usage->used <= usage->charge) /* the ratio is at most one */
 		return;
 	unpaid = (usage->used * 1024 + usage->charge - 1) / usage->charge;
 	if (unpaid > e->unpaid)
@@ -514,10 +519,11 @@ static inline void eevdf_learn(struct eevdf *e, struct eevdf_vf *vf, const struc
 }
 
 /*
- * Begins the VF's next request, unless the rest of this one is worth a turn of its own: that is at
- * least the shortest slice. If the VF has stopped sooner than it usually does, it is more than the
- * rest of its grant, up to a slice: another dispatch would cost everybody a switch. A grant may be
- * shorter than the request: such a rest alone adds nothing, and is not counted as kept.
+ * Begins the VF's next request, unless the rest of this one is at least the shortest slice, and so
+ * worth a turn. If the VF has stopped sooner than it usually does, what it did not use of its
+ * grant, up to a slice, is added to its next request, because another dispatch would cost all VFs a
+ * switch. A grant may be shorter than the request: such a rest alone adds nothing, and is not
+ * counted as kept.
  */
 static inline void eevdf_go_on(const struct eevdf *e, struct eevdf_vf *vf,
 			       const struct vgpu_usage *usage)
@@ -530,7 +536,7 @@ static inline void eevdf_go_on(const struct eevdf *e, struct eevdf_vf *vf,
 		eevdf_advance(e, vf, vf->least);
 		return;
 	}
-	/* rounding has taken 2 ns at most */
+	/* rounding has taken at most 2 ns */
 	eevdf_advance(e, vf, vtime_distance(rest + 2, vf->t.weight));
 	if (vf->deadline != deadline && rest > vf->kept)
 		vf->kept = rest;
@@ -538,8 +544,8 @@ static inline void eevdf_go_on(const struct eevdf *e, struct eevdf_vf *vf,
 
 /*
  * Ends the dispatch of the current VF, which costs it CHARGE. A VF that gives the engine up at once
- * has cost a switch all the same, so it pays for at least the shortest slice; else storms of tiny
- * jobs would stop the virtual time by which all others wait.
+ * has also cost a switch, so it pays for at least the shortest slice; otherwise many tiny jobs
+ * would stop the virtual time that all others wait for.
  */
 static inline void eevdf_account(struct eevdf *e, const struct vgpu_usage *usage, int64_t charge)
 {
@@ -562,8 +568,8 @@ static inline void eevdf_account(struct eevdf *e, const struct vgpu_usage *usage
 	e->current = VGPU_NO_VF;
 }
 
-/* Imports a lag after a change of policy, before any VF wakes. All lags count from one V, so that
- * VFs owe each other what they did before. A VF that does not wake is settled at the first
+/* Imports a lag, in ns, after a change of policy and before any VF wakes. All lags count from one
+ * V, so that debts between VFs are kept. A VF that does not wake is removed at the first
  * decision. */
 static inline void eevdf_import_lag(struct eevdf *e, uint32_t index, int64_t lag)
 {

@@ -2,10 +2,10 @@
 /*
  * The bounds that EEVDF promises. While VF i waits, another VF j runs only if it is eligible and
  * due no later than i, at d = v + request / weight at the latest, or if i is not yet eligible. A
- * rest shorter than the shortest slice is added to the next request, and so is one of up to kept,
- * which a VF left that stopped sooner than it usually does. So a request is at most a slice and the
- * longer of the two, for which a shortest slice and kept are taken. At the end of the wait v_j
- * exceeds d at most by how far j may be ahead,
+ * rest shorter than the shortest slice is added to the next request, and so is the rest, of at most
+ * kept, of a VF that stopped sooner than it usually does. So a request is at most a slice and the
+ * longer of these two rests, for which the sum of a shortest slice and kept is taken. At the end of
+ * the wait v_j exceeds d at most by how far j may be ahead,
  *
  *   ahead_j = longest slice + 2 shortest slices + kept_j + its worst overrun + early_j
  *
@@ -29,7 +29,7 @@
  *
  * the other: the first term if only j has work beside i; the second if many VFs have had turns, and
  * the fluid server still owes each of them a part of what it was ahead. The fluid server knows how
- * short a VF's jobs are, and owes the VF nothing for the time between them. A VF that our V owed
+ * short a VF's jobs are, and owes the VF nothing for the time between them. A VF that V owed
  * service may get that first, and then be ahead of the fluid server. And where a third VF sleeps, V
  * shares what j is ahead by between the VFs that remain, while the fluid server, which has finished
  * the third VF's job at another time, still has up to half of it between them:
@@ -40,8 +40,8 @@
 
 #include "eevdf.h"
 
-/* Writes max_lag and max_wait of VF INDEX to OUT. MORE: how much further ahead each VF may be, in
- * ns. */
+/* Writes max_lag and max_wait of VF INDEX to OUT. MORE: how much further ahead each VF may be, by
+ * deferred charges and favour, in ns. */
 static inline void eevdf_bound(const struct eevdf *e, uint32_t index, vgpu_nsec more,
 			       struct vgpu_bound *out)
 {

@@ -4,11 +4,12 @@
  * all VFs.
  *
  * An overrun counts against the VF's next request at once and in full: this keeps lag small, but
- * stops a VF that overran by much for long. Or it counts over several dispatches (`debt_turns`), as
- * with NVIDIA's averaging factor: then lag grows by what is still to be counted.
+ * stops a VF that overran by much for long. With `debt_turns` it counts over several dispatches, as
+ * with NVIDIA's averaging factor: then lag grows by what is not counted yet.
  *
  * VFs that render frames are favoured (`favour`): they are due at once, and may be ahead by a part
- * of a slice. So are VFs that wake, where a switch is cheap. They are served sooner, not more.
+ * of a slice. So are VFs that wake, where a switch is cheap. They are served sooner, but get no
+ * larger share.
  */
 #include "auto_slice.h"
 #include "eevdf_bound.h"
@@ -26,20 +27,21 @@ struct fair {
 
 static const char *const favours[] = {"throughput", "balanced", "frames", NULL};
 
-/* How far a VF that keeps time may be ahead, in quarters of a slice. */
+/* How far a VF that wakes at regular times may be ahead, in quarters of a slice; by `favour`. */
 static const vgpu_nsec quarters[] = {0, 1, 4};
 
 static const struct vgpu_param params[] = {
 	[P_SLICE] = AUTO_SLICE_PARAM("length of one slice", 10000),
 	[P_DEBT_TURNS] = {"debt_turns", "turns",
-			  "an overrun is charged over this many turns; 1: at once, in full",
+			  "number of turns over which an overrun is charged; 1: at once, in full",
 			  VGPU_PARAM_INT, 1, 60, 1, NULL},
 	[P_MODE] = AUTO_SLICE_MODE_PARAM,
 	[P_OVERHEAD] = AUTO_SLICE_OVERHEAD_PARAM,
 	[P_ROTATION] = AUTO_SLICE_ROTATION_PARAM,
 	[P_FAVOUR] = {"favour", "",
-		      "whom to serve sooner: VFs with frames (and, where a switch is cheap, those "
-		      "that wake), by more or less, or none",
+		      "how far VFs that render frames (and, where a switch is cheap, VFs that "
+		      "wake) may be ahead of their share: throughput (not at all), balanced (a "
+		      "quarter of a slice) or frames (a slice)",
 		      VGPU_PARAM_CHOICE, 0, 2, 1, favours},
 	{.name = NULL},
 };
@@ -47,11 +49,10 @@ static const struct vgpu_param params[] = {
 static const struct vgpu_param vf_params[] = {
 	[V_WEIGHT] = {"weight", "", "share, relative to the other VFs' weights", VGPU_PARAM_INT, 1,
 		      10000, 100, NULL},
-	[V_LATENCY_SLICE] =
-		{"latency_slice_us", "us",
-		 "service after which each slice is due: shorter is sooner, not more; 0: "
-		 "slice_us",
-		 VGPU_PARAM_INT, 0, 500000, 0, NULL},
+	[V_LATENCY_SLICE] = {"latency_slice_us", "us",
+			     "service time in which each slice is due: a smaller value serves the "
+			     "VF sooner, but not more; 0: slice_us",
+			     VGPU_PARAM_INT, 0, 500000, 0, NULL},
 	{.name = NULL},
 };
 

@@ -41,15 +41,15 @@ static inline void *heap_init(struct heap *h, void *memory, uint32_t max_vfs)
 	return (uint64_t *)(h->entries + max_vfs) + max_vfs;
 }
 
-/* Returns whether A is before B. Of equal keys, that of the smaller VF is first: it takes one from
- * the distance. */
+/* Returns whether A is before B. Of equal keys, the one of the smaller VF is first: the comparison
+ * of the VFs subtracts one from the distance. */
 static inline bool heap_before(const struct heap_entry *a, const struct heap_entry *b)
 {
 	return (int64_t)(a->key - b->key - (a->vf < b->vf)) < 0;
 }
 
-/* Returns which of the four entries from AT on is first. A branch for each would be guessed wrong
- * about every second time, so there are none. */
+/* Returns which of the four entries from AT on is first. Without branches, because a CPU would
+ * mispredict about half of them. */
 static inline uint32_t heap_least(const struct heap_entry *entries, uint32_t at)
 {
 	uint32_t a = at + heap_before(&entries[at + 1], &entries[at]);

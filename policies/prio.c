@@ -15,7 +15,7 @@ enum { V_CLASS, V_WEIGHT };
 
 struct vf {
 	uint32_t class, next_class;
-	vgpu_nsec since; /* since when it waits; valid while it is in the heap */
+	vgpu_nsec since; /* when it began to wait; valid while it is in the heap */
 };
 
 struct prio {
@@ -23,14 +23,14 @@ struct prio {
 	vgpu_nsec starve;
 	uint32_t n_awake[CLASSES]; /* VFs that compete, running or not */
 	uint32_t current;	   /* dispatched, or VGPU_NO_VF */
-	struct heap waiting;	   /* by the instant since when they wait */
+	struct heap waiting;	   /* by when they began to wait */
 	struct eevdf classes[CLASSES];
 	struct vf *own;
 	struct eevdf_vf vfs[];
 };
 
 static const struct vgpu_param params[] = {
-	[P_SLICE] = {"slice_us", "us", "length of a request", VGPU_PARAM_INT, 500, 500000, 4000,
+	[P_SLICE] = {"slice_us", "us", "length of one slice", VGPU_PARAM_INT, 500, 500000, 4000,
 		     NULL},
 	[P_STARVE] = {"starve_ms", "ms", "a VF that has waited this long gets one slice",
 		      VGPU_PARAM_INT, 1, 1000000, 500, NULL},
@@ -40,8 +40,8 @@ static const struct vgpu_param params[] = {
 static const struct vgpu_param vf_params[] = {
 	[V_CLASS] = {"class", "", "0 is served first, 7 last", VGPU_PARAM_INT, 0, CLASSES - 1, 4,
 		     NULL},
-	[V_WEIGHT] = {"weight", "", "share, relative to the weights in its class", VGPU_PARAM_INT,
-		      1, 10000, 100, NULL},
+	[V_WEIGHT] = {"weight", "", "share, relative to the weights of the VFs in its class",
+		      VGPU_PARAM_INT, 1, 10000, 100, NULL},
 	{.name = NULL},
 };
 
@@ -94,7 +94,7 @@ static void leave(struct prio *p, uint32_t index, vgpu_nsec now)
 	p->n_awake[p->own[index].class]--;
 }
 
-/* Changes a VF's class; that of a running VF after its account. */
+/* Changes a VF's class; if the VF runs, only after its account. */
 static void change_class(struct prio *p, uint32_t index, vgpu_nsec now)
 {
 	struct vf *vf = &p->own[index];
@@ -104,7 +104,7 @@ static void change_class(struct prio *p, uint32_t index, vgpu_nsec now)
 		return;
 	if (competes)
 		leave(p, index, now);
-	/* A debt to one class is not owed to another. */
+	/* A debt to VFs of one class is not owed to those of another. */
 	eevdf_forget(class_of(p, index), index);
 	vf->class = vf->next_class;
 	if (competes)
@@ -209,7 +209,7 @@ static void drained(void *state, uint32_t index, vgpu_nsec now)
 	eevdf_drained(class_of(p, index), index, now);
 }
 
-/* Extends while no VF starves, and no VF of a class before its own has work. */
+/* Extends the VF unless another VF starves or a VF of an earlier class has work. */
 static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 {
 	struct prio *p = state;
@@ -254,9 +254,8 @@ static void import_lag(void *state, uint32_t index, int64_t lag)
 	eevdf_import_lag(class_of(p, index), index, lag);
 }
 
-/* Sets the VF's share of the time that is left to its class. If a VF changes its class when its
- * turn has ended, the share is as from then on, because the core asks only when an operator has
- * changed something. */
+/* Sets the VF's share of the time that is left to its class. A running VF whose class changes is
+ * shown with its later class, because the core asks only after an operator's change. */
 static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *denominator)
 {
 	struct prio *p = state;
@@ -269,8 +268,8 @@ static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *de
 			*denominator += p->vfs[i].t.weight;
 }
 
-/* Writes the bounds. No share is promised across classes. A VF waits until it starves; then for the
- * VF that runs; and for those that have starved longer, each of which gets one slice and may
+/* Writes the bounds. No share is promised across classes. A VF waits until it starves, then for the
+ * VF that runs, and then for those that have starved longer, each of which gets one slice and may
  * overrun. */
 static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Guarantees: which budgets are admitted; for a refused one, which budget would be admitted; and
+ * Guarantees: which budgets are admitted; for a refused budget, which one would be admitted; and
  * whether admitted budgets can still be kept.
  */
 #pragma once
@@ -33,8 +33,8 @@ static inline void *promises_init(struct promises *p, void *memory, uint32_t max
 }
 
 /*
- * Writes the set of servers with INDEX as a server of BUDGET in PERIOD (budget 0: without INDEX) to
- * sets[], and returns their number.
+ * Writes the servers of S to sets[], with INDEX as a server of BUDGET in PERIOD, ns (budget 0:
+ * without INDEX). Returns their number.
  */
 static inline uint32_t promises_with(struct promises *p, const struct servers *s, uint32_t index,
 				     vgpu_nsec budget, vgpu_nsec period)
@@ -52,14 +52,14 @@ static inline uint32_t promises_with(struct promises *p, const struct servers *s
 	return n;
 }
 
-/* Writes all present servers to sets[], and returns their number. */
+/* Writes all servers of S to sets[], and returns their number. */
 static inline uint32_t promises_all(struct promises *p, const struct servers *s)
 {
 	return promises_with(p, s, VGPU_NO_VF, 0, 0);
 }
 
-/* Returns the largest budget for INDEX, from LEAST to HIGH, that is kept beside the other N - 1
- * servers; 0: none is. */
+/* Returns the largest budget for INDEX, from LEAST to HIGH ns, with which all N servers keep their
+ * budgets; 0 if there is none. */
 static inline vgpu_nsec promises_most(struct promises *p, const struct admission *a, uint32_t n,
 				      uint32_t index, vgpu_nsec least, vgpu_nsec high)
 {
@@ -81,8 +81,8 @@ static inline vgpu_nsec promises_most(struct promises *p, const struct admission
 	}
 }
 
-/* Adds the least period in which the share BUDGET / PERIOD comes to LEAST, if a share is asked for:
- * other budgets do not grow with their period. */
+/* Adds to T the shortest period in which the share BUDGET / PERIOD is at least LEAST, if UNIT is a
+ * share: budgets in other units do not grow with their period. */
 static inline void promises_add_period(struct text *t, enum promises_unit unit, vgpu_nsec budget,
 				       vgpu_nsec period, vgpu_nsec least)
 {
@@ -96,7 +96,7 @@ static inline void promises_add_period(struct text *t, enum promises_unit unit, 
 	text_add(t, " ms");
 }
 
-/* Adds MOST, the largest budget of PERIOD, rounded down to what is at least LEAST. */
+/* Adds to T the largest budget of PERIOD, MOST, rounded down if it stays at least LEAST. */
 static inline void promises_add_most(struct text *t, enum promises_unit unit, vgpu_nsec most,
 				     vgpu_nsec period, vgpu_nsec least)
 {
@@ -119,8 +119,9 @@ static inline void promises_add_most(struct text *t, enum promises_unit unit, vg
 }
 
 /*
- * Returns whether INDEX can have BUDGET in PERIOD, asked for in UNIT, beside the other servers. If
- * not, *WHY is a sentence, in P's memory, that says which budget is possible. Changes nothing else.
+ * Returns whether INDEX can have BUDGET in PERIOD (ns), which was requested in UNIT, beside the
+ * other servers. If not, *WHY is a sentence, in P's memory, that says which budget is possible.
+ * Changes nothing else.
  */
 static inline bool promises_admit(struct promises *p, const struct servers *s,
 				  const struct admission *a, uint32_t index, vgpu_nsec budget,
@@ -151,8 +152,8 @@ static inline bool promises_admit(struct promises *p, const struct servers *s,
 	return false;
 }
 
-/* Returns the parameters of the admission test. LATE: how late a VF may stop; COVER: for how long
- * something else may hold the engine, once. */
+/* Returns the parameters of the admission test. LATE: how late a VF may stop, ns; COVER: for how
+ * long something else may hold the engine, once, ns. */
 static inline struct admission promises_rules(const struct servers *s, int64_t mode,
 					      int64_t cap_pct, vgpu_nsec late, vgpu_nsec cover)
 {
@@ -178,8 +179,8 @@ static inline bool promises_are_kept(struct promises *p, const struct servers *s
 	return admission_test(a, p->sets, promises_all(p, s));
 }
 
-/* Returns the longest switch, of at most A's, with which the first N of sets[] are kept; 0: none.
- */
+/* Returns the longest switch, at most A's, with which the first N of sets[] keep their budgets, ns;
+ * 0 if there is none. */
 static inline vgpu_nsec promises_longest_switch(struct promises *p, const struct admission *a,
 						uint32_t n)
 {
@@ -202,9 +203,9 @@ static inline vgpu_nsec promises_longest_switch(struct promises *p, const struct
  * Must be called when servers were added, removed or changed, or the switch has become longer than
  * was assumed. Which of the two tests the servers pass decides whether bandwidth accrues in sleep,
  * and how long a server runs before another may interrupt it. If they pass neither any more,
- * because the estimate of the switch has grown, the longest switch that they pass with is assumed:
+ * because the estimate of the switch has grown, the longest switch with which they pass is assumed:
  * the highest estimate of a switch that varies is longer than any real one. Returns the least slack
- * of a server (admission_cut()).
+ * of a server (admission_cut()), ns.
  */
 static inline vgpu_nsec promises_changed(struct promises *p, struct servers *s,
 					 const struct admission *a)
@@ -215,7 +216,7 @@ static inline vgpu_nsec promises_changed(struct promises *p, struct servers *s,
 
 	kept.switch_ns = promises_longest_switch(p, a, n);
 	s->accrue = a->mode != ADMISSION_FULL || admission_by_rates(&kept, p->sets, n);
-	/* Allow for some growth of the switch, so that this is not repeated for each ns. */
+	/* Allow for a switch longer by 1/16, so that this is not repeated for each ns. */
 	room = kept;
 	room.switch_ns += room.switch_ns / 16;
 	if (!admission_by_demand(&room, p->sets, n))
@@ -231,8 +232,8 @@ static inline vgpu_nsec promises_changed(struct promises *p, struct servers *s,
 	return slack;
 }
 
-/* Returns whether the rules may change from NOW to THEN: not if budgets are kept now and would not
- * be then. */
+/* Returns whether the rules may change from NOW to THEN: not if budgets are kept under NOW and
+ * would not be under THEN; *WHY then says so. */
 static inline bool promises_may_change(struct promises *p, const struct servers *s,
 				       const struct admission *now, const struct admission *then,
 				       const char **why)
@@ -243,8 +244,8 @@ static inline bool promises_may_change(struct promises *p, const struct servers 
 	return false;
 }
 
-/* Returns NULL, or a warning that budgets may be missed: the switch may be slower than when they
- * were admitted. */
+/* Returns NULL, or a warning, static or in P's memory, that budgets may be missed because the
+ * switch may be slower than when they were admitted. */
 static inline const char *promises_warning(struct promises *p, const struct servers *s,
 					   const struct admission *a)
 {

@@ -23,12 +23,12 @@ enum { V_MIN, V_MAX, V_PERIOD, V_BURST, V_WEIGHT, V_LATENCY_SLICE, V_FPS, V_FRAM
 struct vf {
 	bool awake;
 	uint32_t max_ppm;
-	int64_t depth;	/* of its token bucket, ns */
-	int64_t tokens; /* as of `filled` */
-	vgpu_nsec paid; /* the part of this dispatch that is taken out of its bucket already, or
-			 * came before it had a limit */
+	int64_t depth;	/* capacity of its token bucket, ns */
+	int64_t tokens; /* ns, at `filled` */
+	vgpu_nsec paid; /* the part of this dispatch that is taken out of its bucket already, or was
+			 * used before it had a limit, ns */
 	vgpu_nsec filled;
-	uint64_t rest; /* of tokens: ns * ppm modulo a million */
+	uint64_t rest; /* fraction of a token that is carried: ns * ppm modulo a million */
 };
 
 struct qos {
@@ -37,43 +37,49 @@ struct qos {
 	struct eevdf e;
 	int64_t params[P_ADMISSION + 1];
 	uint32_t current;
-	bool served;	       /* the current VF runs by its guarantee */
-	vgpu_nsec now;	       /* the last instant that the policy was told */
+	bool served;	       /* the current VF is charged to its guarantee */
+	vgpu_nsec now;	       /* the latest instant that the core has passed to the policy */
 	vgpu_nsec started;     /* when the current VF began to run; 0: not yet */
-	vgpu_nsec settled;     /* the part of its service that its guarantee was charged already */
-	struct heap throttled; /* VFs with work but without tokens, by when they have some */
-	struct heap held;      /* those of them whose guarantee is held back, too */
+	vgpu_nsec settled;     /* the part of its service that its guarantee is charged already,
+				* ns */
+	struct heap throttled; /* VFs with work but without tokens, by when they will have some */
+	struct heap held;      /* throttled VFs whose guarantee is held back, too */
 	struct vf *own;
 	struct eevdf_vf vfs[];
 };
 
 static const struct vgpu_param params[] = {
-	[P_SLICE] = {"slice_us", "us", "length of a request for excess", VGPU_PARAM_INT, 500,
-		     500000, 4000, NULL},
-	[P_CAP] = {"cap_pct", "%", "the most of the engine's time that guarantees may add up to",
+	[P_SLICE] = {"slice_us", "us", "length of a turn in the time that guarantees leave",
+		     VGPU_PARAM_INT, 500, 500000, 4000, NULL},
+	[P_CAP] = {"cap_pct", "%",
+		   "largest part of the engine's time that all guarantees may take together",
 		   VGPU_PARAM_INT, 1, 100, 90, NULL},
 	[P_LATE] = {"late_us", "us",
-		    "how late a VF may stop without harm to the others' guarantees", VGPU_PARAM_INT,
-		    0, 100000, 500, NULL},
+		    "how late a VF may stop before the guarantees of other VFs are at risk",
+		    VGPU_PARAM_INT, 0, 100000, 500, NULL},
 	[P_ADMISSION] = ADMISSION_PARAM,
 	{.name = NULL},
 };
 
 static const struct vgpu_param vf_params[] = {
-	[V_MIN] = {"min_ppm", "ppm", "guaranteed part of all time", VGPU_PARAM_INT, 0, MILLION, 0,
-		   NULL},
-	[V_MAX] = {"max_ppm", "ppm", "limit: the largest part of all time", VGPU_PARAM_INT, 1000,
-		   MILLION, MILLION, NULL},
+	[V_MIN] = {"min_ppm", "ppm", "guaranteed part of the engine's time", VGPU_PARAM_INT, 0,
+		   MILLION, 0, NULL},
+	[V_MAX] = {"max_ppm", "ppm", "limit: largest part of the engine's time", VGPU_PARAM_INT,
+		   1000, MILLION, MILLION, NULL},
 	[V_PERIOD] = {"period_ms", "ms", "period of the guarantee", VGPU_PARAM_INT, 5, 10000, 33,
 		      NULL},
-	[V_BURST] = {"burst_ms", "ms", "unused limit that may be saved up", VGPU_PARAM_INT, 0,
-		     10000, 0, NULL},
-	[V_WEIGHT] = {"weight", "", "share of the excess, relative to others' weights",
+	[V_BURST] = {"burst_ms", "ms",
+		     "engine time below the limit that the VF may save up and use later",
+		     VGPU_PARAM_INT, 0, 10000, 0, NULL},
+	[V_WEIGHT] = {"weight", "",
+		      "share of the time that guarantees leave, relative to the other VFs' weights",
 		      VGPU_PARAM_INT, 1, 10000, 100, NULL},
-	[V_LATENCY_SLICE] = {"latency_slice_us", "us",
-			     "length of this VF's requests for excess; 0: slice_us", VGPU_PARAM_INT,
-			     0, 500000, 0, NULL},
-	[V_FPS] = {"fps", "", "guarantee as frames per second of frame_us each; 0: min",
+	[V_LATENCY_SLICE] =
+		{"latency_slice_us", "us",
+		 "length of this VF's turns in the time that guarantees leave; 0: slice_us",
+		 VGPU_PARAM_INT, 0, 500000, 0, NULL},
+	[V_FPS] = {"fps", "",
+		   "guaranteed frames per second, of frame_us each; 0: the guarantee is min",
 		   VGPU_PARAM_INT, 0, 200, 0, NULL},
 	[V_FRAME] = {"frame_us", "us", "engine time of one frame, if fps is set", VGPU_PARAM_INT,
 		     500, 200000, 8000, NULL},
@@ -155,7 +161,7 @@ static bool is_limited(const struct vf *vf)
 	return vf->max_ppm < MILLION;
 }
 
-/* Returns the instant at which the VF will have TOKENS. */
+/* Returns when the VF will have TOKENS. */
 static vgpu_nsec tokens_at(const struct vf *vf, int64_t tokens)
 {
 	int64_t missing = tokens - vf->tokens;
@@ -165,8 +171,8 @@ static vgpu_nsec tokens_at(const struct vf *vf, int64_t tokens)
 	       1;
 }
 
-/* Lets a VF compete for its guarantee and for excess, or not, according to its work and its tokens.
- * The VF is not dispatched. */
+/* Queues a VF that is not dispatched for its guarantee and for excess, or removes it from either,
+ * according to its work and its tokens. */
 static void place(struct qos *q, uint32_t index, vgpu_nsec now)
 {
 	struct vf *vf = &q->own[index];
@@ -201,7 +207,7 @@ static void advance(struct qos *q, vgpu_nsec now)
 		place(q, q->throttled.entries[0].vf, now);
 }
 
-/* Sets a guarantee. BUDGET and PERIOD have been admitted. */
+/* Sets a guarantee, ns. BUDGET and PERIOD must have been admitted. */
 static void set_server(struct qos *q, uint32_t index, vgpu_nsec budget, vgpu_nsec period,
 		       vgpu_nsec now)
 {
@@ -212,8 +218,9 @@ static void set_server(struct qos *q, uint32_t index, vgpu_nsec budget, vgpu_nse
 		changed(q);
 }
 
-/* Takes what the VF has used of its dispatch by NOW out of its bucket, before another depth cuts
- * what is in there; without a limit, a bucket begins now. */
+/* Takes what the VF has used of its dispatch by NOW out of its bucket. Must be called before the
+ * capacity changes, which may reduce the bucket's content. A VF that has had no limit begins with
+ * an empty bucket now. */
 static void pay(struct qos *q, uint32_t index, vgpu_nsec now)
 {
 	vgpu_nsec ran = q->current == index && q->started ? now - q->started : 0;
@@ -266,7 +273,7 @@ static bool admit(void *state, uint32_t index, const int64_t *values, vgpu_nsec 
 	struct qos *q = state;
 
 	q->own[index].filled = now;
-	if (q->own[index].tokens > 0) /* what it owes is not forgotten */
+	if (q->own[index].tokens > 0) /* a debt of tokens is kept */
 		q->own[index].tokens = 0;
 	if (!set_vf(state, index, values, now, why))
 		return false;
@@ -332,7 +339,8 @@ static vgpu_nsec end_by(const struct qos *q, vgpu_nsec slice, vgpu_nsec now, vgp
 	return instant > start + least ? instant - start : slice < least ? slice : least;
 }
 
-/* Returns SLICE, shortened to the VF's tokens, USED of which are spent but not subtracted yet. */
+/* Returns SLICE, shortened to the VF's tokens, of which USED are spent but not subtracted yet;
+ * ns. */
 static vgpu_nsec within_limit(const struct qos *q, uint32_t index, vgpu_nsec used, vgpu_nsec slice)
 {
 	const struct vf *vf = &q->own[index];
@@ -349,8 +357,9 @@ static vgpu_nsec earlier(vgpu_nsec a, vgpu_nsec b)
 }
 
 /*
- * Returns the first instant before UNTIL at which a VF whose bucket holds its guarantee back, at or
- * below entry AT of the heap, has it again, with an earlier deadline than DEADLINE; else UNTIL.
+ * Returns the first instant before UNTIL at which a VF whose guarantee is held back by its bucket,
+ * at or below entry AT of the heap, can use it again with an earlier deadline than DEADLINE; UNTIL
+ * if there is none.
  */
 static vgpu_nsec let_go(const struct qos *q, uint32_t at, vgpu_nsec deadline, vgpu_nsec until)
 {
@@ -422,7 +431,8 @@ static void drained(void *state, uint32_t index, vgpu_nsec now)
 	eevdf_drained(&q->e, index, now);
 }
 
-/* Makes the VF that runs by its guarantee run by its part of the excess from END on. */
+/* Charges the VF that runs by its guarantee to that until END, and to its share of the excess from
+ * then on. */
 static void settle_guarantee(struct qos *q, uint32_t index, vgpu_nsec end)
 {
 	struct vgpu_usage part = {.vf = index, .reason = VGPU_END_SLICE, .end = end};
@@ -436,7 +446,8 @@ static void settle_guarantee(struct qos *q, uint32_t index, vgpu_nsec end)
 	eevdf_run(&q->e, end);
 }
 
-/* Extends a VF whose guarantee is used up by its part of the excess, if it would be first. */
+/* Extends a VF whose guarantee is used up by its share of the excess, if it would be picked
+ * next. */
 static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 {
 	struct qos *q = state;
@@ -491,7 +502,7 @@ static void account(void *state, const struct vgpu_usage *usage)
 			eevdf_queue(&q->e, usage->vf);
 	} else {
 		q->s.worst = usage->overrun > q->s.worst ? usage->overrun : q->s.worst;
-		/* A VF that has no more work begins its next period when it wakes. */
+		/* A VF without work begins its next period only when it wakes. */
 		if (usage->reason != VGPU_END_YIELD)
 			charge -= (int64_t)servers_had(&q->s, usage->vf, usage->start, usage->end);
 		eevdf_account(&q->e, usage, charge);
@@ -502,8 +513,8 @@ static void account(void *state, const struct vgpu_usage *usage)
 }
 
 /*
- * Returns three debts as one number: what the VF has had ahead of its guarantee, what it owes in
- * excess, and what its bucket lacks.
+ * Returns the sum of three debts, as a lag in ns: what the VF has had ahead of its guarantee, what
+ * it owes in excess, and what its bucket lacks.
  */
 static int64_t export_lag(void *state, uint32_t index)
 {
@@ -516,8 +527,8 @@ static int64_t export_lag(void *state, uint32_t index)
 }
 
 /*
- * What a VF owes comes out of its guarantee first, up to a budget, and out of its excess then: a
- * change from this policy to itself brings neither a new budget nor a fuller bucket.
+ * A debt is taken from the VF's guarantee first, up to a budget, and from its excess then. A change
+ * from this policy to itself brings neither a new budget nor a fuller bucket.
  */
 static void import_lag(void *state, uint32_t index, int64_t lag)
 {
@@ -530,12 +541,12 @@ static void import_lag(void *state, uint32_t index, int64_t lag)
 	eevdf_import_lag(&q->e, index, lag - ahead);
 	if (!is_limited(vf))
 		return;
-	/* The time for which the change waits does not fill the bucket either. */
+	/* The bucket is not filled for the time until the change either. */
 	vf->tokens = lag > 0 ? 0 : lag > -EEVDF_CARRIED ? lag : -EEVDF_CARRIED;
 	vf->filled = VGPU_NEVER;
 }
 
-/* Sets the share: the VF's guarantee, and its part of what guarantees leave, in millionths. */
+/* Sets the share in millionths: the VF's guarantee, and its part of what all guarantees leave. */
 static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *denominator)
 {
 	struct qos *q = state;
@@ -591,7 +602,7 @@ static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 	if (c->budget || is_limited(vf))
 		out->max_lag = VGPU_NEVER;
 	servers_bound(&q->s, index, most, out);
-	/* Its budget says what it is promised; how long one that owes many budgets waits is not
+	/* A VF's budget says what it is promised; how long a VF that owes many budgets waits is not
 	 * stated. */
 	out->max_wait = VGPU_NEVER;
 	if (is_limited(vf)) {

@@ -23,8 +23,8 @@
 
 #include "ring_state.h"
 
-/* Returns how much of its debt a VF's next slot settles; rounded away from zero, so that all of it
- * is settled in the end. */
+/* Returns how much of its debt a VF's next slot settles, ns; rounded away from zero, so that all of
+ * it is settled in the end. */
 static int64_t ring_instalment(const struct ring *r, const struct ring_vf *vf)
 {
 	int64_t up = vf->debt > 0 ? r->factor - 1 : 1 - r->factor;
@@ -40,10 +40,10 @@ static void ring_owe(const struct ring *r, struct ring_vf *vf, int64_t more)
 }
 
 /*
- * Settles PAID of VF's debt by a shorter or longer turn. The part of PAID that is for an overrun
+ * Settles PAID ns of VF's debt by a shorter or longer turn. The part of PAID that is for an overrun
  * moves the grid back. The time of the part that is for a slow switch stays empty, because the slot
  * had room for the switch. Returns by how much the turn becomes longer (PAID below 0) or the grid
- * moves back.
+ * moves back, ns.
  */
 static int64_t ring_settle(const struct ring *r, struct ring_vf *vf, int64_t paid)
 {
@@ -56,8 +56,8 @@ static int64_t ring_settle(const struct ring *r, struct ring_vf *vf, int64_t pai
 	return paid < 0 ? paid : back;
 }
 
-/* Returns what the open turn adds to its owner's debt if it ends now. A VF that gave up its turn is
- * owed nothing. */
+/* Returns what the open turn adds to its owner's debt if it ends now, ns. A VF that gave up its
+ * turn is owed nothing. */
 static int64_t ring_result(const struct ring *r)
 {
 	int64_t before = r->vfs[r->owner].debt, after = before + r->had - r->due;
@@ -88,7 +88,7 @@ static uint32_t ring_next(const struct ring *r)
 	return set_next(s, r->owner == VGPU_NO_VF ? r->first : r->owner);
 }
 
-/* Returns the part of SERVICE of VF that the others are owed. */
+/* Returns the part of SERVICE of VF that the other VFs are owed, ns. */
 static int64_t ring_others_part(const struct ring *r, const struct ring_vf *vf, int64_t service)
 {
 	int64_t others = r->awake_slots - vf->slots;
@@ -96,17 +96,17 @@ static int64_t ring_others_part(const struct ring *r, const struct ring_vf *vf, 
 	return r->awake_slots ? service * others / r->awake_slots : 0;
 }
 
-/* Returns what a VF is owed by its place in the round, in ns. WAITED: the part of the others' turns
- * that have passed since the VF's own, in 1024ths, less a half: a VF ends its turn as far ahead as
- * it will be behind when its next one begins. */
+/* Returns what a VF is owed because of its place in the round, in ns. WAITED: the part of the
+ * others' turns that have passed since the VF's own, in 1024ths, less 512: after its turn a VF is
+ * as far ahead as it is behind before its next one. */
 static int64_t ring_place_lag(const struct ring *r, const struct ring_vf *vf, int64_t waited)
 {
 	return ring_others_part(r, vf, ring_turn(r, vf)) * waited / 1024;
 }
 
 /*
- * Called when the first turn begins: what each VF was owed under the policy before, beyond what it
- * is owed by its place in the round, is paid by its turns.
+ * Called when the first turn begins: turns what each VF was owed under the previous policy, beyond
+ * what its place in the round owes it, into debts.
  */
 static void ring_take_over(struct ring *r)
 {
@@ -116,7 +116,7 @@ static void ring_take_over(struct ring *r)
 	for (i = 0; i < r->facts->max_vfs; i++, index = (index + 1) % r->facts->max_vfs) {
 		struct ring_vf *vf = &r->vfs[index];
 
-		if (!vf->awake) { /* it is owed nothing, and keeps its debt */
+		if (!vf->awake) { /* a VF without work is owed nothing, and keeps its debt */
 			ring_owe(r, vf, vf->lag < 0 ? -vf->lag : 0);
 			continue;
 		}
@@ -172,7 +172,7 @@ static void ring_open(struct ring *r, vgpu_nsec start)
 		r->slot_end += (vgpu_nsec)(r->due - 1) / r->facts->max_slice_ns * ring_switch(r);
 }
 
-/* Finds the slot that NOW lies in: the grid goes on while no VF has work. */
+/* Moves the grid on to the slot that contains NOW, after a time in which no VF had work. */
 static void ring_catch_up(struct ring *r, vgpu_nsec now)
 {
 	vgpu_nsec round = (vgpu_nsec)r->member_slots * r->slice + r->members.n * ring_switch(r);
@@ -192,7 +192,7 @@ static void ring_catch_up(struct ring *r, vgpu_nsec now)
 		vf->debt = (int64_t)rounds > vf->debt / ring_turn(r, vf)
 				   ? 0
 				   : vf->debt - (int64_t)rounds * ring_turn(r, vf);
-		vf->moved = 0; /* the grid begins anew here */
+		vf->moved = 0; /* the grid begins anew at NOW */
 	}
 	while (now >= r->slot_end && r->owner != VGPU_NO_VF) {
 		ring_open(r, r->slot_end);
@@ -206,7 +206,8 @@ static bool ring_is_over(const struct ring *r)
 	return !r->open || r->due - r->had < (int64_t)r->facts->min_slice_ns;
 }
 
-/* Returns whether the next slot must be opened. */
+/* Returns whether the next slot must be opened. USEFUL: the shortest time that is worth a switch,
+ * ns. */
 static bool ring_is_done(const struct ring *r, vgpu_nsec useful, vgpu_nsec now)
 {
 	if (r->owner == VGPU_NO_VF)
@@ -262,7 +263,7 @@ static void ring_note_late(struct ring *r, uint32_t vf, vgpu_nsec now)
 	r->expected = 0;
 }
 
-/* Makes the slot last until the remaining parts of its turn can be served. */
+/* Extends the slot until the remaining parts of its turn fit. */
 static void ring_go_on(struct ring *r, vgpu_nsec now)
 {
 	vgpu_nsec end;
@@ -281,8 +282,7 @@ static void ring_open_next(struct ring *r, vgpu_nsec now)
 {
 	vgpu_nsec start = r->slot_end, most = r->members.n * r->facts->window_ns;
 
-	/* Lateness from debts is in slot_end already; lateness from a slow switch is made up for.
-	 */
+	/* slot_end includes delays by debts; a delay by a slow switch is made up for. */
 	if (r->idle == RING_COMPRESS || now > start + ring_switch(r)) {
 		r->behind += r->owner == VGPU_NO_VF ? 0 : now - start;
 		r->behind = r->behind < most ? r->behind : most;
@@ -345,11 +345,11 @@ static vgpu_nsec ring_extend(void *state, uint32_t vf, vgpu_nsec end)
 		return 0;
 	r->extended = true;
 	r->beside = VGPU_NEVER;
-	r->vfs[vf].debt = 0; /* there is no VF that it could owe anything */
+	r->vfs[vf].debt = 0; /* no other VF has work, so it owes nothing */
 	return r->facts->max_slice_ns;
 }
 
-/* Moves the grid by how much the turn was longer or shorter, until the debt is settled. */
+/* Moves the grid by the difference between the turn and its slot, until the debt is settled. */
 static void ring_move(struct ring *r, const struct vgpu_usage *usage)
 {
 	struct ring_vf *vf = &r->vfs[usage->vf];
@@ -405,7 +405,8 @@ static void ring_account(void *state, const struct vgpu_usage *usage)
 		ring_account_own(r, usage);
 		return;
 	}
-	/* The slot may be over: a rest that its owner's wake cut short counts to its end. */
+	/* The slot may be over: a rest that the wake of its owner cut short counts up to its
+	 * end. */
 	if (usage->end > r->slot_end)
 		r->slot_end = usage->end;
 	ring_owe(r, vf, (int64_t)usage->charge);
@@ -421,17 +422,17 @@ static bool ring_wake(void *state, uint32_t index, vgpu_nsec now)
 	r->awake_slots += vf->slots;
 	if (r->beside > now)
 		r->beside = now;
-	/* Before any service, no VF counts as served. */
+	/* A VF counts as served only if any VF has run. */
 	vf->served = r->done > 0;
 	vf->since = r->done;
 	if (r->at_rest)
 		return true;
-	/* It is the VF's own slot, and the rest is still worth a switch. */
+	/* The slot is the VF's own, and the rest is still worth a switch. */
 	return r->idle != RING_COMPRESS && index == r->owner && !ring_is_over(r) &&
 	       now + ring_switch(r) + r->facts->min_slice_ns <= r->slot_end;
 }
 
-/* Removes a VF without work: it is owed nothing, and keeps its debt. */
+/* Removes a VF without work: it keeps its debt, but is owed nothing. */
 static void ring_sleep(void *state, uint32_t index, vgpu_nsec now)
 {
 	struct ring *r = state;

@@ -5,8 +5,8 @@
 
 #include "ring.h"
 
-/* Returns WAITED for ring_place_lag(). Before its first turn since it woke, a VF is owed what it
- * has waited for. */
+/* Returns WAITED for ring_place_lag(). A VF that has had no turn since it woke is owed only the
+ * time since it woke. */
 static int64_t ring_waited(const struct ring *r, uint32_t index)
 {
 	const struct ring_vf *vf = &r->vfs[index];
@@ -30,12 +30,12 @@ static int64_t ring_export_lag(void *state, uint32_t index)
 		return vf->lag;
 	if (r->open && index == r->owner)
 		more = ring_result(r);
-	/* The rest of its turn is service; what it had beyond that is its debt. */
+	/* The rest of its turn counts as service; what it had beyond its turn is its debt. */
 	lag -= more < 0 ? ring_others_part(r, vf, more) : more;
 	return lag + ring_place_lag(r, vf, ring_waited(r, index));
 }
 
-/* Imports a VF's lag. The VF that is owed most begins; the others follow in the order of their
+/* Imports a VF's lag, ns. The VF that is owed most begins; the others follow in the order of their
  * numbers. */
 static void ring_import_lag(void *state, uint32_t index, int64_t lag)
 {
@@ -56,8 +56,8 @@ static void ring_share(void *state, uint32_t vf, uint64_t *numerator, uint64_t *
 	*denominator = (uint64_t)(r->member_slots + (set_has(&r->members, vf) ? 0 : slots));
 }
 
-/* Returns the largest debt of VF so far, or as it would be if its open turn ended now: a turn that
- * its owner has given up is settled at the next pick only. */
+/* Returns the largest debt of VF so far, or the debt that it would have if its open turn ended now:
+ * a turn that its owner has given up is settled only at the next pick. In ns. */
 static int64_t ring_at_least(const struct ring *r, uint32_t index, int64_t so_far)
 {
 	bool open = r->open && index == r->owner;
@@ -140,7 +140,7 @@ static const char *ring_warning(void *state)
 #define RING_FACTOR_PARAM                                                                          \
 	{                                                                                          \
 		"avg_factor", "turns",                                                             \
-			"an overrun is settled over this many turns; 1: in the next",              \
+			"number of turns over which an overrun is settled; 1: the next turn",      \
 			VGPU_PARAM_INT, 1, 60, 1, NULL                                             \
 	}
 

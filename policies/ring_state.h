@@ -11,7 +11,7 @@
 enum ring_idle {
 	RING_HOLD = 0,	   /* the slot of a VF without work stays empty */
 	RING_DONATE = 1,   /* other VFs use it, until its owner wakes */
-	RING_COMPRESS = 2, /* it is left out */
+	RING_COMPRESS = 2, /* the slot of a VF without work is left out */
 };
 
 struct ring_vf {
@@ -19,49 +19,50 @@ struct ring_vf {
 	bool served; /* it has had a turn since it was admitted or woke */
 	int64_t slots, next_slots, most_slots;
 	int64_t debt;
-	int64_t moved;	 /* by how much its overruns have moved the grid, not yet settled */
-	int64_t worst;	 /* the largest |debt| so far */
-	int64_t deepest; /* the largest debt so far */
-	int64_t over;	 /* the longest time beyond an end of a slice so far */
-	int64_t late;	 /* the longest time between a planned start and the start so far */
+	int64_t moved;	 /* by how much its overruns have moved the grid and are not settled yet,
+			  * ns */
+	int64_t worst;	 /* the largest |debt| so far, ns */
+	int64_t deepest; /* the largest debt so far, ns */
+	int64_t over;	 /* how late it has stopped after a slice at most, ns */
+	int64_t late;	 /* how late it has started after its planned start at most, ns */
 	int64_t since;	 /* the ring's `done` at the end of its last turn, or when it woke */
-	int64_t lag;	 /* from the policy before this one, until the first turn begins */
+	int64_t lag;	 /* lag under the previous policy, until the first turn begins, ns */
 };
 
 struct ring {
 	const struct vgpu_facts *facts;
 	struct auto_slice length;
 	vgpu_nsec slice, longest_slice, shortest_slice;
-	vgpu_nsec room; /* time between two slots, for the world switch; 0: as measured */
+	vgpu_nsec room; /* time between two slots for the world switch, ns; 0: the measured time */
 	int64_t factor; /* F */
 	enum ring_idle idle;
 	bool all_members; /* configured VFs have turns, whether or not their driver is up */
 	bool at_rest;	  /* parked because no VF has work */
 	bool changed;	  /* parameters have changed since the round began */
-	bool new_shares;  /* such a change holds since the last pick */
+	bool new_shares;  /* a change of shares has come into force since the last pick */
 	struct set members, awake;
 	int64_t member_slots, awake_slots;
-	int64_t done; /* service of all VFs so far */
+	int64_t done; /* service of all VFs so far, ns */
 
 	uint32_t first;	 /* the VF that begins: the one that is owed most */
-	bool takes_over; /* lags have come from the policy before this one */
+	bool takes_over; /* lags have been imported from the previous policy */
 
 	/* The open slot, until slot_end, and its owner's turn */
 	uint32_t owner;
 	vgpu_nsec plan; /* when the owner was to start */
 	vgpu_nsec slot_end;
-	vgpu_nsec behind; /* how long the grid stood still; at most a window of each VF */
+	vgpu_nsec behind; /* for how long the grid stood still, ns; at most a window of each VF */
 	bool open;	  /* the turn is not settled yet */
 	bool gave_up;	  /* the owner had no work at some instant of the slot */
 	int64_t due, had, ran;
 
 	/* The last pick */
-	vgpu_nsec expected; /* when it was planned to run, or parking to end; 0: not planned */
+	vgpu_nsec expected; /* when the picked VF was to start, or parking to end; 0: not planned */
 	int64_t offered;
 	bool in_parts; /* the turn is longer than a slice, or was interrupted: only a part was
 			  offered */
 	bool extended;
-	vgpu_nsec beside; /* when another VF woke, since then; VGPU_NEVER: none has */
+	vgpu_nsec beside; /* since when another VF has work, too; VGPU_NEVER: no other has */
 	struct ring_vf vfs[];
 };
 
@@ -102,7 +103,7 @@ static int64_t ring_max(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Updates the slice, which may follow the measured world switch. */
+/* Updates the slice, which with slice = auto follows the measured world switch. */
 static void ring_update(struct ring *r)
 {
 	r->slice = auto_slice(&r->length, r->facts, (uint32_t)r->member_slots);
@@ -129,7 +130,7 @@ static void ring_leave(struct ring *r, uint32_t vf)
 	r->member_slots -= r->vfs[vf].slots;
 }
 
-/* Applies the number of slots that VF was configured with last. */
+/* Applies the number of slots that was configured last for VF. */
 static void ring_take_slots(struct ring *r, uint32_t index)
 {
 	struct ring_vf *vf = &r->vfs[index];
@@ -142,8 +143,8 @@ static void ring_take_slots(struct ring *r, uint32_t index)
 	vf->slots = vf->next_slots;
 }
 
-/* Begins a round. Parameters that have changed apply from here on, so that all turns of a round are
- * of one measure; bounds begin anew. */
+/* Begins a round. Changed parameters apply from here on, so that all turns of a round have one
+ * measure; bounds begin anew. */
 static void ring_begin_round(struct ring *r)
 {
 	uint32_t i;
@@ -161,14 +162,13 @@ static void ring_begin_round(struct ring *r)
 	ring_update(r);
 }
 
-/* Returns whether no round is under way that must be finished with the parameters with which it
- * began. */
+/* Returns whether new parameters may apply at once, because no round is under way. */
 static bool ring_is_between_rounds(const struct ring *r)
 {
 	return r->owner == VGPU_NO_VF || r->at_rest;
 }
 
-/* Takes new parameters over: at once, or with the next round if one is under way. */
+/* Applies new parameters: at once, or with the next round if one is under way. */
 static void ring_change(struct ring *r)
 {
 	r->changed = true;

@@ -23,25 +23,27 @@
 struct cbs {
 	bool awake;
 	bool unseen;	/* its next budget becomes due in a turn that was planned without it */
-	bool ran;	/* in this period */
-	bool displaced; /* by another server, which pays for the switch back */
-	bool lent;	/* its debt in this period is from another policy */
-	bool repays;	/* and it has had no work since then: its bandwidth pays for that */
+	bool ran;	/* it has run in this period */
+	bool displaced; /* another server interrupted it, and pays for the switch back */
+	bool lent;	/* its debt in this period was imported from another policy */
+	bool repays;	/* its debt is `lent` and it has had no work since: its bandwidth pays the
+			 * debt off */
 	vgpu_nsec budget, period; /* budget 0: no server */
-	vgpu_nsec piece; /* how long it runs before another server may interrupt it; 0: the least
-			    run */
+	vgpu_nsec piece; /* how long it runs before another server may interrupt it, ns; 0: the
+			  * least run */
 	int64_t left;
-	int64_t cost; /* of its next switch, out of its budget */
+	int64_t cost; /* what its next switch takes out of its budget, ns */
 	vgpu_nsec released, deadline;
-	vgpu_nsec early;   /* of this period's budget: lost by stops before the ends of turns */
-	vgpu_nsec lost;	   /* the most that it has lost of a budget by its own stops */
-	vgpu_nsec deepest; /* its largest debt so far */
+	vgpu_nsec early;   /* how much of this period's budget it has lost by stopping before the
+			    * ends of turns, ns */
+	vgpu_nsec lost;	   /* the most that it has lost of a budget by stopping early or late, ns */
+	vgpu_nsec deepest; /* its largest debt so far, ns */
 };
 
 /* The turn of the VF that is dispatched. */
 struct servers_turn {
 	vgpu_nsec start, length;
-	vgpu_nsec end; /* as planned; 0: no VF is dispatched */
+	vgpu_nsec end; /* planned; 0: no VF is dispatched */
 	bool cut;      /* it ends because another server will be due, or may be */
 	bool piece;    /* no other server may interrupt it yet */
 };
@@ -49,15 +51,16 @@ struct servers_turn {
 struct servers {
 	const struct vgpu_facts *facts;
 	struct cbs *cbs;       /* by VF */
-	struct heap ready;     /* have budget and work, by deadline */
-	struct heap exhausted; /* have work, by the end of the period */
+	struct heap ready;     /* servers with budget and work, by deadline */
+	struct heap exhausted; /* servers with work and without budget, by the end of the period */
 	struct servers_turn turn;
 	bool accrue; /* bandwidth accrues to servers that sleep: see admission.h */
 	bool cut;    /* jobs run in pieces, computed for a switch of `reckoned` */
 	vgpu_nsec reckoned;
-	vgpu_nsec worst;  /* largest overrun so far */
-	vgpu_nsec parked; /* the engine stands still until then; 0: it does not */
-	vgpu_nsec late;	  /* how late the end of that was noticed at most */
+	vgpu_nsec worst;  /* largest overrun so far, ns */
+	vgpu_nsec parked; /* no VF is picked until then, because the next budget is due then; 0: not
+			   * parked */
+	vgpu_nsec late;	  /* how late the end of parking was noticed at most, ns */
 };
 
 static inline size_t servers_memory(uint32_t max_vfs)
@@ -65,8 +68,8 @@ static inline size_t servers_memory(uint32_t max_vfs)
 	return max_vfs * sizeof(struct cbs) + 2 * heap_memory(max_vfs);
 }
 
-/* Makes an empty set of servers. MEMORY (servers_memory() bytes) and FACTS stay the host's and must
- * outlive S. Returns the first byte after MEMORY that is not used. */
+/* Makes an empty set of servers. MEMORY, servers_memory() bytes, and FACTS are owned by the host
+ * and must outlive S. Returns the first byte after MEMORY that is not used. */
 static inline void *servers_init(struct servers *s, const struct vgpu_facts *facts, void *memory)
 {
 	s->facts = facts;
@@ -75,8 +78,8 @@ static inline void *servers_init(struct servers *s, const struct vgpu_facts *fac
 	return heap_init(&s->exhausted, memory, facts->max_vfs);
 }
 
-/* Returns the largest rest of a budget that is not worth a switch; such a rest is added to the next
- * budget. */
+/* Returns the largest rest of a budget that is not worth a switch, ns; such a rest is added to the
+ * next budget. */
 static inline int64_t servers_crumb(const struct servers *s)
 {
 	return (int64_t)(s->facts->min_slice_ns / 16);
@@ -93,23 +96,24 @@ static inline void servers_dequeue(struct servers *s, uint32_t index)
 	heap_remove(&s->exhausted, index);
 }
 
-/* Returns what the next switch costs the server: nothing if admission has counted it, or if another
- * server, which has displaced it, pays. */
+/* Returns what the server must pay for the switch to it, ns: 0 if admission has counted the switch,
+ * or if another server, which has displaced it, pays. */
 static inline int64_t servers_own_switch(const struct servers *s, const struct cbs *c)
 {
 	return c->ran && !c->displaced ? 2 * (int64_t)s->facts->switch_high_ns : 0;
 }
 
-/* Returns how much of a budget must be left for its server to go on. A server that another has
- * displaced goes on with any rest: the other has paid for the switch, and the rest may be what its
- * job needs. */
+/* Returns how much of a budget must be left for its server to go on, ns. A displaced server goes on
+ * with any rest, because the other server has paid for the switch and the rest may be what its job
+ * needs. */
 static inline int64_t servers_enough(const struct servers *s, const struct cbs *c)
 {
 	return c->displaced ? 0 : servers_crumb(s) + c->cost;
 }
 
-/* Queues a server by its deadline, or by when its budget comes. A budget that becomes due during a
- * turn that was planned without it is due when that turn ends, even if it ends early. */
+/* Queues a server by its deadline, or by when its next budget is due. A budget that becomes due
+ * during a turn that was planned without it counts as due when that turn ends, even if it ends
+ * early. */
 static inline void servers_queue(struct servers *s, uint32_t index)
 {
 	struct cbs *c = &s->cbs[index];
@@ -135,8 +139,8 @@ static inline void servers_begin_period(struct cbs *c, vgpu_nsec released)
 	c->early = 0;
 }
 
-/* Returns what is left after N more budgets, at most LIMIT. A server that owes more than it could
- * ever pay keeps owing; nothing overflows. */
+/* Returns what is left after N more budgets, ns, at most LIMIT. A server that owes more than it
+ * could ever pay keeps owing; nothing overflows. */
 static inline int64_t servers_refill(const struct cbs *c, uint64_t n, int64_t limit)
 {
 	uint64_t needed = c->left < 0 ? (uint64_t)-c->left / c->budget + 1 : 0;
@@ -159,7 +163,7 @@ static inline void servers_replenish(struct cbs *c, int64_t crumb, vgpu_nsec now
 	servers_begin_period(c, c->deadline + (n - 1) * c->period);
 }
 
-/* Notes that no VF runs until UNTIL, when a budget is due. */
+/* Notes that no VF runs until UNTIL, when the next budget is due. */
 static inline void servers_park(struct servers *s, vgpu_nsec until)
 {
 	s->parked = until;
@@ -170,7 +174,7 @@ static inline vgpu_nsec servers_next_budget(const struct servers *s)
 	return s->exhausted.n ? s->exhausted.entries[0].key : VGPU_NEVER;
 }
 
-/* Replenishes the budgets that are due by NOW. Not inlined, because a budget is rarely due. */
+/* Replenishes the budgets that are due by NOW. Not inlined, because few calls find one. */
 static __attribute__((noinline)) void servers_replenish_due(struct servers *s, vgpu_nsec now)
 {
 	uint32_t index;
@@ -195,7 +199,8 @@ static inline void servers_advance(struct servers *s, vgpu_nsec now)
 		servers_replenish_due(s, now);
 }
 
-/* Returns how much more of its budget the server has used than its bandwidth comes to by NOW. */
+/* Returns how much more of its budget the server has used than its bandwidth comes to by NOW,
+ * ns. */
 static inline int64_t servers_ahead(const struct cbs *c, vgpu_nsec now)
 {
 	vgpu_nsec since = now > c->released ? now - c->released : 0;
@@ -203,7 +208,7 @@ static inline int64_t servers_ahead(const struct cbs *c, vgpu_nsec now)
 
 	if (ahead <= 0)
 		return 0;
-	/* Whole periods first: it may have slept for years. */
+	/* Compare whole periods first: the product would overflow after years of sleep. */
 	if (c->budget && since / c->period > (uint64_t)ahead / c->budget)
 		return 0;
 	if (c->budget)
@@ -222,9 +227,9 @@ static inline void servers_wake_anew(struct cbs *c, vgpu_nsec now)
 	servers_begin_period(c, now);
 }
 
-/* Wakes a server. If it is ready afterwards it has a new deadline, a period from now, and may
- * preempt for that. If less is left than its own switch needs, it waits for the end of its period.
- */
+/* Wakes a server. If it is ready afterwards it has a new deadline, a period from now, which may
+ * preempt another server. If less budget is left than its own switch needs, it waits for the end of
+ * its period. */
 static inline void servers_wake(struct servers *s, uint32_t index, vgpu_nsec now)
 {
 	struct cbs *c = &s->cbs[index];
@@ -234,7 +239,7 @@ static inline void servers_wake(struct servers *s, uint32_t index, vgpu_nsec now
 
 	c->awake = true;
 	c->repays = false;
-	c->displaced = false; /* its job is done */
+	c->displaced = false; /* its interrupted job has ended */
 	if (c->budget == 0)
 		return;
 	c->cost = servers_own_switch(s, c);
@@ -254,9 +259,9 @@ static inline void servers_wake(struct servers *s, uint32_t index, vgpu_nsec now
 }
 
 /*
- * Returns whether INDEX, which has just woken, is to take the engine from a server with the
- * deadline AGAINST (VGPU_NEVER: from one in the background). Its deadline is new, so it preempts
- * once for each deadline: that is what admission reckons with.
+ * Returns whether INDEX, which has just woken, must preempt a server with the deadline AGAINST
+ * (VGPU_NEVER: a VF of the background). Its deadline is new, so it preempts at most once for each
+ * deadline, as admission assumes.
  */
 static inline bool servers_preempts(const struct servers *s, uint32_t index, vgpu_nsec against)
 {
@@ -264,8 +269,7 @@ static inline bool servers_preempts(const struct servers *s, uint32_t index, vgp
 	       (against == VGPU_NEVER || !s->turn.piece);
 }
 
-/* Takes a server that has no more work out of the queues. If it is running, its account() follows.
- */
+/* Takes a server without work out of the queues. If it is running, its account() follows. */
 static inline void servers_sleep(struct servers *s, uint32_t index)
 {
 	struct cbs *c = &s->cbs[index];
@@ -297,8 +301,8 @@ static inline vgpu_nsec servers_due(const struct servers *s, uint32_t at, vgpu_n
 	return until;
 }
 
-/* Begins the turn of a VF that was picked at NOW for LENGTH. Servers must know about turns in the
- * background, too. servers_turn_runs says when the VF begins to run. */
+/* Begins the turn of a VF that was picked at NOW for LENGTH ns. Must also be called for turns in
+ * the background. servers_turn_runs() says when the VF begins to run. */
 static inline void servers_turn_begins(struct servers *s, vgpu_nsec length, vgpu_nsec now)
 {
 	const struct vgpu_facts *f = s->facts;
@@ -316,9 +320,9 @@ static inline void servers_turn_runs(struct servers *s, vgpu_nsec now)
 }
 
 /*
- * Gives the turn to INDEX, the first of the ready servers: its budget, but at most to the instant
- * at which a server that waits for its budget will have an earlier deadline, and at most to MOST,
- * if the caller knows of another one. INDEX may stop LATE after that.
+ * Gives the turn to INDEX, the first of the ready servers: for its budget, but at most until a
+ * server that waits for its budget has an earlier deadline, and at most until MOST, if the caller
+ * knows of another limit. INDEX may stop LATE after that.
  */
 static inline void servers_take(struct servers *s, uint32_t index, vgpu_nsec late, vgpu_nsec most,
 				vgpu_nsec now, struct vgpu_pick *out)
@@ -331,7 +335,7 @@ static inline void servers_take(struct servers *s, uint32_t index, vgpu_nsec lat
 	until = servers_least(servers_due(s, 0, c->deadline, start + slice), most);
 	if (until < start + slice)
 		slice = until > start + least ? until - start : slice < least ? slice : least;
-	/* A server that wakes meanwhile is considered at the end of the piece. */
+	/* Servers that wake during the piece are considered at its end. */
 	if (c->piece)
 		slice = servers_least(slice, c->piece);
 	out->vf = index;
@@ -345,9 +349,9 @@ static inline void servers_take(struct servers *s, uint32_t index, vgpu_nsec lat
 }
 
 /*
- * Returns for how much longer INDEX may run by the same budget, at most to MOST, when the first
- * piece of its turn ends at END and it will have been charged CHARGE by then; 0: another server
- * must run.
+ * Returns for how much longer INDEX may run by the same budget, ns, at most until MOST, when the
+ * first piece of its turn ends at END and it will have been charged CHARGE ns by then; 0: another
+ * server must run.
  */
 static inline vgpu_nsec servers_go_on(struct servers *s, uint32_t index, vgpu_nsec charge,
 				      vgpu_nsec end, vgpu_nsec most)
@@ -378,8 +382,9 @@ static inline vgpu_nsec servers_go_on(struct servers *s, uint32_t index, vgpu_ns
 }
 
 /*
- * Returns for how much longer server INDEX may run, if it has the engine and will have been charged
- * CHARGE by END, when its turn ends; 0: another server is due then, or INDEX will have no budget.
+ * Returns for how much longer server INDEX, which has the engine, may run, ns, if it will have been
+ * charged CHARGE ns by END, when its turn ends; 0: another server is due then, or INDEX will have
+ * no budget.
  */
 static inline vgpu_nsec servers_extend(struct servers *s, uint32_t index, vgpu_nsec charge,
 				       vgpu_nsec end)
@@ -398,7 +403,7 @@ static inline vgpu_nsec servers_extend(struct servers *s, uint32_t index, vgpu_n
 	if (then.left <= 0 || (s->ready.n && s->ready.entries[0].key <= then.deadline))
 		return 0;
 	until = servers_due(s, 0, then.deadline, end + (vgpu_nsec)then.left);
-	/* Reclaimed time ends with the server's own period. */
+	/* Time can be reclaimed only until the end of the server's own period. */
 	until = servers_least(until, then.deadline);
 	if (until <= end)
 		return 0;
@@ -408,21 +413,21 @@ static inline vgpu_nsec servers_extend(struct servers *s, uint32_t index, vgpu_n
 	return until - end;
 }
 
-/* Ends a turn that no budget paid for. */
+/* Ends a turn that is not charged to a budget. */
 static inline void servers_turn_ends(struct servers *s)
 {
 	s->turn = (struct servers_turn){.end = 0};
 }
 
-/* Returns what a turn costs of a budget: its run time. Instalments for windows and resets are not
- * counted: they come on top of all budgets, and would break those of the VF itself. */
+/* Returns what a turn takes out of a budget: its run time, ns. Instalments for windows and resets
+ * are not counted: they come on top of all budgets, and would break those of the VF itself. */
 static inline vgpu_nsec servers_service(const struct vgpu_usage *usage)
 {
 	return servers_least(usage->used, usage->charge - usage->switched);
 }
 
-/* Ends a turn by INDEX's budget, which pays for SERVICE, and for the switch if that is the server's
- * own. */
+/* Ends a turn by INDEX's budget, from which SERVICE (ns) is taken, and the switch if that is the
+ * server's own. */
 static inline void servers_charge(struct servers *s, const struct vgpu_usage *usage,
 				  vgpu_nsec service)
 {
@@ -430,12 +435,13 @@ static inline void servers_charge(struct servers *s, const struct vgpu_usage *us
 	int64_t switched = (int64_t)usage->switched;
 	bool early = usage->reason == VGPU_END_SLICE && usage->used < usage->granted;
 
-	/* Admission has counted one switch, at its worst; more than that is the VF's own state. */
+	/* Admission has counted one switch of the longest time; a longer one is due to the VF's own
+	 * state. */
 	switched -= c->cost ? c->cost : (int64_t)s->facts->switch_high_ns;
 	c->left -= (int64_t)service + c->cost + (switched > 0 ? switched : 0);
 	c->ran = true;
-	/* The host interrupts the longest turns, to see that VFs stop; admission has counted that.
-	 */
+	/* The host interrupts the longest turns, to check that VFs stop; admission has counted
+	 * that. */
 	c->displaced = (usage->reason == VGPU_END_SLICE &&
 			(s->turn.cut || usage->granted >= s->facts->max_slice_ns)) ||
 		       usage->reason == VGPU_END_WAKE_PREEMPT ||
@@ -445,7 +451,7 @@ static inline void servers_charge(struct servers *s, const struct vgpu_usage *us
 								      (vgpu_nsec)servers_crumb(s));
 	if (c->left < 0 && (vgpu_nsec)-c->left > c->deepest)
 		c->deepest = (vgpu_nsec)-c->left;
-	/* A job that came in this turn begins with what the one before it has left. */
+	/* A job that began in this turn has the budget that the one before it has left. */
 	if (c->left < 0 && c->deadline <= usage->end && (vgpu_nsec)-c->left > c->lost)
 		c->lost = (vgpu_nsec)-c->left;
 	s->worst = usage->overrun > s->worst ? usage->overrun : s->worst;
@@ -476,8 +482,8 @@ static inline vgpu_nsec servers_had(struct servers *s, uint32_t index, vgpu_nsec
 	return since;
 }
 
-/* Returns whether the switch has become longer than pieces, or that they are NEEDLESS, allow for:
- * they must be computed again. */
+/* Returns whether the switch has become longer than was assumed when pieces were computed, or found
+ * NEEDLESS: promises_changed() must then be called. */
 static inline bool servers_outgrown(const struct servers *s, bool needless)
 {
 	return (s->cut || needless) && s->facts->switch_high_ns > s->reckoned;
@@ -513,7 +519,7 @@ static inline void servers_set(struct servers *s, uint32_t index, vgpu_nsec budg
 		servers_queue(s, index);
 }
 
-/* Returns how far INDEX is ahead of its bandwidth, as debt: see export_lag and import_lag. */
+/* Returns how far INDEX is ahead of its bandwidth, as a debt, ns: see export_lag and import_lag. */
 static inline int64_t servers_export_lag(const struct servers *s, uint32_t index, vgpu_nsec now)
 {
 	return -servers_ahead(&s->cbs[index], now);
@@ -526,14 +532,14 @@ static inline void servers_import_lag(struct servers *s, uint32_t index, int64_t
 	if (lag >= 0 || c->budget == 0)
 		return;
 	c->left = (int64_t)c->budget + lag;
-	c->released = VGPU_NEVER; /* until servers_online */
+	c->released = VGPU_NEVER; /* until servers_online() sets it */
 	c->lent = true;
 	if (c->left < 0 && (vgpu_nsec)-c->left > c->deepest)
 		c->deepest = (vgpu_nsec)-c->left;
 }
 
-/* Must be called when the policy takes over, after the lags were imported. A server's first period
- * begins now: the time for which the change waited pays off no debt. */
+/* Must be called when the policy begins, after the lags were imported. A server's first period
+ * begins at NOW: the time until the change pays off no debt. */
 static inline void servers_online(struct servers *s, uint32_t index, vgpu_nsec now)
 {
 	struct cbs *c = &s->cbs[index];
@@ -546,11 +552,11 @@ static inline void servers_online(struct servers *s, uint32_t index, vgpu_nsec n
 }
 
 /*
- * Writes what a server is promised. A job has its budget, less what the VF has been seen to use of
- * budgets by stopping late or early. It waits until its period is over, or until the turn that it
- * found, of LONGEST at most, is over; for the worst overrun of that turn and of a turn of each
- * server; for as many periods more as it owes budgets; until the end of the last one is noticed;
- * and runs within the next.
+ * Writes what a server is promised. A job has its budget, less what the VF has been seen to lose of
+ * budgets by stopping late or early. It waits until its period is over, or until the present turn,
+ * of at most LONGEST ns, is over; for the worst overrun of that turn and of a turn of each server;
+ * for as many more periods as it owes budgets; until the end of the last period is noticed; and
+ * runs within the next.
  */
 static inline void servers_bound(const struct servers *s, uint32_t index, vgpu_nsec longest,
 				 struct vgpu_bound *out)
@@ -565,7 +571,7 @@ static inline void servers_bound(const struct servers *s, uint32_t index, vgpu_n
 		n += s->cbs[i].budget > 0;
 	out->period = c->period;
 	out->budget = c->budget > c->lost ? c->budget - c->lost : 0;
-	/* A period may begin late by a turn that was planned without it. */
+	/* A period may begin late by the length of a turn that was planned without it. */
 	owing = c->deepest + (vgpu_nsec)servers_crumb(s) + 2 * s->facts->switch_high_ns;
 	out->max_wait = longest + n * s->worst + s->facts->switch_high_ns + s->late +
 			(2 + owing / c->budget) * (c->period + longest + s->worst);

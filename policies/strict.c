@@ -16,13 +16,16 @@ static const char *const idle_modes[] = {"hold", "donate", "compress", NULL};
 
 static const struct vgpu_param params[] = {
 	[P_SLICE] = AUTO_SLICE_PARAM("length of one slot", 2000),
-	[P_IDLE] = {"idle", "", "the slot of a VF without work is held empty, donated or left out",
+	[P_IDLE] = {"idle", "",
+		    "what happens to the slot of a VF without work: hold (it stays empty), donate "
+		    "(another VF may use it) or compress (it is left out)",
 		    VGPU_PARAM_CHOICE, 0, 2, RING_HOLD, idle_modes},
 	[P_FACTOR] = RING_FACTOR_PARAM,
 	[P_MODE] = AUTO_SLICE_MODE_PARAM,
 	[P_OVERHEAD] = AUTO_SLICE_OVERHEAD_PARAM,
 	[P_ROTATION] = AUTO_SLICE_ROTATION_PARAM,
-	[P_SWITCH] = {"switch_us", "us", "room for the world switch between slots; 0: as measured",
+	[P_SWITCH] = {"switch_us", "us",
+		      "time between slots for the world switch; 0: the measured time",
 		      VGPU_PARAM_INT, 0, 100000, 0, NULL},
 	{.name = NULL},
 };

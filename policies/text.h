@@ -37,7 +37,7 @@ static inline void text_hundredths(struct text *t, uint64_t v)
 	text_number(t, v % 100);
 }
 
-/* Adds PPM as percent, with as many decimals as it has: "12.5 %". */
+/* Adds PPM, millionths, as percent, with as many decimals as are needed: "12.5 %". */
 static inline void text_percent(struct text *t, uint64_t ppm)
 {
 	uint64_t rest = ppm % 10000, digit = 1000;

@@ -15,42 +15,44 @@ enum { V_WEIGHT };
 struct vf {
 	bool admitted, awake;
 	bool served;		 /* it has had a turn since it was admitted or woke */
-	uint32_t weight;	 /* hundredths of the quantum */
+	uint32_t weight;	 /* in hundredths of the quantum */
 	uint32_t next, previous; /* neighbours in the circle */
-	int64_t deficit, worst;	 /* worst: the largest debt, or rest that it kept, so far */
-	int64_t over, late;	 /* how late it has stopped, and started, at worst */
+	int64_t deficit, worst;	 /* ns; worst: the largest debt, or kept rest, so far */
+	int64_t over, late;	 /* how late it has stopped, and started, at most, ns */
 	int64_t since;		 /* `done` at the end of its last turn, or when it woke */
-	int64_t brought;	 /* what it was owed under the previous policy */
+	int64_t brought;	 /* what it was owed under the previous policy, ns */
 };
 
 struct wdrr {
 	const struct vgpu_facts *facts;
-	int64_t quantum;  /* of this round, the same for all */
-	int64_t next;	  /* of the rounds to come */
-	uint32_t start;	  /* a round begins with its turn */
+	int64_t quantum;  /* of this round, ns, the same for all */
+	int64_t next;	  /* `quantum` from the next round on */
+	uint32_t start;	  /* the VF with whose turn a round begins */
 	uint32_t turn;	  /* the VF whose turn it is, or VGPU_NO_VF if none has work */
 	uint32_t first;	  /* the VF that begins, while none has run: the one that is owed most */
 	bool fresh;	  /* the VF whose turn it is has not got its quantum for this turn yet */
-	bool extended;	  /* the running VF goes on beyond what was offered */
-	vgpu_nsec beside; /* when another VF woke, since then; VGPU_NEVER: none has */
+	bool extended;	  /* the running VF was extended beyond `offered` */
+	vgpu_nsec beside; /* since when another VF has work, too; VGPU_NEVER: no other has */
 	int64_t offered;
 	vgpu_nsec expected; /* when the last pick was planned to run */
-	bool runs;	    /* it does, since: */
+	bool runs;	    /* the picked VF runs, since `began` */
 	vgpu_nsec began;
-	int64_t done;		      /* service of all VFs so far */
+	int64_t done;		      /* service of all VFs so far, ns */
 	uint64_t weights, contenders; /* sums of the weights of all VFs, and of those with work */
 	struct vf vfs[];
 };
 
 static const struct vgpu_param params[] = {
-	[P_QUANTUM] = {"quantum_us", "us", "time that a VF of weight 100 gets each round",
+	[P_QUANTUM] = {"quantum_us", "us", "time that a VF of weight 100 gets in each round",
 		       VGPU_PARAM_INT, 500, 500000, 4000, NULL},
 	{.name = NULL},
 };
 
 static const struct vgpu_param vf_params[] = {
-	[V_WEIGHT] = {"weight", "", "hundredths of the quantum", VGPU_PARAM_INT, 1, 10000, 100,
-		      NULL},
+	[V_WEIGHT] = {"weight", "",
+		      "share, relative to the other VFs' weights; a VF of weight 100 gets "
+		      "quantum_us in each round",
+		      VGPU_PARAM_INT, 1, 10000, 100, NULL},
 	{.name = NULL},
 };
 
@@ -97,7 +99,7 @@ static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec
 		w->contenders += (uint64_t)values[V_WEIGHT] - vf->weight;
 	vf->weight = (uint32_t)values[V_WEIGHT];
 	/* A deficit from a larger weight is not kept under a smaller one; what the VF has used of
-	 * its turn so far, and will be charged for, came from the larger one. */
+	 * its turn so far and is not charged yet came from the larger one. */
 	if (vf->deficit - used > quantum_of(w, vf))
 		vf->deficit = quantum_of(w, vf) + used;
 	return true;
@@ -219,8 +221,7 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 			w->turn = i;
 			out->vf = i;
 			out->slice = (vgpu_nsec)vf->deficit;
-			if (out->slice >
-			    w->facts->max_slice_ns) /* the turn is served in several parts */
+			if (out->slice > w->facts->max_slice_ns) /* the turn is served in parts */
 				out->slice = w->facts->max_slice_ns;
 			w->offered = (int64_t)out->slice;
 			return;
@@ -253,7 +254,7 @@ static void run(void *state, uint32_t index, vgpu_nsec now)
 		w->vfs[index].late = (int64_t)(now - w->expected);
 }
 
-/* Extends a VF that is alone in the circle: its next turn follows immediately. */
+/* Extends a VF that is alone in the circle: its next turn would follow immediately. */
 static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 {
 	struct wdrr *w = state;
@@ -267,7 +268,7 @@ static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 }
 
 /* Returns whether VF keeps the rest of its turn for the next one, because it stops sooner than it
- * usually does: another dispatch would cost everybody a switch. It keeps at most a quantum, and
+ * usually does and another dispatch would cost all VFs a switch. It keeps at most a quantum, and
  * nothing of a turn that was cut short or is served in several parts. */
 static bool keeps_rest(struct wdrr *w, struct vf *vf, const struct vgpu_usage *usage)
 {
@@ -292,7 +293,7 @@ static void account(void *state, const struct vgpu_usage *usage)
 	more = (int64_t)(own < usage->granted ? own : usage->granted) - w->offered;
 	if (w->extended) {
 		more = more > 0 ? more : 0;
-		vf->deficit += more; /* no other VF wanted that time: it is not subtracted */
+		vf->deficit += more; /* not subtracted, because no other VF wanted that time */
 		late = (int64_t)usage->used - w->offered - more;
 	}
 	w->done += (int64_t)usage->charge;
@@ -300,8 +301,8 @@ static void account(void *state, const struct vgpu_usage *usage)
 	vf->over = late > vf->over ? late : vf->over;
 	if (-vf->deficit > vf->worst)
 		vf->worst = -vf->deficit;
-	/* The VF ran out of work: it gives up the rest of its turn, except what is too short to
-	 * run. */
+	/* The VF ran out of work: it gives up the rest of its turn, except a rest that is too short
+	 * to run. */
 	if (usage->reason == VGPU_END_YIELD && vf->deficit >= (int64_t)w->facts->min_slice_ns)
 		vf->deficit = (int64_t)w->facts->min_slice_ns - 1;
 	if (vf->deficit >= (int64_t)w->facts->min_slice_ns && !keeps_rest(w, vf, usage))
@@ -313,9 +314,9 @@ static void account(void *state, const struct vgpu_usage *usage)
 }
 
 /*
- * Returns what the VF is owed for its wait, beside its deficit: a part of its next quantum, which
- * grows from nothing to all while the others have theirs. A VF that has had a turn begins that wait
- * half a quantum ahead, and ends it half a quantum behind.
+ * Returns what the VF is owed for its wait, in ns, beside its deficit: a part of its next quantum,
+ * which grows from nothing to all of it while the others have theirs. A VF that has had a turn
+ * begins that wait half a quantum ahead, and ends it half a quantum behind.
  */
 static int64_t waited(const struct wdrr *w, const struct vf *vf)
 {
@@ -332,13 +333,13 @@ static int64_t export_lag(void *state, uint32_t index)
 	struct wdrr *w = state;
 
 	const struct vf *vf = &w->vfs[index];
-	/* The quantum of a turn that is not over is not owed. */
+	/* The quantum of a turn that is not over is not owed yet. */
 	int64_t had = w->turn == index && !w->fresh ? quantum_of(w, vf) : 0;
 
 	return vf->deficit - had + waited(w, vf);
 }
 
-/* Imports a lag. A place in the circle is worth up to half a quantum either way. */
+/* Imports a lag, ns. A place in the circle is worth up to half a quantum either way. */
 static void import_lag(void *state, uint32_t index, int64_t lag)
 {
 	struct wdrr *w = state;
@@ -360,13 +361,13 @@ static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *de
 	*denominator = w->weights;
 }
 
-/* Returns the VF's quantum in this round or in the next, whichever is larger. */
+/* Returns the VF's quantum in this round or in the next, whichever is larger, ns. */
 static int64_t largest_quantum(const struct wdrr *w, const struct vf *vf)
 {
 	return (w->next > w->quantum ? w->next : w->quantum) * vf->weight / 100;
 }
 
-/* Returns how long a turn may take: what the VF may have kept, its quantum, and lateness. */
+/* Returns how long a turn may take, ns: what the VF may have kept, its quantum, and lateness. */
 static uint64_t turn_bound(const struct wdrr *w, const struct vf *vf)
 {
 	int64_t quantum = largest_quantum(w, vf), kept = vf->worst < quantum ? vf->worst : quantum;
