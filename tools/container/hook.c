@@ -38,24 +38,24 @@
 #include "vgpu/file.h"
 
 #define DOOR "/run/vgpud-tenant/tenant.sock"
-/* The longest time that a container waits for vgpud; CDI's time-out is longer. */
+/* How long a container waits for vgpud at most, seconds; CDI's time-out is longer. */
 #define SECONDS 20
-/* Time to report that it took too long. */
+/* Further seconds in which the time-out can be reported. */
 #define SECONDS_MORE 4
 
 static const char help[] =
 	"usage: vgpud-oci-hook createRuntime [--gpu NAME [--render] | --profile NAME | --later] < "
 	"STATE\n"
 	"       vgpud-oci-hook poststop < STATE\n"
-	"Called by OCI runtimes, as CDI says: gives a container a lease of vgpud's, or keeps\n"
-	"it from starting. vgpud-oci-hook(8)\n";
+	"OCI runtimes call it, as vgpud's CDI file tells them: asks vgpud for a container's VF\n"
+	"and mounts it; without a VF the container does not start. vgpud-oci-hook(8)\n";
 
 struct order {
 	const char *gpu, *profile;
 	bool later;
-	bool render; /* the GPU is gated: it computes outside of the container */
+	bool render; /* the GPU is gated: the container's work runs outside of the container */
 	struct state state;
-	/* Shared memory: what the child, which may block, has got so far. */
+	/* Shared memory with the child, which may block: its result so far. */
 	struct {
 		char lease[64];
 		struct vgpu_error err;
@@ -93,7 +93,7 @@ static struct json_object *claim(const struct order *o, const struct render *ren
 	return args;
 }
 
-/* Returns the text NAME of an answer, which is the answer's; "" if there is none. */
+/* Returns the text member NAME of an answer, owned by the answer; "" if it has none. */
 static const char *text_of(struct json_object *o, const char *name)
 {
 	struct json_object *value;
@@ -104,7 +104,7 @@ static const char *text_of(struct json_object *o, const char *name)
 		       : "";
 }
 
-/* Finds where the container's file system is while its hooks run. Returns 0 or -errno with the
+/* Finds the path of the container's file system while its hooks run. Returns 0, or -errno with the
  * reason. */
 static int find_root(struct state *s, struct vgpu_error *err)
 {
@@ -123,8 +123,8 @@ static int find_root(struct state *s, struct vgpu_error *err)
 	return r;
 }
 
-/* Sends vgpud the reason of a failure, which only this program knows, for "vgpuctl container
- * explain". */
+/* Sends vgpud the reason of a failure, for "vgpuctl container explain": only this program knows
+ * it. */
 static void note(int fd, const struct order *o, const char *why)
 {
 	struct json_object *args = json_object_new_object(), *container = json_object_new_object();
@@ -139,7 +139,7 @@ static void note(int fd, const struct order *o, const char *why)
 		json_object_put(answer);
 }
 
-/* Ends the lease, or notes the end of the container, NAME; WHAT says which of the two it is. */
+/* Ends the lease NAME, or reports the end of the container NAME; WHAT is "lease" or "container". */
 static void stop(int fd, const char *what, const char *name)
 {
 	struct json_object *args = json_object_new_object(), *answer = NULL;
@@ -160,7 +160,8 @@ static int give(const struct order *o, int process, struct json_object *lease,
 		return r;
 	if (!dir[0])
 		return vgpu_error_set(err, -ENOTSUP,
-				      "VFs of GPU %s have no socket: containers cannot use them",
+				      "VFs of GPU %s have no socket, so containers cannot use "
+				      "them: choose another GPU",
 				      text_of(lease, "gpu"));
 	return slot_fill(process, o->state.root, dir, !o->render, err);
 }
@@ -175,7 +176,8 @@ static int take_for(struct order *o, int process, struct render *render, struct 
 		r = client_call(fd, "tenant.start", claim(o, render), &lease, err);
 	if (r < 0)
 		return r;
-	if (!text_of(lease, "lease")[0]) { /* nothing was attached */
+	if (!text_of(lease, "lease")[0]) { /* an answer without a lease: nothing was attached before
+					    * the restart */
 		json_object_put(lease);
 		return 0;
 	}
@@ -212,7 +214,7 @@ static int take(struct order *o, struct vgpu_error *err)
 	return r;
 }
 
-/* Waits for the child. Returns false if it took too long; it is ended then. */
+/* Waits for the child. Returns false if that took too long; the child is killed then. */
 static bool await_end(pid_t child, int *status)
 {
 	VGPU_AUTO_CLOSE int process = (int)syscall(SYS_pidfd_open, child, 0);
@@ -224,11 +226,11 @@ static bool await_end(pid_t child, int *status)
 		n = poll(&p, 1, (int)((until - now) / VGPU_MSEC) + 1);
 	if (n <= 0)
 		kill(child, SIGKILL);
-	/* A child that waits for a file system of the container may end later. */
+	/* A killed child that waits for a file system of the container may end only later. */
 	return waitpid(child, status, n > 0 ? 0 : WNOHANG) == child && n > 0;
 }
 
-/* Attaches a GPU. A slot that stays empty does not keep the container from starting. A child does
+/* Attaches a GPU. With --later, a failure does not keep the container from starting. A child does
  * the work, and finally enters the container's namespace, where a path may lead to a file system
  * that never answers. */
 static int create_runtime(struct order *o, struct vgpu_error *err)
@@ -241,7 +243,8 @@ static int create_runtime(struct order *o, struct vgpu_error *err)
 		       -1, 0);
 	child = o->said == MAP_FAILED ? -1 : fork();
 	if (child < 0)
-		return vgpu_error_set(err, -errno, "no process: %s", strerror(errno));
+		return vgpu_error_set(err, -errno, "cannot start the process that asks vgpud: %s",
+				      strerror(errno));
 	if (child == 0) {
 		alarm(0);
 		_exit(take(o, &o->said->err) < 0);
@@ -319,7 +322,7 @@ int main(int argc, char **argv)
 	if (vgpu_about(argc, argv, "vgpud-oci-hook", help))
 		return 0;
 	alarm(SECONDS + SECONDS_MORE);
-	/* The socket is open before the container's file system could be in its place. */
+	/* Opens the log's socket now, because later /dev/log may be the container's. */
 	openlog("vgpud-oci-hook", LOG_NDELAY | LOG_PID, LOG_DAEMON);
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (option == '?')

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * vgpud-mount: mounts the directory of a lease into a running container, or unmounts it. systemd
- * starts one process for each order. Standard input is the socket on which the order comes; the
- * kernel alone says who sent it (SO_PEERCRED).
+ * starts one process for each order. Standard input is the socket on which the order arrives; its
+ * sender is taken from the kernel alone (SO_PEERCRED).
  *
  *     {"method": "attach" | "detach", "args": {"lease": NAME}}
  *
- * vgpud tells whose lease it is and which process has it; the caller names neither. The caller may
- * be the lease's owner, or root of this host. vgpud does not enter other mount namespaces itself,
- * and has several threads: this program does only that, and ends.
+ * vgpud tells the lease's owner and its process; the caller names neither. The caller may be the
+ * lease's owner, or root of this host. vgpud has several threads, so it cannot enter other mount
+ * namespaces: this program does only that, and ends.
  */
 #include <errno.h>
 #include <poll.h>
@@ -30,8 +30,8 @@
 #define LONGEST_ORDER 4096
 /* How long a client may take to send its order, seconds. */
 #define SECONDS_TO_READ 2
-/* How long an order may take, seconds: a path in a container may lead to a file system that never
- * answers. */
+/* How long an order may take, seconds. Without a limit it could block for ever, because a path in a
+ * container may lead to a file system that never answers. */
 #define SECONDS 10
 
 static const char help[] =
@@ -60,8 +60,8 @@ static bool shares(pid_t pid, const char *name)
 	       own.st_ino == theirs.st_ino;
 }
 
-/* Returns whether the sender of the order may mount a lease of OWNER: it is OWNER, or root of this
- * host. uid 0 of another user namespace has no rights. */
+/* Returns whether the sender of the order may mount a lease of OWNER: it must be OWNER, or root of
+ * this host. uid 0 of another user namespace has no rights. */
 static bool may(uid_t owner)
 {
 	struct pollfd process = {.events = POLLIN};
@@ -75,7 +75,8 @@ static bool may(uid_t owner)
 		return peer.uid == owner;
 	process.fd = vgpu_socket_peer(STDIN_FILENO, peer.pid);
 	is = process.fd >= 0 && shares(peer.pid, "user") && shares(peer.pid, "pid") &&
-	     poll(&process, 1, 0) == 0; /* it is what was looked at: it has not ended */
+	     poll(&process, 1, 0) == 0; /* it still runs, so the namespaces read above were its
+					 * own */
 	vgpu_close(&process.fd);
 	return is;
 }
@@ -108,8 +109,8 @@ static int ask(const char *lease, int *process, struct vgpu_error *err)
 	}
 	if (!found || !may((uid_t)json_object_get_int64(json_object_object_get(found, "owner"))))
 		r = vgpu_error_set(err, -ENOENT,
-				   "%.40s: the caller has no lease of this name of a container "
-				   "that runs",
+				   "lease %.40s: no running container of yours has it; 'vgpuctl "
+				   "tenant list' shows your leases",
 				   lease);
 	else
 		*process = json_object_get_int(json_object_object_get(found, "process"));
@@ -132,7 +133,8 @@ static int open_process(const char *lease, struct vgpu_error *err)
 		return vgpu_error_set(err, -errno, "process %d: %s", process, strerror(errno));
 	r = ask(lease, &still, err);
 	if (r == 0 && still != process)
-		r = vgpu_error_set(err, -ESRCH, "the container has been started again");
+		r = vgpu_error_set(err, -ESRCH,
+				   "the container was restarted meanwhile: repeat the command");
 	return r < 0 ? r : vgpu_take(&fd);
 }
 
@@ -140,9 +142,11 @@ static int find_dir(const char *lease, char *out, size_t size, struct vgpu_error
 {
 	const char *path = door(), *slash = strrchr(path, '/');
 
-	/* LEASE becomes part of a path. */
+	/* LEASE becomes part of a path, so only a UUID is accepted. */
 	if (!slash || strlen(lease) != 36 || strspn(lease, "0123456789abcdef-") != 36)
-		return vgpu_error_set(err, -EINVAL, "lease: want the name of a lease");
+		return vgpu_error_set(
+			err, -EINVAL,
+			"lease: want the name of a lease, as 'vgpuctl tenant list' shows it");
 	snprintf(out, size, "%.*s/%s/gpu", (int)(slash - path), path, lease);
 	return 0;
 }
@@ -165,7 +169,7 @@ static int carry_out(struct json_object *order, struct vgpu_error *err)
 				: slot_clear(process, dir, err);
 }
 
-/* Reads the order, a line. Returns it, for the caller to put, or NULL if it is malformed. */
+/* Reads the order, a line of JSON. Returns it, owned by the caller, or NULL if it is malformed. */
 static struct json_object *read_order(void)
 {
 	char text[LONGEST_ORDER];
@@ -216,5 +220,5 @@ int main(int argc, char **argv)
 		    : vgpu_error_set(&err, -EINVAL, "the order is no JSON object");
 	answer(r, err.text);
 	json_object_put(order);
-	return 0; /* an order that is refused is no fault of this program */
+	return 0; /* a refused order is not a failure of this program */
 }

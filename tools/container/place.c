@@ -18,7 +18,7 @@
 #include "vgpu/file.h"
 
 #define GROUPS "/sys/fs/cgroup"
-/* The most descriptors; vgpud ends a process on a gated GPU that has more. */
+/* The largest number of descriptors; vgpud ends a process on a gated GPU that has more. */
 #define MOST_DESCRIPTORS 16384
 
 static int write_text(const char *path, const char *text)
@@ -28,8 +28,8 @@ static int write_text(const char *path, const char *text)
 	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
-/* Returns how many of the nodes of GPUs, and of other nodes that these need, this process can open.
- */
+/* Returns how many device nodes of GPUs, and nodes that GPUs' drivers need, this process can
+ * open. */
 static int count_nodes(void)
 {
 	static const char *const patterns[] = {"/dev/dri/renderD*", "/dev/udmabuf", "/dev/nvidia*"};
@@ -47,8 +47,8 @@ static int count_nodes(void)
 	return n;
 }
 
-/* Moves this process into the group PATH of version 2, or into its child BELOW. Returns 0 or
- * -errno. */
+/* Moves this process into the group PATH of cgroup version 2, or into its child group BELOW.
+ * Returns 0 or -errno. */
 static int move_two(const char *path, const char *below)
 {
 	char dir[4096];
@@ -61,10 +61,13 @@ static int move_two(const char *path, const char *below)
 	return write_text(dir, "0");
 }
 
-/* Moves this process into the group that LINE of /proc/PID/cgroup names, from that of OWN. The
- * container's group may deny the GPU's devices: such groups of version 1 are skipped, and one of
- * version 2 is left again. In version 2, a group with controllers for its children, which the
- * container may create, cannot have processes: then this process gets a child group of its own. */
+/*
+ * Moves this process from the group of the line OWN into the group of LINE; both are lines of
+ * /proc/PID/cgroup. The container's group may deny the GPU's devices: such groups of version 1 are
+ * skipped, and such a group of version 2 is left again. In version 2, a group that has controllers
+ * for its children (the container may create some) cannot have processes: then this process gets a
+ * child group of its own.
+ */
 static int move(const char *line, const char *own)
 {
 	const char *name = strchr(line, ':'), *path = name ? strchr(name + 1, ':') : NULL;
@@ -93,7 +96,7 @@ static int move(const char *line, const char *own)
 	return write_text(dir, "0");
 }
 
-/* Returns whether TEXT has this line. */
+/* Returns whether TEXT has the line LINE. */
 static bool has_line(const char *text, const char *line)
 {
 	const char *at = strstr(text, line);
@@ -141,7 +144,8 @@ void place_beside(pid_t container)
 	int nice;
 
 	join_groups(container);
-	/* Container engines give their own processes a score that spares them. */
+	/* Container engines give their own processes a score that protects them, so this process
+	 * takes the container's. */
 	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int)container);
 	vgpu_file_read(path, 64, &text, &size);
 	write_text("/proc/self/oom_score_adj", text ? text : "0");

@@ -31,11 +31,11 @@
 #define NOBODY 65534
 #define NAME "vgpud-render."
 #define NODE "/dev/dri/renderD%d"
-#define NODES 128 /* the first, and how many Linux has */
-#define MOST_NODES 64
-/* Descriptors of the worker. */
+#define NODES 128     /* number of the first render node */
+#define MOST_NODES 64 /* how many render nodes Linux has at most */
+/* Numbers of the worker's descriptors. */
 enum { ORDERS = 3, CONTAINER, LOCK };
-/* The longest time until the server listens, ns. */
+/* How long the server may take until it listens, ns. */
 #define START_WITHIN (8 * VGPU_SEC)
 
 static const char *named(const char *variable, const char *else_this)
@@ -70,8 +70,8 @@ static int is_root(void)
 	return r;
 }
 
-/* Writes at most ROOM groups, but not root's, that may open a GPU's render node or have memory
- * shared. Returns how many. */
+/* Writes to OUT at most ROOM groups, never root's, that own a GPU's render node or /dev/udmabuf.
+ * Returns how many. */
 static size_t find_groups(gid_t *out, size_t room)
 {
 	char path[32] = "/dev/udmabuf";
@@ -92,8 +92,8 @@ static size_t find_groups(gid_t *out, size_t room)
 	return n;
 }
 
-/* Checks that this process can open a GPU, if there is one with a node of Linux's drivers. Returns
- * 0 or -errno with the reason. */
+/* Checks that this process can open a GPU's render node, if this host has one. Returns 0, or -errno
+ * with the reason. */
 static int find_node(struct vgpu_error *err)
 {
 	char path[32];
@@ -107,15 +107,15 @@ static int find_node(struct vgpu_error *err)
 		any = any || errno != ENOENT;
 	}
 	return any ? vgpu_error_set(err, -EACCES,
-				    "no /dev/dri/renderD* can be opened by user %u, without root's "
-				    "group: let a group other than root's have it, and for a "
-				    "user's containers have the user in it",
+				    "user %u can open no /dev/dri/renderD*: give the node to a "
+				    "group other than root's, such as render, and add a user whose "
+				    "containers compute to that group (usermod -a -G render USER)",
 				    geteuid())
 		   : 0;
 }
 
-/* Drops all rights but the user's. For root the server runs as nobody, with the groups of the GPUs.
- * Returns 0 or -errno. */
+/* Gives up all rights but the user's. If the user is root, the process becomes nobody, with the
+ * groups of find_groups(). Returns 0, or -errno with the reason. */
 static int drop_rights(struct vgpu_error *err)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -124,23 +124,27 @@ static int drop_rights(struct vgpu_error *err)
 	int root = is_root();
 
 	if (root < 0)
-		return vgpu_error_set(err, root, "/proc/self/uid_map: %s", strerror(-root));
+		return vgpu_error_set(
+			err, root,
+			"cannot read whether this user is root of the host: /proc/self/uid_map: %s",
+			strerror(-root));
 	if ((root &&
 	     (setgroups(find_groups(groups, 16), groups) < 0 ||
 	      setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0)) ||
 	    syscall(SYS_capset, &head, none) < 0)
-		return vgpu_error_set(err, -errno, "rights cannot be dropped: %s", strerror(errno));
+		return vgpu_error_set(err, -errno, "cannot give up root's rights: %s",
+				      strerror(errno));
 	return find_node(err);
 }
 
-/* Puts this process and what it starts into a Landlock domain (landlock(7)): they can neither look
- * into, change nor signal any process outside. Older kernels support only a part of that. Returns 0
- * or -errno. */
+/* Puts this process and its future children into a Landlock domain (landlock(7)): they can neither
+ * inspect, change nor signal any process outside. Older kernels support only a part of that.
+ * Returns 0, or -errno with the reason. */
 static int fence(struct vgpu_error *err)
 {
 	int version = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, 1u);
-	/* What is handled is denied. A domain must handle something: the server makes no devices.
-	 */
+	/* Landlock denies what a rule set handles. A rule set must handle something, so this one
+	 * denies making block devices, which the server never does. */
 	struct {
 		uint64_t files, net, scoped;
 	} rules = {.files = 1u << 11 /* MAKE_BLOCK */, .scoped = 3 /* sockets, signals */};
@@ -161,7 +165,8 @@ static int fence(struct vgpu_error *err)
 	return 0;
 }
 
-/* Becomes the server of the worker PARENT; reports on ORDERS why it cannot. Does not return. */
+/* Turns this process into the server of the worker PARENT; if that fails, reports the reason on
+ * ORDERS. Does not return. */
 static void become_server(const char *door, int orders, pid_t parent, pid_t container)
 {
 	const char *server = named("VGPUD_VTEST", SERVER);
@@ -182,7 +187,8 @@ static void become_server(const char *door, int orders, pid_t parent, pid_t cont
 	if (r == 0)
 		r = venus_gate(&err);
 	if (r == 0)
-		r = fence(&err); /* the wall's keeper is outside */
+		r = fence(&err); /* after the wall, so that the wall's keeper is outside the
+				  * domain */
 	if (r == 0) {
 		execl(server, server, "--venus", "--socket-path", RENDER_SOCKET, (char *)NULL);
 		vgpu_error_set(&err, -errno, "%s: %s (Debian: virgl-server)", server,
@@ -192,8 +198,8 @@ static void become_server(const char *door, int orders, pid_t parent, pid_t cont
 	_exit(1);
 }
 
-/* Waits until the server listens in this directory, and lets the container's users connect there.
- * Returns 0 or -errno. */
+/* Waits until the server listens in the present directory, and lets the container's users connect
+ * there. Returns 0 or -errno. */
 static int await_server(int server)
 {
 	vgpu_nsec until = vgpu_now() + START_WITHIN;
@@ -211,7 +217,8 @@ static int await_server(int server)
 	if (fd < 0)
 		return -ETIMEDOUT;
 	close(fd);
-	/* The directory is the server's, which may have anything there. */
+	/* The server owns the directory and may have put anything there, so links are not
+	 * followed. */
 	at = open(RENDER_SOCKET, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
 	if (at < 0 || fstat(at, &st) < 0 || !S_ISSOCK(st.st_mode) || chmod(path, 0666) < 0)
@@ -219,8 +226,8 @@ static int await_server(int server)
 	return 0;
 }
 
-/* Waits until the container or the server has ended, or until the hook has ended without leaving
- * the worker to itself. */
+/* Waits until the container or the server has ended, or until the hook has ended without having
+ * left the worker running (render_leave()). */
 static void stay(int server)
 {
 	struct pollfd ends[3] = {{.fd = CONTAINER, .events = POLLIN},
@@ -237,7 +244,7 @@ static void stay(int server)
 	}
 }
 
-/* Ends all descendants; those whose parents end become children of this process. */
+/* Kills all descendants; those whose parents have ended become children of this process. */
 static void end_all(void)
 {
 	struct timespec breath = {0, 1000000};
@@ -278,7 +285,7 @@ static void serve(pid_t container)
 	end_all();
 }
 
-/* Removes what make_dir() has made. */
+/* Removes what make_dir() made. */
 static void remove_dir(const char *dir)
 {
 	char path[128];
@@ -290,8 +297,8 @@ static void remove_dir(const char *dir)
 		rmdir(path);
 }
 
-/* Closes all of the hook's descriptors but these three: the runtime may wait for the others to be
- * closed. Returns 0 or -errno. */
+/* Closes all of the hook's descriptors but ORDERS, CONTAINER and LOCK, because the runtime may wait
+ * until the others are closed. Returns 0 or -errno. */
 static int keep_only(int orders, int container, int lock)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), kept[] = {orders, container, lock}, i;
@@ -316,14 +323,15 @@ static void work(const char *dir, int orders, int container, int lock, pid_t pid
 	prctl(PR_SET_NAME, "vgpud-render", 0, 0, 0);
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	alarm(0);
-	signal(SIGCHLD, SIG_IGN); /* of whoever becomes its child */
+	signal(SIGCHLD, SIG_IGN); /* of processes that this subreaper inherits: the kernel reaps
+				   * them */
 	if (keep_only(orders, container, lock) == 0 && chdir(dir) == 0)
 		serve(pid);
 	remove_dir(dir);
 	_exit(0);
 }
 
-/* Removes directories of this user whose worker was killed; no process has locked them. */
+/* Removes this user's directories that no process has locked, because their worker was killed. */
 static void sweep(void)
 {
 	DIR *tmp = opendir("/tmp");
@@ -348,8 +356,8 @@ static void sweep(void)
 		closedir(tmp);
 }
 
-/* Makes a directory that is locked as long as it is used, so that sweep() and systemd-tmpfiles
- * leave it. Returns the lock or -errno. */
+/* Makes a directory, locked while it is used, so that neither sweep() nor systemd-tmpfiles removes
+ * it. Returns the descriptor of the lock, or -errno. */
 static int make_parent(char *parent)
 {
 	VGPU_AUTO_CLOSE int lock = -1;
@@ -360,11 +368,12 @@ static int make_parent(char *parent)
 	lock = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (lock < 0 || flock(lock, LOCK_EX) < 0 || fstat(lock, &st) < 0)
 		return -errno;
-	return st.st_nlink == 0 ? -EAGAIN : vgpu_take(&lock); /* another hook's sweep() */
+	return st.st_nlink == 0 ? -EAGAIN : vgpu_take(&lock); /* -EAGAIN: the sweep() of another
+							       * hook has removed it */
 }
 
-/* Makes a directory that other users cannot enter, and in it the one that is mounted. Returns its
- * lock or -errno. */
+/* Makes a directory that other users cannot enter, and in it the directory that is mounted. Returns
+ * the descriptor of the lock, or -errno. */
 static int make_dir(struct render *r)
 {
 	VGPU_AUTO_CLOSE int lock = -EAGAIN;
@@ -395,7 +404,7 @@ int render_begin(struct render *out, int container, pid_t pid, struct vgpu_error
 	sweep();
 	r = lock = make_dir(out);
 	if (r < 0)
-		return vgpu_error_set(err, r, "no directory can be made in /tmp: %s", strerror(-r));
+		return vgpu_error_set(err, r, "cannot make a directory in /tmp: %s", strerror(-r));
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
 		r = vgpu_error_set(err, -errno, "cannot make a socket: %s", strerror(errno));
 		remove_dir(out->dir);
@@ -418,7 +427,9 @@ int render_serve(struct render *r, const char *door, struct vgpu_error *err)
 
 	if (send(r->orders, door, strlen(door) + 1, MSG_NOSIGNAL) < 0 ||
 	    recv(r->orders, why, sizeof(why) - 1, 0) <= 0)
-		return vgpu_error_set(err, -EPIPE, "the container's render worker has ended");
+		return vgpu_error_set(
+			err, -EPIPE,
+			"the container's render worker has ended: start the container again");
 	return why[0] ? vgpu_error_set(err, -EIO, "%s", why) : 0;
 }
 

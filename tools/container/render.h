@@ -2,10 +2,11 @@
 /*
  * Computing for a container that has a VF of a gated GPU: virglrenderer's server, outside of the
  * container, whose render processes have vgpud's layer and are behind the wall. The container has
- * no device and no layer, but a socket of the server, to which Mesa's driver for Venus connects.
+ * neither a device nor the layer, only the server's socket, to which Mesa's driver for Venus
+ * connects.
  *
- * The server's parent is a worker, which ends it with the container. vgpud gives the worker the
- * VF's gate, and knows the render processes as its descendants.
+ * The server's parent is a worker, which ends the server when the container ends. vgpud gives the
+ * worker the VF's gate, and knows the render processes as descendants of the worker.
  *
  * The server has the container's place on the host (place.h), and is fenced off from all processes
  * but those that it starts.
@@ -19,17 +20,17 @@
 #define RENDER_SOCKET "vtest.sock"
 
 struct render {
-	int worker;   /* process */
-	int orders;   /* a socket to it */
-	char dir[64]; /* what is mounted into the container, with the socket */
+	int worker;   /* process number of the worker */
+	int orders;   /* socket to the worker */
+	char dir[64]; /* directory with the server's socket, which is mounted into the container */
 };
 
-/* Begins a worker, which waits for its order, and ends with the process PID of the pidfd CONTAINER.
- * Removes what killed workers have left. Returns 0, or -errno with the reason; render_leave() must
- * follow in both cases. */
+/* Starts a worker, which waits for its order, and ends when the process PID of the pidfd CONTAINER
+ * ends. Removes what killed workers have left. Returns 0, or -errno with the reason; render_leave()
+ * must follow in both cases. */
 int render_begin(struct render *out, int container, pid_t pid, struct vgpu_error *err);
 /* Makes the worker start the server for the GPU at DOOR, and waits until the server listens.
  * Returns 0, or -errno with the reason. */
 int render_serve(struct render *r, const char *door, struct vgpu_error *err);
-/* Leaves the worker to itself if it SERVES, else ends it. */
+/* If SERVES, leaves the worker running; else ends it. Closes the socket to it. */
 void render_leave(struct render *r, bool serves);

@@ -15,12 +15,12 @@
 
 #include "vgpu/descriptor.h"
 
-/* libc's header that declares it conflicts with linux/mount.h. */
+/* The header of libc that declares it conflicts with linux/mount.h. */
 int umount2(const char *path, int flags);
 #define DETACH 2 /* MNT_DETACH */
 
-/* Returns a descriptor of a copy of the mount of DIR that is read-only, without execution or
- * propagation; or -errno. */
+/* Returns a descriptor of a copy of the mount of DIR, read-only, without execution and propagation;
+ * or -errno. */
 static int copy_mount(const char *dir)
 {
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
@@ -43,7 +43,7 @@ static bool has_ended(int process)
 	return poll(&p, 1, 0) != 0;
 }
 
-/* Returns the number of a pidfd's process; -1 if it has ended. */
+/* Returns the process number of a pidfd; -1 if the process has ended. */
 static int number_of(int process)
 {
 	char path[64], line[64];
@@ -60,9 +60,9 @@ static int number_of(int process)
 	return pid;
 }
 
-/* Returns whether the process of a pidfd is in this process's mount namespace or in that of the
- * host, which may differ for a service. Users cannot look at the host's, and could mount nothing
- * there. */
+/* Returns whether the process of a pidfd is in this process's mount namespace or in the host's,
+ * which may differ for a service. An ordinary user can neither read the host's namespace nor mount
+ * anything in it. */
 static bool is_here(int process)
 {
 	struct stat ours, hosts, theirs;
@@ -76,7 +76,8 @@ static bool is_here(int process)
 	return theirs.st_ino == ours.st_ino || theirs.st_ino == hosts.st_ino;
 }
 
-/* Moves this thread into the container's mount namespace. Returns 0 or -errno with the reason. */
+/* Moves this thread into the mount namespace of PROCESS, a pidfd. Returns 0, or -errno with the
+ * reason. */
 static int enter(int process, struct vgpu_error *err)
 {
 	int r;
@@ -84,8 +85,10 @@ static int enter(int process, struct vgpu_error *err)
 	if (has_ended(process))
 		return vgpu_error_set(err, -ESRCH, "the container has ended");
 	if (is_here(process))
-		return vgpu_error_set(err, -EINVAL,
-				      "the container shares this mount namespace: it is none");
+		return vgpu_error_set(
+			err, -EINVAL,
+			"the lease's process is in the mount namespace of this program or of the "
+			"host, so it is not a container: nothing was mounted");
 	if (setns(process, CLONE_NEWNS) < 0) {
 		r = errno == ESRCH ? -ESRCH : -errno;
 		return vgpu_error_set(err, r, "the container's mount namespace: %s", strerror(-r));
@@ -102,8 +105,8 @@ static bool has(int top, const char *path)
 	return fd >= 0;
 }
 
-/* Refuses an image without glibc, which the mounted libraries need: they would fail with names of
- * its functions, which does not tell the reason. */
+/* Refuses an image without glibc, which the mounted libraries need: the loader's error would name
+ * missing functions instead of the reason. */
 static int refuse_musl(int top, struct vgpu_error *err)
 {
 	if (!has(top, "/lib/ld-musl-x86_64.so.1") || has(top, "/lib64/ld-linux-x86-64.so.2"))
@@ -114,8 +117,8 @@ static int refuse_musl(int top, struct vgpu_error *err)
 		"2.28 or later; take an image of Debian, Ubuntu, Fedora or their like");
 }
 
-/* Opens the slot, which must be a mount that CDI has made. Returns its descriptor, or -errno with
- * the reason. */
+/* Opens the slot, which must be a mount that CDI made. Returns its descriptor, or -errno with the
+ * reason. */
 static int open_slot(const char *root, bool libraries, struct vgpu_error *err)
 {
 	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
@@ -144,7 +147,7 @@ static int open_slot(const char *root, bool libraries, struct vgpu_error *err)
 	return r < 0 ? r : vgpu_take(&slot);
 }
 
-/* Returns whether FD is the directory that FIRST describes. */
+/* Returns whether FD is the directory of FIRST. */
 static bool is_same(int fd, const struct stat *first)
 {
 	struct stat st;
@@ -176,7 +179,8 @@ int slot_fill(int process, const char *root, const char *dir, bool libraries,
 		    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
 		return vgpu_error_set(err, -errno, "mounting over " SLOT_PATH ": %s",
 				      strerror(errno));
-	/* A process number that another process has by now would be another's namespace. */
+	/* If the process has ended, its number may have been another process's, and the namespace
+	 * entered above that process's. */
 	if (has_ended(process))
 		return vgpu_error_set(err, -ESRCH, "the container has ended");
 	return 0;
@@ -184,7 +188,8 @@ int slot_fill(int process, const char *root, const char *dir, bool libraries,
 
 int slot_clear(int process, const char *dir, struct vgpu_error *err)
 {
-	/* The container's /proc is none to go by: ours, by a descriptor. */
+	/* The container's /proc cannot be trusted: use this process's own, opened before it enters
+	 * the container. */
 	VGPU_AUTO_CLOSE int own = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	VGPU_AUTO_CLOSE int slot = -1;
 	struct stat st;

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #define OURS "vgpud.dev/"
-/* Limits: more annotations of vgpud than there are names, and longer values than any has. */
+/* Limits, both above what vgpud's annotations need: their number, and the length of a value,
+ * bytes. */
 #define MOST_ANNOTATIONS 64
 #define LONGEST_VALUE 256
 #define DEPTH 64
@@ -28,8 +29,8 @@ static struct json_object *parse(const char *text, size_t size)
 	return o;
 }
 
-/* Copies the text NAME of O to OUT, "" if there is none. Returns false if it is no text, does not
- * fit, or has a byte that a path or a line cannot have. */
+/* Copies the text member NAME of O to OUT, "" if there is none. Returns false if it is not a text,
+ * does not fit, or has a byte that a path or a line must not have. */
 static bool copy_text(struct json_object *o, const char *name, char *out, size_t size)
 {
 	struct json_object *value;
@@ -67,8 +68,8 @@ static bool copy_pid(struct json_object *o, int *out)
 	return true;
 }
 
-/* Copies vgpud's annotations; others may have any type and number. Returns false if one of them is
- * invalid. */
+/* Copies vgpud's annotations from O to OUT. Returns false if one of them is invalid; other
+ * annotations are ignored. */
 static bool copy_annotations(struct json_object *o, struct json_object *out)
 {
 	struct json_object *all;

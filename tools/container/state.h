@@ -7,19 +7,20 @@
 
 #include "vgpu/types.h"
 
-/* The largest state, bytes. */
+/* The largest accepted state, bytes. */
 #define STATE_MAX (1u << 20)
 #define STATE_ID_SIZE 129
 #define STATE_PATH_SIZE 4096
 
 struct state {
 	char id[STATE_ID_SIZE];
-	int pid;		    /* 0: the runtime names none */
-	char root[STATE_PATH_SIZE]; /* the container's file system; "": only BUNDLE says */
+	int pid;		    /* the container's first process; 0: the runtime names none */
+	char root[STATE_PATH_SIZE]; /* path of the container's file system; "": read it from the
+				     * bundle's config.json */
 	char bundle[STATE_PATH_SIZE];
-	struct json_object *annotations; /* those of vgpud, texts; the state's */
-	/* What its container engine calls it in annotations of its own: name, image, pod and
-	 * namespace, those that it says; the state's. */
+	struct json_object *annotations; /* vgpud's annotations, all texts; owned by the state */
+	/* What the container's engine calls it in annotations of its own: name, image, pod and
+	 * namespace, as far as given; owned by the state. */
 	struct json_object *names;
 };
 

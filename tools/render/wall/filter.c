@@ -17,8 +17,8 @@
 /* The bit of x32's system calls, which Linux also accepts from processes of x86_64. */
 #define X32 0x40000000u
 
-/* Refused: other ways to make such a call, or to have another process make it, and ways to attack
- * the keeper. */
+/* Refused calls: other ways to make such a call, ways to have another process make it, and ways to
+ * attack the keeper. */
 static const uint32_t refused[] = {
 	SYS_ptrace,	    SYS_process_vm_readv, SYS_process_vm_writev, SYS_pidfd_getfd,
 	SYS_io_uring_setup, SYS_io_uring_enter,	  SYS_io_uring_register,
@@ -27,7 +27,8 @@ static const uint32_t refused[] = {
 
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define RETURN(what) BPF_STMT(BPF_RET | BPF_K, what)
-/* Goes on with the next statement if the value is equal, else with the one after it. */
+/* IF_IS executes the next statement if the value is equal, and skips it otherwise; UNLESS skips it
+ * if the value is equal. */
 #define IF_IS(value) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1)
 #define UNLESS(value) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0)
 
@@ -43,7 +44,7 @@ int wall_filter(const struct vgpu_wall *wall)
 		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32, 0, 1),
 		RETURN(SECCOMP_RET_ERRNO | ENOSYS),
 	};
-	/* Loads the low byte of the command, which names the call. */
+	/* Loads the low byte of the ioctl's number; GPU drivers distinguish their calls by it. */
 	const struct sock_filter of_ioctl[] = {
 		UNLESS(SYS_ioctl),
 		RETURN(SECCOMP_RET_ALLOW),
@@ -58,7 +59,7 @@ int wall_filter(const struct vgpu_wall *wall)
 		code[n++] = head[i];
 	for (i = 0; i < N_REFUSED; i++) {
 		code[n++] = (struct sock_filter)IF_IS(refused[i]);
-		/* ENOSYS, as from a kernel without the call: programs then use another way. */
+		/* ENOSYS, as from a kernel that lacks the call: programs then use another way. */
 		code[n++] = (struct sock_filter)RETURN(SECCOMP_RET_ERRNO | ENOSYS);
 	}
 	for (i = 0; i < sizeof(of_ioctl) / sizeof(of_ioctl[0]); i++)

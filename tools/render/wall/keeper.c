@@ -6,9 +6,9 @@
  * or refuses it. docs/gated.md, "The wall", lists the calls.
  *
  * For vgpud the keeper is one more process of the VF, and a submission that it holds is work of
- * that process, so the VF gets a turn. The keeper trusts no process behind the wall: whether a
- * submission may pass, it decides by the gate and by the note that nothing is in flight, which only
- * vgpud writes.
+ * that process, so the VF gets a turn. The keeper trusts no process behind the wall: it decides
+ * whether a submission may pass by the gate and by the note that nothing is in flight, both of
+ * which only vgpud writes.
  */
 #include <errno.h>
 #include <poll.h>
@@ -30,12 +30,12 @@
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
 #endif
 /* LOOK_MS: how often the keeper reads the gate while it holds a submission. IDLE_MS: how often it
- * looks for a reset of the VF otherwise. KNOCK_MS: how soon it asks again if vgpud does not know
- * the VM yet. */
+ * looks for a reset of the VF otherwise. KNOCK_MS: how soon it asks vgpud again if vgpud does not
+ * know the VM yet. */
 #define LOOK_MS 1
 #define IDLE_MS 200
 #define KNOCK_MS 100
-/* How long the keeper waits for the door's answer. */
+/* Time-out of the door's answer. */
 #define PATIENCE (5 * VGPU_SEC)
 
 /* A process that has submitted something. */
@@ -54,10 +54,10 @@ struct keeper {
 	size_t n_held, room;
 	struct submitter *submitters;
 	size_t n_submitters, room_submitters;
-	bool said[256]; /* calls whose refusal was reported already, by number */
+	bool said[256]; /* calls whose refusal was reported already, by the call's number */
 };
 
-/* Receives the door's answer. Returns how many descriptors came with it, or -errno. */
+/* Receives the answer at DOOR. Returns how many descriptors came with it, or -errno. */
 static int receive(const char *door, struct gate_wall *out, int fds[GATE_DESCRIPTORS])
 {
 	char path[4096 + sizeof(GATE_WALL_DOOR)];
@@ -121,8 +121,8 @@ static bool passes(const struct keeper *k)
 	return seat && (gate_is_open(gate) || atomic_load(&seat->shut) != gate);
 }
 
-/* Answers a call: the caller gets RESULT and ERROR or, with FLAGS, makes the call itself. A caller
- * that has ended needs no answer. */
+/* Answers the call ID: its caller gets RESULT and ERROR or, with FLAGS, makes the call itself. A
+ * caller that has ended needs no answer. */
 static void answer(const struct keeper *k, uint64_t id, int64_t result, int error, uint32_t flags)
 {
 	struct seccomp_notif_resp r = {.id = id, .val = result, .error = error, .flags = flags};
@@ -165,7 +165,7 @@ static pid_t process_of(uint32_t thread)
 	return (pid_t)process;
 }
 
-/* If vgpud has reset the VF, ends all processes that have submitted something. vgpud itself ends
+/* If vgpud has reset the VF, kills all processes that have submitted something. vgpud itself kills
  * the processes that it knows, but not processes that never loaded the layer, or that forked after
  * loading it. */
 static void end_submitters(struct keeper *k)
@@ -204,14 +204,15 @@ static void forget_ended(struct keeper *k)
 	k->n_submitters = n;
 }
 
-/* Adds a process to those that end_submitters() ends. Returns false if out of memory or
+/* Adds a process to those that end_submitters() kills. Returns false if out of memory or
  * descriptors. */
 static bool remember(struct keeper *k, pid_t pid)
 {
 	size_t i;
 	int pidfd;
 
-	for (i = 0; i < k->n_submitters; i++) /* an ended one may have had the same number */
+	for (i = 0; i < k->n_submitters; i++) /* a submitter that has ended may have had the same
+					       * number */
 		if (k->submitters[i].pid == pid && !has_ended(&k->submitters[i]))
 			return true;
 	forget_ended(k);
@@ -280,7 +281,7 @@ static void take(struct keeper *k, const struct seccomp_notif *call)
 	}
 }
 
-/* Tells vgpud, in the keeper's page and by its bell, whether a submission is held. */
+/* Tells vgpud, by the keeper's page and bell, whether a submission is held. */
 static void tell(const struct keeper *k)
 {
 	uint32_t held = k->n_held > 0;
@@ -318,7 +319,7 @@ void wall_keep(int listener, const char *door, struct wall_gate *gate, pid_t own
 		if (p.revents & POLLIN && ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call) == 0)
 			take(&k, &call);
 		else if (p.revents & (POLLHUP | POLLERR))
-			return; /* nobody is behind the wall any more */
+			return; /* no process is behind the wall any more */
 		tell(&k);
 	}
 }

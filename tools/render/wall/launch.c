@@ -16,20 +16,20 @@
 #include "vgpu/local_socket.h"
 #include "wall.h"
 
-/* Closes all descriptors of the program except standard error and BUT, which becomes
- * descriptor 3. */
+/* Closes all descriptors of the program except standard error and BUT, which becomes descriptor
+ * 3. */
 static void leave_all(int but)
 {
 	int null, i;
 
-	dup2(but, 3); /* first: it may be one of those below */
+	dup2(but, 3); /* first, because it may be one of those that are closed below */
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (i = 0; i < 2; i++)
 		dup2(null, i);
 	syscall(SYS_close_range, 4u, ~0u, 0);
 }
 
-/* Runs the keeper in this process: asks vgpud, tells LAUNCHER for which driver the wall is,
+/* Turns this process into the keeper: asks vgpud at DOOR, tells LAUNCHER the driver of the wall,
  * receives the listener, and answers calls. Does not return. */
 static void become_keeper(int launcher, const char *door, pid_t owner, bool spares)
 {
@@ -40,8 +40,8 @@ static void become_keeper(int launcher, const char *door, pid_t owner, bool spar
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	/* A session of its own keeps terminal signals away; PR_SET_DUMPABLE 0 keeps the program,
-	 * which has the same user, from tracing it. */
+	/* In its own session the keeper gets no signals from the terminal. PR_SET_DUMPABLE 0 keeps
+	 * the program, which has the same user, from tracing it. */
 	setsid();
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	prctl(PR_SET_NAME, "vgpud-wall", 0, 0, 0);
@@ -60,8 +60,8 @@ static void become_keeper(int launcher, const char *door, pid_t owner, bool spar
 	_exit(0);
 }
 
-/* Gives up CAP_SYS_NICE, which cannot be gained again without new privileges. Returns 0 or -errno.
- */
+/* Gives up CAP_SYS_NICE, which a process that can gain no privileges cannot get back. Returns 0 or
+ * -errno. */
 static int give_up_nice(void)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};

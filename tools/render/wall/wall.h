@@ -26,30 +26,30 @@
 /*
  * Puts this process, and the programs that it will execute and start, behind the wall of the GPU at
  * DOOR, if its driver has one. SPARES: the calls of this process itself pass, because it does not
- * compute (QEMU). Afterwards it has no CAP_SYS_NICE, can gain no privileges, and $VGPUD_WALL names
- * the keeper. The process must have one thread. Returns 0, also if the driver has no wall; or
- * -errno with the reason.
+ * compute (QEMU). Afterwards this process has no CAP_SYS_NICE, can gain no privileges, and
+ * $VGPUD_WALL names the keeper. The process must have one thread. Returns 0, also if the driver has
+ * no wall; or -errno with the reason.
  */
 int wall_take_up(const char *door, bool spares, struct vgpu_error *err);
 
 /* keeper.c: vgpud's answer: the driver whose calls the wall catches ("": no wall) and the gate of
- * the VF, once vgpud knows this process as a descendant of the VF's owner. */
+ * the VF, as soon as vgpud knows this process as a descendant of the VF's owner. */
 struct wall_gate {
 	char driver[16];
-	const struct gate_seat *seat; /* NULL: vgpud does not know it yet */
+	const struct gate_seat *seat; /* NULL: vgpud does not know this process yet */
 	struct gate_worker *page;
 	int bell;
 	uint32_t generation; /* of the VF */
 };
-/* Asks at the door for keepers, and writes the answer to OUT; its mappings and descriptor stay
- * until this process ends. Returns 0, also if no process listens there, because then there is no
- * wall; or -errno if there is no answer. */
+/* Connects to DOOR as a keeper, and writes vgpud's answer to OUT; OUT's mappings and descriptor
+ * stay until this process ends. Returns 0, also if no process listens at DOOR, because then there
+ * is no wall; or -errno if vgpud does not answer in time. */
 int wall_knock(const char *door, struct wall_gate *out);
 /* Answers the calls that LISTENER brings. Returns when no process is behind the wall any more.
  * OWNER: the process that installed the wall; SPARES: as in wall_take_up(). */
 void wall_keep(int listener, const char *door, struct wall_gate *gate, pid_t owner, bool spares);
-/* look.c: makes a call in place of PROCESS, if ROW allows it. Returns 0 with the call's result in
- * *RESULT, or -errno, which the caller gets. */
+/* look.c: makes CALL in place of PROCESS, if ROW allows it. Returns 0 with the call's result in
+ * *RESULT, or -errno, which the caller of the call gets. */
 int wall_look(int listener, const struct seccomp_notif *call, pid_t process,
 	      const struct vgpu_wall_row *row, int64_t *result);
 
