@@ -33,8 +33,8 @@ static int make_address(const char *path, struct sockaddr_un *out)
 	return (int)(offsetof(struct sockaddr_un, sun_path) + length);
 }
 
-/* PATIENCE: how long connect() and sending may block; NULL: for ever. */
-static int connect_to(const char *path, int flags, const struct timeval *patience)
+/* TIMEOUT: how long connect() and sending may block; NULL: for ever. */
+static int connect_to(const char *path, int flags, const struct timeval *timeout)
 {
 	struct sockaddr_un address;
 	VGPU_AUTO_CLOSE int fd = -1;
@@ -44,8 +44,7 @@ static int connect_to(const char *path, int flags, const struct timeval *patienc
 		return size;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
 	if (fd < 0 ||
-	    (patience &&
-	     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, patience, sizeof(*patience)) < 0) ||
+	    (timeout && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, timeout, sizeof(*timeout)) < 0) ||
 	    connect(fd, (struct sockaddr *)&address, (socklen_t)size) < 0)
 		return -errno;
 	return vgpu_take(&fd);
@@ -56,10 +55,10 @@ int vgpu_socket_connect(const char *path, int flags)
 	return connect_to(path, flags, NULL);
 }
 
-int vgpu_socket_connect_within(const char *path, vgpu_nsec patience)
+int vgpu_socket_connect_within(const char *path, vgpu_nsec timeout)
 {
-	struct timeval t = {.tv_sec = (time_t)(patience / VGPU_SEC),
-			    .tv_usec = (suseconds_t)(patience % VGPU_SEC / VGPU_USEC)};
+	struct timeval t = {.tv_sec = (time_t)(timeout / VGPU_SEC),
+			    .tv_usec = (suseconds_t)(timeout % VGPU_SEC / VGPU_USEC)};
 	int fd = connect_to(path, 0, &t);
 
 	return fd == -EAGAIN ? -ETIMEDOUT : fd;

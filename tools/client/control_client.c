@@ -120,12 +120,12 @@ static bool is_pong(const char *line)
 
 /* Takes a line, unless none comes until UNTIL after the last byte. Returns 0: the line in *OUT,
  * which the caller frees, or NULL for a sign of life; or an error of fill(). */
-static int next_line(struct exchange *x, vgpu_nsec patience, char **out)
+static int next_line(struct exchange *x, vgpu_nsec timeout, char **out)
 {
 	int r = 0;
 
 	while (!(*out = take_line(x)) && r == 0)
-		r = fill(x, x->heard + patience);
+		r = fill(x, x->heard + timeout);
 	if (r < 0 || !is_pong(*out))
 		return r;
 	free(*out);

@@ -12,14 +12,14 @@
 #include "vgpu/local_socket.h"
 
 #define REQUEST "{\"id\":1,\"method\":\"config.diff\"}\n"
-#define PATIENCE_S 5
+#define ANSWER_TIMEOUT_S 5
 #define MOST_ANSWER (1u << 20)
 
 /* Sends a request, and returns the answer, which the caller frees; NULL: none came. */
 static json_object *ask_vgpud(const char *socket)
 {
-	struct timeval patience = {.tv_sec = PATIENCE_S};
-	VGPU_AUTO_CLOSE int fd = vgpu_socket_connect_within(socket, PATIENCE_S * VGPU_SEC);
+	struct timeval timeout = {.tv_sec = ANSWER_TIMEOUT_S};
+	VGPU_AUTO_CLOSE int fd = vgpu_socket_connect_within(socket, ANSWER_TIMEOUT_S * VGPU_SEC);
 	json_object *answer = NULL;
 	size_t size = 0;
 	ssize_t n = 1;
@@ -27,7 +27,7 @@ static json_object *ask_vgpud(const char *socket)
 
 	if (fd < 0 || vgpu_socket_send_all(fd, REQUEST, strlen(REQUEST)) < 0)
 		return NULL;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	text = malloc(MOST_ANSWER);
 	while (text && n > 0 && size + 1 < MOST_ANSWER && !memchr(text, '\n', size)) {
 		n = recv(fd, text + size, MOST_ANSWER - 1 - size, 0);

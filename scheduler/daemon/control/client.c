@@ -35,10 +35,10 @@ static void put_refusal(struct client *client, const char *code, const char *why
 
 static void send_more(struct client *client)
 {
-	static const struct timeval patience = {CLIENT_PATIENCE_S, 0};
+	static const struct timeval timeout = {CLIENT_TIMEOUT_S, 0};
 
 	if (!event_pending(client->writable, EV_WRITE, NULL))
-		event_add(client->writable, &patience);
+		event_add(client->writable, &timeout);
 }
 
 static void end_with(struct client *client, const char *code, const char *why)

@@ -29,7 +29,7 @@ enum client_at { CLIENT_CONTROL = 0, CLIENT_HOOK, CLIENT_TENANT };
 #define CLIENT_UNREAD (32u << 20)
 #define CLIENT_UNREAD_OF_USER (CLIENT_UNREAD / (CLIENT_READERS / CLIENT_OF_USER))
 /* How long a client may leave an answer unread, seconds. */
-#define CLIENT_PATIENCE_S 10
+#define CLIENT_TIMEOUT_S 10
 
 struct client {
 	struct client *next;

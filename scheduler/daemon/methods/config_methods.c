@@ -408,12 +408,12 @@ static void on_names(evutil_socket_t fd, short what, void *data)
 	struct reload *reload = call->job;
 	bool more = !(what & EV_TIMEOUT) && names_read(fd, &reload->configured);
 	vgpu_nsec now = vgpu_now(), left;
-	struct timeval patience;
+	struct timeval timeout;
 
 	left = reload->names_until > now ? reload->names_until - now : 0;
-	patience = (struct timeval){(time_t)(left / VGPU_SEC),
-				    (suseconds_t)(left % VGPU_SEC / VGPU_USEC)};
-	if (!more || left == 0 || event_add(reload->named, &patience) < 0)
+	timeout = (struct timeval){(time_t)(left / VGPU_SEC),
+				   (suseconds_t)(left % VGPU_SEC / VGPU_USEC)};
+	if (!more || left == 0 || event_add(reload->named, &timeout) < 0)
 		begin_changes(call);
 }
 

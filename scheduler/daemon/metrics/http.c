@@ -228,7 +228,7 @@ static void on_late(evutil_socket_t fd, short what, void *data)
 
 static bool admit(int fd, void *data)
 {
-	static const struct timeval patience = {HTTP_PATIENCE_S, 0};
+	static const struct timeval timeout = {HTTP_TIMEOUT_S, 0};
 	struct http *http = data;
 	struct http_peer *peer, *p;
 	uint32_t n = 0;
@@ -257,7 +257,7 @@ static bool admit(int fd, void *data)
 		return false;
 	}
 	event_add(peer->readable, NULL);
-	event_add(peer->late, &patience);
+	event_add(peer->late, &timeout);
 	return false;
 }
 

@@ -19,7 +19,7 @@
 /* Limit on unread bytes of answers, of all connections together. */
 #define HTTP_UNREAD (8u << 20)
 /* From connecting to the end of the answer, seconds: as long as Prometheus waits by default. */
-#define HTTP_PATIENCE_S 10
+#define HTTP_TIMEOUT_S 10
 
 struct http;
 struct http_peer;

@@ -73,10 +73,10 @@ static void take(struct booking *b)
 static int wait_for_more(struct booking *b)
 {
 	vgpu_nsec now = vgpu_now(), left = b->until > now ? b->until - now : 0;
-	const struct timeval patience = {(time_t)(left / VGPU_SEC),
-					 (suseconds_t)(left % VGPU_SEC / VGPU_USEC)};
+	const struct timeval timeout = {(time_t)(left / VGPU_SEC),
+					(suseconds_t)(left % VGPU_SEC / VGPU_USEC)};
 
-	return event_add(b->readable, &patience);
+	return event_add(b->readable, &timeout);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *data)

@@ -42,8 +42,9 @@ static vgpu_nsec sooner(vgpu_nsec a, vgpu_nsec b)
 	return a < b ? a : b;
 }
 
-/* For how long a look at everything may be put off. Without interrupts it is what finds news. */
-static vgpu_nsec patience(const struct vgpu_driver *d)
+/* Returns for how long reading all state may be delayed, ns: not at all without interrupts, because
+ * then only reading finds changes. */
+static vgpu_nsec look_delay(const struct vgpu_driver *d)
 {
 	return d->config.interrupts && gpuiov_has(d, GPUIOV_INTR_STATUS) ? LOOK_RARELY : 0;
 }
@@ -59,7 +60,7 @@ static bool looks_at_all(struct vgpu_driver *d, vgpu_nsec now)
 {
 	if (now < d->look_at)
 		return false;
-	if (now >= d->look_at + patience(d))
+	if (now >= d->look_at + look_delay(d))
 		return true;
 	if (d->command.active)
 		return false;
@@ -69,7 +70,7 @@ static bool looks_at_all(struct vgpu_driver *d, vgpu_nsec now)
 
 vgpu_nsec gpuiov_deadline(const struct vgpu_driver *d)
 {
-	vgpu_nsec t = d->look_at + patience(d);
+	vgpu_nsec t = d->look_at + look_delay(d);
 
 	if (!d->command.active)
 		t = sooner(t, d->put_off_to > d->look_at ? d->put_off_to : d->look_at);
@@ -323,7 +324,7 @@ int gpuiov_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 	int r = 0;
 
 	if (all)
-		d->look_at = now + (patience(d) ? LOOK_RARELY : LOOK_OFTEN);
+		d->look_at = now + (look_delay(d) ? LOOK_RARELY : LOOK_OFTEN);
 	if (slow)
 		d->slow_at = now + LOOK_SLOWLY;
 	if (raised & 1u << GPUIOV_DEVICE)

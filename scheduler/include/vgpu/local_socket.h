@@ -26,9 +26,9 @@ int vgpu_socket_connect(const char *path, int flags);
  * was read by PID before is that process's if the pidfd shows that it has not ended. Linux
  * before 6.5 knows only the number, which may be another process's by now. */
 int vgpu_socket_peer(int fd, pid_t pid);
-/* As vgpu_socket_connect, but blocks for at most PATIENCE here (-ETIMEDOUT: the backlog stayed
+/* As vgpu_socket_connect, but blocks for at most TIMEOUT here (-ETIMEDOUT: the backlog stayed
  * full), and in each later call that sends (-EAGAIN). */
-int vgpu_socket_connect_within(const char *path, vgpu_nsec patience);
+int vgpu_socket_connect_within(const char *path, vgpu_nsec timeout);
 
 /*
  * Returns a non-blocking stream socket that listens at PATH, with MODE (0: by the umask) and

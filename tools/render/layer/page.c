@@ -15,7 +15,7 @@
 #include "layer.h"
 
 /* How long the door may take to answer, seconds. */
-#define PATIENCE_S 10
+#define DOOR_TIMEOUT_S 10
 /* The gate is also read this often, ns, in case a wake-up is lost. */
 #define LOOK_NS 100000000L
 
@@ -40,7 +40,7 @@ void say(const char *format, ...)
 static int connect_door(const char *path)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	struct timeval patience = {.tv_sec = PATIENCE_S};
+	struct timeval timeout = {.tv_sec = DOOR_TIMEOUT_S};
 	int fd;
 
 	if (strlen(path) >= sizeof(a.sun_path)) {
@@ -51,8 +51,8 @@ static int connect_door(const char *path)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -1;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
 		int e = errno;
 

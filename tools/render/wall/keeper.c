@@ -36,7 +36,7 @@
 #define IDLE_MS 200
 #define KNOCK_MS 100
 /* Time-out of the door's answer. */
-#define PATIENCE (5 * VGPU_SEC)
+#define DOOR_TIMEOUT (5 * VGPU_SEC)
 
 /* A process that has submitted something. */
 struct submitter {
@@ -61,7 +61,7 @@ struct keeper {
 static int receive(const char *door, struct gate_wall *out, int fds[GATE_DESCRIPTORS])
 {
 	char path[4096 + sizeof(GATE_WALL_DOOR)];
-	const struct timeval patience = {PATIENCE / VGPU_SEC, 0};
+	const struct timeval timeout = {DOOR_TIMEOUT / VGPU_SEC, 0};
 	struct vgpu_received got = {.n_fds = 0};
 	ssize_t n;
 	int fd;
@@ -69,10 +69,10 @@ static int receive(const char *door, struct gate_wall *out, int fds[GATE_DESCRIP
 	if (!realpath(door, path)) /* a VM's door is a link */
 		return -errno;
 	strcat(path, GATE_WALL_DOOR);
-	fd = vgpu_socket_connect_within(path, PATIENCE);
+	fd = vgpu_socket_connect_within(path, DOOR_TIMEOUT);
 	if (fd < 0)
 		return fd;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	n = vgpu_socket_receive(fd, out, sizeof(*out), 0, &got);
 	close(fd);
 	if (n != sizeof(*out) || out->welcome.magic != GATE_MAGIC ||
@@ -290,7 +290,7 @@ static void tell(const struct keeper *k)
 		vgpu_eventfd_signal(k->gate->bell);
 }
 
-static int patience(const struct keeper *k)
+static int poll_timeout(const struct keeper *k)
 {
 	if (!k->gate->seat)
 		return KNOCK_MS;
@@ -309,7 +309,7 @@ void wall_keep(int listener, const char *door, struct wall_gate *gate, pid_t own
 
 	ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
 	for (;;) {
-		if (poll(&p, 1, patience(&k)) < 0)
+		if (poll(&p, 1, poll_timeout(&k)) < 0)
 			continue;
 		if (!gate->seat)
 			wall_knock(door, gate);
