@@ -151,11 +151,10 @@ static void raise_descriptors(void)
 	limit.rlim_cur = limit.rlim_max < DESCRIPTORS ? limit.rlim_max : DESCRIPTORS;
 	setrlimit(RLIMIT_NOFILE, &limit);
 	if (limit.rlim_cur < DESCRIPTORS)
-		log_line(
-			LOG_WARNING,
-			"vgpud may open %llu descriptors: others' connections may keep root's out; "
-			"raise LimitNOFILE to %u",
-			(unsigned long long)limit.rlim_cur, DESCRIPTORS);
+		log_line(LOG_WARNING,
+			 "vgpud may open only %llu descriptors, so other users' connections can "
+			 "use up those that root needs: set LimitNOFILE=%u (systemctl edit vgpud)",
+			 (unsigned long long)limit.rlim_cur, DESCRIPTORS);
 }
 
 static void on_found(struct call *call)

@@ -153,5 +153,5 @@ await 20 nothing_left
 cdi "$run/bin/vtest"
 id=$(begin root $(gpu later) -- sleep 1000)
 by root container attach "$id" --gpu gpu0 2>"$run/out.txt" && fail "a VF of a gated GPU is attached"
-grep -q "gives containers VFs when they start alone: --device vgpud.dev/gpu= and its name" "$run/out.txt" || fail "attach: $(cat "$run/out.txt")"
+grep -q "gives a container a VF only when the container starts: start it with --device vgpud.dev/gpu=NAME" "$run/out.txt" || fail "attach: $(cat "$run/out.txt")"
 end root "$id"

@@ -74,7 +74,8 @@ const struct config_key config_keys[] = {
 	 "gate is shut: auto (that of the GPU, if vgpud knows its calls), off, or a driver"},
 	{GPU, RESTART, "watch", CHOICE, AT(gpu_config, watch), 0, 2, 0, NULL, watches,
 	 "vulkan:ADDRESS only: whether vgpud reads what the kernel's driver counts for programs: "
-	 "off, count (tell who computes past the gate) or end (and end the VF's programs)"},
+	 "off, count (report VFs that compute while their gate is shut) or end (also end the "
+	 "programs of such a VF)"},
 	{GPU, RESTART, "pf_reserve_mib", INT, AT(gpu_config, pf_reserve_mib), 0, 1 << 20, 16, NULL,
 	 NULL, "memory reserved for the PF, MiB"},
 	{GPU, RESTART, "partition", CHOICE, AT(gpu_config, on_demand), 0, 1, 0, NULL, partitions,

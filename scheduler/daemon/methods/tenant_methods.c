@@ -431,7 +431,10 @@ int tenant_set_begin(struct control *control, struct call *call, struct vgpu_err
 					   &call->gpu, &call->vf);
 
 	if (!l || l->state != LEASE_RUNNING)
-		return vgpu_error_set(err, -ENOENT, "there is no such lease of this user");
+		return vgpu_error_set(err, -ENOENT,
+				      "lease %.40s: you have no running lease of this name; "
+				      "'vgpuctl tenant list' shows yours",
+				      call_text(call, "lease"));
 	call->job = calloc(1, sizeof(struct claim_vf));
 	call->free_job = free;
 	if (!call->job)
@@ -451,7 +454,10 @@ int tenant_name_begin(struct control *control, struct call *call, struct vgpu_er
 		find_named(control, &call->client->who, call_text(call, "lease"), &gpu, &vf);
 
 	if (!l || l->by != CLAIM_BY_CONTAINER)
-		return vgpu_error_set(err, -ENOENT, "there is no such container of this user");
+		return vgpu_error_set(err, -ENOENT,
+				      "lease %.40s: you have no container with it; 'vgpuctl tenant "
+				      "list' shows your leases",
+				      call_text(call, "lease"));
 	if (name && *name && is_called_by_id(l->domain, l->id))
 		asked_name(l->domain, 101, name);
 	json_object_put(l->engine_names);

@@ -472,7 +472,8 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 		claim = (struct claim){.required = false}; /* for "": neither claim nor device */
 		if (!xml) {
 			note_unreadable(control, &p,
-					"its XML, and that of other VMs, are too long to be told",
+					"vgpud-libvirt left its XML out, because the XML of all "
+					"VMs exceeds 4 MiB: shorten the <metadata> of VMs",
 					known, n_known);
 			continue;
 		}

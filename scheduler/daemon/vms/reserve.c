@@ -100,8 +100,8 @@ static bool is_for(const struct gpu_config *g, const struct claim *claim)
 static const char *for_whom(const struct gpu_config *g, const struct claim *claim)
 {
 	return config_is_gated(g) ? claim->by == CLAIM_BY_CONTAINER
-					    ? "gives containers VFs when they start alone: "
-					      "--device vgpud.dev/gpu= and its name"
+					    ? "gives a container a VF only when the container "
+					      "starts: start it with --device vgpud.dev/gpu=NAME"
 					    : "has VFs for programs and containers, and for VMs "
 					      "whose <emulator> is vgpud-qemu (docs/gated.md)"
 	       : claim->by_venus  ? "has no VFs for VMs whose <emulator> is vgpud-qemu"

@@ -85,7 +85,10 @@ static int check_free(const struct gpu *gpu, struct start *s, const struct claim
 	while (s->given >> vf & 1 && claimed->vf < 0 && vf + 1 < vfs)
 		vf++;
 	if (s->given >> vf & 1)
-		return vgpu_error_set(err, -EBUSY, "%s has no other VF for it", gpu->config->name);
+		return vgpu_error_set(
+			err, -EBUSY,
+			"%s has no further VF for the VM: claim fewer VFs, or configure more (vfs)",
+			gpu->config->name);
 	params = s->values.vf_params[vf];
 	memcpy(usual, params, sizeof(usual));
 	r = vm_read_claimed(gpu, vf, s->values.policy, claimed, params, err);

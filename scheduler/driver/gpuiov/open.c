@@ -534,7 +534,9 @@ static int driver_check(const struct vgpu_driver_config *config, struct vgpu_dri
 	if (caps->max_vfs)
 		return plan(config, caps, &planned, err);
 	if (strncmp(config->device, "vfio-user:", 10) != 0) {
-		vgpu_error_set(err, 1, "only a start takes it from its driver, to look at it");
+		vgpu_error_set(err, 1,
+			       "its registers cannot be checked while its host driver has it; "
+			       "vgpud checks them when it starts (systemctl restart vgpud)");
 		return 1;
 	}
 	d = new_driver(config, NULL, NULL);

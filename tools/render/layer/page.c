@@ -239,14 +239,18 @@ static void begin_watch(void)
 {
 	pthread_t thread;
 	sigset_t all, before;
+	int r;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (pthread_create(&thread, NULL, watch, NULL) == 0) {
+	r = pthread_create(&thread, NULL, watch, NULL);
+	if (r == 0) {
 		pthread_setname_np(thread, "vgpud-gate");
 		pthread_detach(thread);
 	} else {
-		say("cannot start a thread: work that is held will never go on");
+		say("cannot start the thread that waits for the gate (%s), so held work never "
+		    "runs: raise the limit of processes (ulimit -u), and start the program again",
+		    strerror(r));
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

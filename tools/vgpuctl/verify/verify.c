@@ -92,7 +92,10 @@ int verify(struct session *s)
 	int r;
 
 	if (count(s->gpus) != 1) {
-		fprintf(stderr, "vgpuctl: there are %zu GPUs: choose one\n", count(s->gpus));
+		fprintf(stderr,
+			"vgpuctl: verify: %zu GPUs are configured: choose one, as in 'vgpuctl "
+			"verify gpu0' ('vgpuctl gpu list' shows them)\n",
+			count(s->gpus));
 		return EXIT_USAGE;
 	}
 	r = verify_claim(&v, path);

@@ -78,18 +78,18 @@ static CUresult may_add(const struct linker *l, int type)
 	if (l->linked || type < 0 || type >= INPUTS)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (type > INPUT_FAT) {
-		log_line("cuLinkAddData: %s: the host looks at each image before its driver does, "
-			 "and takes these not apart: extract the cubins (cuobjdump -xelf all), and "
-			 "add those",
+		log_line("cuLinkAddData: input of this type (%s) is not supported, because softgpu "
+			 "cannot check it before the driver reads it: extract its cubins "
+			 "(cuobjdump -xelf all) and add those",
 			 not_carried[type - INPUT_FAT - 1]);
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
 	if (l->n == SOFTGPU_MAX_IMAGES) {
-		log_line("cuLinkAddData: no more than %u images are linked", SOFTGPU_MAX_IMAGES);
+		log_line("cuLinkAddData: a linker takes at most %u images", SOFTGPU_MAX_IMAGES);
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
 	if (l->n > 0 && !guest_has_images(link_guest())) {
-		log_line("cuLinkAddData: this host's softgpu is older, and links one image only");
+		log_line("cuLinkAddData: this host's softgpu links only one image: update softgpu");
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
 	return CUDA_SUCCESS;
