@@ -212,9 +212,10 @@ void view_policy_explain(struct json_object *o)
 		late = longest > late ? longest : late;
 	}
 	if (strcmp(get_text(o, "preemption"), "submission") == 0)
-		printf("What was submitted runs to its end: a VF may stop as late as its longest "
-		       "submission takes, and\nis reset after grace_ms. It pays for that in its "
-		       "next turns; the others wait for it beside these bounds.\n");
+		printf("A submission cannot be interrupted: a VF may stop late by its longest "
+		       "submission, and pays for that\nin its next turns. After grace_ms vgpud "
+		       "ends its programs. Waits of other VFs may exceed their bounds\nby that "
+		       "lateness.\n");
 	if (!in_force)
 		printf("These are the bounds when the policy begins. They grow with how late VFs "
 		       "stop: at most\n%.1f ms so far.\n",
