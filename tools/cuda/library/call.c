@@ -2,7 +2,7 @@
 #include "cuda_call.h"
 
 enum call_state call_state;
-/* The error of calls in each state of the library. */
+/* The error that calls return in each state of the library. */
 static const CUresult reasons[] = {
 	[CALLS_DOWN] = CUDA_ERROR_NOT_INITIALIZED,
 	[CALLS_FORKED] = CUDA_ERROR_NOT_INITIALIZED,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vgpu-cuda-check prints whether a CUDA program of this user would get the VF, and if not, why, and
- * what to do. It does what such a program does: it asks the loader for the library, and the library
- * for the device. Errors go to standard error.
+ * vgpu-cuda-check prints whether a CUDA program of this user would get the VF; if not, it prints
+ * why, and what to do. It does what such a program does: it asks the loader for the library, and
+ * the library for the device. Errors go to standard error.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -53,7 +53,8 @@ __attribute__((format(printf, 1, 2))) static bool complain(const char *format, .
 	return false;
 }
 
-/* Returns whether the library at PATH is vgpud's: then it reads the variable that names the VF. */
+/* Returns whether the library at PATH is vgpud's, which contains the name of the variable that
+ * names the VF. */
 static bool is_ours(const char *path)
 {
 	VGPU_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -112,7 +113,7 @@ static bool check_vf(bool *busy)
 	}
 	if (strncmp(name, "resource:", strlen("resource:")) != 0 &&
 	    strncmp(name, "shared:", strlen("shared:")) != 0)
-		return true; /* opening it would reset it */
+		return true; /* true, because opening the VF would reset it */
 	r = vfio_device_open(&device, name, &err);
 	*busy = r == -EBUSY;
 	if (r == 0)
@@ -124,7 +125,7 @@ static bool check_vf(bool *busy)
 	return true;
 }
 
-/* The calls that are needed here, by the names of their symbols. */
+/* The calls that this program needs, by the names of their symbols. */
 struct calls {
 	CUresult (*init)(unsigned);
 	CUresult (*version)(int *);
@@ -210,7 +211,8 @@ int main(int argc, char **argv)
 		return strcmp(argv[1], "--help") == 0 ? 0 : 2;
 	}
 	ok = check_library("library", LIBRARY, &library);
-	check_library("NVML", NVML, &nvml); /* programs compute without it */
+	check_library("NVML", NVML, &nvml); /* the result does not matter: programs compute without
+					     * NVML */
 	ok = check_vf(&busy) && ok;
 	if (!ok)
 		return 1;

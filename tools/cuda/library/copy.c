@@ -8,23 +8,27 @@
 #include "vgpu/clock.h"
 #include "vgpu/words.h"
 
-/* Parts of the window that steps of a copy use in turn, so that some can be filled or read while
- * the VF copies others: as many as it copies while this process naps. */
+/* Number of parts of the window that steps of a copy use in turn, so that the program can fill or
+ * read some while the VF copies others: as many as the VF copies while this process sleeps once. */
 #define PARTS 8u
-/* The longest step, bytes: its copy takes long compared to a packet, and is short compared to a
+/* The longest step, bytes: copying it takes long compared to a packet, and is short compared to a
  * large copy; all parts fit into a cache. */
 #define STEP_MOST (UINT64_C(512) << 10)
 
-/* The host polls for 100 us (LINGER in worker/main.c) after its last copy. On an emulated CPU a
- * step of STEP_MOST takes longer: the run ends, and to start a new one costs as much again. So
- * steps that take more than STEP_TIME are shortened, down to STEP_LEAST (some 25 us in QEMU's TCG),
- * and are more, to keep as many bytes in flight. The fastest step decides: others take a fifth
- * longer, and two thirds while two CPUs write the same memory. */
+/*
+ * The host polls for 100 us (LINGER in worker/main.c) after its last copy. On an emulated CPU a
+ * step of STEP_MOST takes longer: the host stops polling, and starting it again takes as long as a
+ * step. So if a step takes more than STEP_TIME, later copies use shorter steps, down to STEP_LEAST
+ * (about 25 us in QEMU's TCG), and more of them, so that as many bytes are in flight. The fastest
+ * step of a copy decides, because other steps take up to a fifth longer, and two thirds longer
+ * while two CPUs write the same memory.
+ */
 #define STEP_TIME (75 * VGPU_USEC)
 #define STEP_LEAST (UINT64_C(64) << 10)
 #define PARTS_MOST (PARTS * STEP_MOST / STEP_LEAST)
 _Static_assert(PARTS_MOST <= LINK_BATCH, "a copy that does not wait has a packet for each");
-/* A copy of fewer steps does not change the length: another thread may have had the CPU. */
+/* Copies of fewer steps do not change the length, because another thread may have had the CPU
+ * during them. */
 #define STEPS_TO_LEARN 4u
 
 static uint64_t step_now = STEP_MOST;
@@ -67,10 +71,10 @@ struct steps {
 	uint8_t *memory;
 	uint64_t marks[PARTS_MOST];
 	uint64_t n_timed;
-	vgpu_nsec least; /* the least time that this process took for a whole step */
+	vgpu_nsec least; /* the shortest time that this process took for a whole step, ns */
 };
 
-/* Takes the part of the window that a copy of BYTES > 0 needs. */
+/* Takes the part of the window that a copy of BYTES > 0 needs, and divides the copy into steps. */
 static CUresult begin_steps(struct steps *s, uint64_t bytes)
 {
 	uint64_t all = PARTS * copy_step(UINT64_MAX), taken;
@@ -92,7 +96,7 @@ static uint64_t length(const struct steps *s, uint64_t i)
 	return left < s->step ? left : s->step;
 }
 
-/* Where step I is in the window, from the first part. */
+/* Returns the offset of step I behind the first part of the window. */
 static uint64_t part(const struct steps *s, uint64_t i)
 {
 	return i % s->parts * s->step;
@@ -114,7 +118,7 @@ static void move_step(struct steps *s, uint64_t i, void *to, const void *from)
 	s->n_timed++;
 }
 
-/* Sets the length of steps of the next copies: the longest for which this CPU is fast enough. */
+/* Sets the length of steps of later copies: the longest that this CPU copies within STEP_TIME. */
 static void end_steps(const struct steps *s)
 {
 	if (s->n_timed < STEPS_TO_LEARN)
@@ -133,8 +137,9 @@ static CUresult wait_after(CUresult e)
 	return e != CUDA_SUCCESS ? e : last;
 }
 
-/* One packet between P and pinned memory, which lies AT in the partition. Memory that GPU kernels
- * reach may be both ends: as on the device, it is copied to itself, but not to a part of itself. */
+/* Puts one packet for a copy between P and pinned memory at AT in the partition. Both ends may be
+ * memory that GPU kernels access: like device memory, it may be copied to itself, but not to a part
+ * of itself. */
 static CUresult copy_pinned(const struct copy_place *p, uint64_t at, uint64_t bytes, bool out)
 {
 	CUresult e;
@@ -160,7 +165,7 @@ CUresult copy_to_device(CUdeviceptr dst, const void *src, uint64_t bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (pinned_at(src, bytes, &at))
 		return copy_pinned(&to, at, bytes, false);
-	/* If only a part is pinned, earlier work may still write there. */
+	/* If only a part of SRC is pinned, earlier work may still write there. */
 	e = pinned_touches(src, bytes) ? link_wait() : CUDA_SUCCESS;
 	if (e != CUDA_SUCCESS)
 		return e;
@@ -179,7 +184,7 @@ CUresult copy_to_device(CUdeviceptr dst, const void *src, uint64_t bytes)
 	return s.n > s.parts || to.symbol || e != CUDA_SUCCESS ? wait_after(e) : e;
 }
 
-/* A step is read when those of all other parts are on their way. */
+/* Reads a step from the window when the packets of the steps in all other parts are in the ring. */
 CUresult copy_to_host(void *dst, CUdeviceptr src, uint64_t bytes)
 {
 	struct copy_place from;
@@ -209,7 +214,7 @@ CUresult copy_to_host(void *dst, CUdeviceptr src, uint64_t bytes)
 	return e == CUDA_SUCCESS ? e : wait_after(e);
 }
 
-/* Between two variables: through the window. */
+/* Copies between two variables, through the window. */
 static CUresult through_window(const struct copy_place *to, const struct copy_place *from,
 			       uint64_t bytes)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Contexts. The VF has one address space and executes everything in one order; a context owns what
- * was made while it was current, and frees that at its end.
+ * Contexts. The VF has one address space and executes everything in one order; a context owns the
+ * objects that are made while it is current, and frees them when it ends.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -40,8 +40,8 @@ struct below {
 	void *handles[BELOW];
 };
 
-/* Returns those of the calling thread, which are freed at its end. NULL: there are none; with MAKE:
- * out of memory. */
+/* Returns the list of the calling thread, which is freed when the thread ends. NULL: the thread has
+ * none, or with MAKE: out of memory. */
 static struct below *below(bool make)
 {
 	static pthread_key_t key;
@@ -191,7 +191,7 @@ CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice device)
 }
 CALL_FIRST(cuCtxCreate, cuCtxCreate_v2);
 
-/* A context with SMs of its own is impossible on a VF. */
+/* Refuses affinities, because a VF has no SMs of its own to reserve. */
 CUresult cuCtxCreate_v3(CUcontext *out, void *affinity, int n, unsigned flags, CUdevice device)
 {
 	CUresult e = begin_device(device);
@@ -223,8 +223,8 @@ CUresult cuCtxDestroy_v2(CUcontext context)
 }
 CALL_FIRST(cuCtxDestroy, cuCtxDestroy_v2);
 
-/* CUDA's first way to end a context, for the calling thread's current one: creating and attaching
- * each need a detach, and the last detach ends the context. */
+/* CUDA's first way to end a context, for the calling thread's current one: each creation and each
+ * attach need a detach, and the last detach ends the context. */
 CUresult cuCtxAttach(CUcontext *out, unsigned flags)
 {
 	struct context *c;
@@ -367,7 +367,7 @@ CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version)
 	return CALL_END(e);
 }
 
-/* There is one priority. */
+/* The library has one priority. */
 CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 {
 	CUresult e = call_begin(NEEDS_CONTEXT, NULL);

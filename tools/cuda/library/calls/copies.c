@@ -17,8 +17,8 @@ static bool side_is_pinned(const struct work_side *s)
 	return pinned_find(s->host ? s->memory : (const void *)(uintptr_t)s->at);
 }
 
-/* Ends a copy by a call without a stream: when it returns, the copy has ended, or has read the
- * program's data. Copies in a stream may access pinned memory later. */
+/* Ends a call without a stream that copies: when it returns, the copy has ended, or has at least
+ * read the program's data. Copies in a stream may access pinned memory later. */
 static CUresult end_now(CUresult e, const struct work_copy *copy)
 {
 	return e == CUDA_SUCCESS && (side_is_pinned(&copy->to) || side_is_pinned(&copy->from))
@@ -54,13 +54,14 @@ COPY(cuMemcpyHtoD, CUdeviceptr, on_device, const void *, on_host)
 COPY(cuMemcpyDtoH, void *, on_host, CUdeviceptr, on_device)
 COPY(cuMemcpyDtoD, CUdeviceptr, on_device, CUdeviceptr, on_device)
 
-/* Describes a side of a copy by an address that may be the device's or the host's. */
+/* Describes a side of a copy by an address that may be one of the device or of the host. */
 static struct work_side on_either(CUdeviceptr at)
 {
 	return memory_is_device(at) ? on_device(at) : on_host((const void *)(uintptr_t)at);
 }
 
-/* Addresses of variables are not kept free in the program, so host memory may have them, too. */
+/* Host memory may have the same addresses as variables, because the library does not reserve those
+ * in the program. */
 static bool is_variable(CUdeviceptr at)
 {
 	return !memory_is_device(at) && symbol_at(at, 1);
@@ -94,7 +95,8 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream 
 /* CUmemorytype */
 enum { MEMORY_HOST = 1, MEMORY_DEVICE, MEMORY_ARRAY, MEMORY_UNIFIED };
 
-/* The side that begins SKIPPED rows and X bytes behind the memory of TYPE. */
+/* Describes in *OUT the side of a copy that begins SKIPPED rows and X bytes after the start of the
+ * memory of TYPE. */
 static CUresult find_side(unsigned type, const void *host, CUdeviceptr device, uint64_t pitch,
 			  uint64_t height, uint64_t skipped, uint64_t x, struct work_side *out)
 {
@@ -120,7 +122,7 @@ static CUresult find_side(unsigned type, const void *host, CUdeviceptr device, u
 	return CUDA_SUCCESS;
 }
 
-/* A pitch of 0 means rows without space between them. */
+/* Returns VALUE, or OTHER if VALUE is 0: a pitch of 0 means rows without space between them. */
 static uint64_t or_else(uint64_t value, uint64_t other)
 {
 	return value ? value : other;

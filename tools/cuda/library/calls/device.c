@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The device: there is one, the VF. */
+/* The device; there is only one, the VF. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,8 +7,8 @@
 #include "ipc_event.h"
 #include "cuda_calls.h"
 
-/* Attributes of the GPU that hold for its VF, too; the numbers are those of CUdevice_attribute. All
- * others are 0: the library does not carry what they tell of. */
+/* Attributes of the GPU that also hold for its VF; the numbers are those of CUdevice_attribute. All
+ * others are 0, because the library does not support what they describe. */
 static const uint8_t passed[] = {
 	1,	    /* threads in a block */
 	2,   3,	 4, /* a block's dimensions */
@@ -49,7 +49,7 @@ CUresult cuDriverGetVersion(int *version)
 	return CUDA_SUCCESS;
 }
 
-/* Begins a call about DEVICE. OK: whether its other arguments are right. */
+/* Begins a call about DEVICE. OK: whether the call's other arguments are valid. */
 static CUresult begin_device(CUdevice device, bool ok)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
@@ -127,7 +127,7 @@ CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice device)
 	return CALL_END(e);
 }
 
-/* CUdevice_attribute, of what this library does itself */
+/* CUdevice_attribute of functions that this library implements by itself */
 enum {
 	MAPPED_HOST_MEMORY = 19,
 	COMPUTE_MODE = 20,
@@ -190,7 +190,7 @@ CUresult cuDeviceGetAttribute(int *value, int which, CUdevice device)
 	return CALL_END(e);
 }
 
-/* Some of the attributes, as programs got them before there were attributes. */
+/* Returns some attributes in the structure that CUDA used before cuDeviceGetAttribute() existed. */
 CUresult cuDeviceGetProperties(struct cuda_properties *out, CUdevice device)
 {
 	CUresult e = begin_device(device, out);
@@ -233,7 +233,7 @@ CUresult cuDeviceGetPCIBusId(char *address, int size, CUdevice device)
 	return CALL_END(e);
 }
 
-/* A domain or a function that ADDRESS does not have is 0. */
+/* A domain or a function that is missing in ADDRESS counts as 0. */
 CUresult cuDeviceGetByPCIBusId(CUdevice *out, const char *address)
 {
 	CUresult e = begin_device(0, out && address);
@@ -246,7 +246,7 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *out, const char *address)
 	return CALL_END(e);
 }
 
-/* There is one device. */
+/* There is only one device, so no access to a peer is possible. */
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 {
 	CUresult e = begin_device(device, can);

@@ -8,15 +8,15 @@
 #include "event.h"
 #include "put.h"
 
-#define EXTERNAL 1u /* a node of the graph that the stream captures, and no order of its nodes */
+#define EXTERNAL 1u /* the event becomes a node of the captured graph and orders no other nodes */
 
 static bool flags_fit(const struct stream *stream, unsigned flags)
 {
 	return flags == 0 || (flags == EXTERNAL && stream->capture);
 }
 
-/* Later work of any stream runs after the record anyway. In a capture nothing runs: the stream
- * joins the event's capture. */
+/* Does nothing outside a capture, because later work of any stream runs after the record anyway. In
+ * a capture nothing runs: the stream joins the event's capture. */
 CUresult cuStreamWaitEvent(CUstream s, CUevent h, unsigned flags)
 {
 	const struct work w = {.kind = WORK_WAIT, .event = h};
@@ -45,7 +45,7 @@ CUresult cuEventCreate(CUevent *out, unsigned flags)
 	return CALL_END(e == CUDA_SUCCESS ? event_make(out, flags, c) : e);
 }
 
-/* Begins a call about an event. */
+/* Begins a call about the event H, and finds it. */
 static CUresult begin_event(CUevent h, struct event **out)
 {
 	CUresult e = call_begin(NEEDS_OWNER, NULL);
@@ -96,7 +96,7 @@ CUresult cuEventRecordWithFlags(CUevent h, CUstream s, unsigned flags)
 	return CALL_END(record(h, s, flags));
 }
 
-/* An event that was never recorded is ready. */
+/* Returns whether E has ended; an event that was never recorded has. */
 static CUresult query_event(const struct event *event)
 {
 	bool reached = true;
@@ -166,7 +166,7 @@ struct shown {
 };
 _Static_assert(sizeof(struct shown) <= sizeof(struct cuda_ipc_event), "CUipcEventHandle");
 
-/* Shows E, with its last record, to the other processes of the VF. */
+/* Makes E, with its last record, available to the other processes of the VF. */
 static CUresult share(struct ipc_event *e, uint64_t fence)
 {
 	if (!ipc_event_is_there())

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions of the program that a stream calls. They run in the calling thread, after all earlier
- * work has ended and before the call returns. */
+ * work has ended and before cuLaunchHostFunc() returns. */
 #include "cuda_calls.h"
 
 CUresult cuLaunchHostFunc(CUstream s, void (*run)(void *), void *data)
@@ -27,7 +27,7 @@ static void run_callback(void *data)
 	c->run(c->stream, CUDA_SUCCESS, c->data);
 }
 
-/* As CUDA says: a callback is not captured. */
+/* A callback cannot be captured, as in CUDA. */
 CUresult cuStreamAddCallback(CUstream s, void (*run)(CUstream, CUresult, void *), void *data,
 			     unsigned flags)
 {

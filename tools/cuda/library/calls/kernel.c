@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Libraries, which are modules of no context; and what is known of functions. A CUkernel and a
- * CUfunction are one handle. */
+/* Libraries, which are modules without a context, and attributes of functions. A CUkernel and a
+ * CUfunction are the same handle. */
 #include <stdlib.h>
 
 #include "cuda_calls.h"
@@ -52,7 +52,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, int *options, v
 	return CALL_END(e);
 }
 
-/* Begins a call about a library. */
+/* Begins a call about LIBRARY, and finds its module. */
 static CUresult begin_library(CUlibrary library, struct module **m)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
@@ -89,7 +89,8 @@ CUresult cuLibraryGetModule(CUmodule *out, CUlibrary library)
 	return CALL_END(e);
 }
 
-/* Finds NAME, where libraries have nothing. */
+/* For objects that libraries here never have: checks the arguments, and returns
+ * CUDA_ERROR_NOT_FOUND. */
 static CUresult find_nothing(CUlibrary library, const char *name, bool ok)
 {
 	struct module *m;
@@ -100,19 +101,20 @@ static CUresult find_nothing(CUlibrary library, const char *name, bool ok)
 	return e == CUDA_SUCCESS ? CUDA_ERROR_NOT_FOUND : e;
 }
 
-/* Managed memory is what the program allocates. */
+/* Libraries have no managed variables: managed memory is only allocated by the program. */
 CUresult cuLibraryGetManaged(CUdeviceptr *out, size_t *bytes, CUlibrary library, const char *name)
 {
 	return CALL_END(find_nothing(library, name, out || bytes));
 }
 
-/* No function is one of the device and of the host. */
+/* Libraries have no functions that are both for the device and for the host. */
 CUresult cuLibraryGetUnifiedFunction(void **out, CUlibrary library, const char *name)
 {
 	return CALL_END(find_nothing(library, name, out));
 }
 
-/* Begins a call about a function. OK: whether its other arguments are right. */
+/* Begins a call about the function H, and finds it. OK: whether the call's other arguments are
+ * valid. */
 static CUresult begin_function(CUfunction h, struct function **f, bool ok)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
@@ -133,7 +135,7 @@ CUresult cuKernelGetFunction(CUfunction *out, CUkernel kernel)
 	return CALL_END(e);
 }
 
-/* A module of a context is no library. */
+/* Returns the library of a kernel; a context's module is not a library. */
 CUresult cuKernelGetLibrary(CUlibrary *out, CUkernel kernel)
 {
 	struct function *f;
@@ -156,7 +158,7 @@ CUresult cuFuncGetModule(CUmodule *out, CUfunction function)
 	return CALL_END(e);
 }
 
-/* The name lives as long as the function. */
+/* Returns the name in *NAME, which is valid as long as the function exists. */
 static CUresult get_name(const char **name, CUfunction function)
 {
 	struct function *f;
@@ -201,7 +203,7 @@ CUresult cuKernelGetParamInfo(CUkernel kernel, size_t i, size_t *offset, size_t 
 	return CALL_END(get_param(kernel, i, offset, size));
 }
 
-/* What a launch may have of dynamic shared memory. */
+/* Returns the most dynamic shared memory that a launch of F may have, bytes. */
 static int shared_most(const struct function *f)
 {
 	const int32_t *own = f->known.attributes;
@@ -229,8 +231,8 @@ static CUresult get_attribute(int *value, int which, CUfunction function)
 	return CUDA_SUCCESS;
 }
 
-/* The host lets each launch have the dynamic shared memory that it asks for, so what is set here
- * matters to this library alone. */
+/* Stores an attribute. The host lets each launch have the dynamic shared memory that it asks for,
+ * so only this library uses the stored value. */
 static CUresult set_attribute(CUfunction function, int which, int value)
 {
 	struct function *f;
@@ -252,7 +254,7 @@ static CUresult set_attribute(CUfunction function, int which, int value)
 						      : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* A device's kernel: there is one device. */
+/* Checks the device that a call names; only device 0 exists. */
 static CUresult on(CUdevice device)
 {
 	return device ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
@@ -282,8 +284,8 @@ CUresult cuKernelSetAttribute(int which, int value, CUkernel kernel, CUdevice de
 	return CALL_END(e == CUDA_SUCCESS ? on(device) : e);
 }
 
-/* A preference that has no effect and cannot be read back. MOST: the largest value that CUDA
- * has for it. */
+/* Accepts a preference that has no effect and cannot be read back. MOST: the largest value that
+ * CUDA defines for it. */
 static CUresult prefer(CUfunction function, int config, int most)
 {
 	struct function *f;
@@ -291,13 +293,13 @@ static CUresult prefer(CUfunction function, int config, int most)
 	return begin_function(function, &f, config >= 0 && config <= most);
 }
 
-/* For the first-level cache or shared memory: each launch gets what it needs. */
+/* The preference for L1 cache or shared memory has no effect: each launch gets what it needs. */
 CUresult cuFuncSetCacheConfig(CUfunction function, int config)
 {
 	return CALL_END(prefer(function, config, 3));
 }
 
-/* For the width of shared memory's banks, which GPUs since compute capability 5.0 do not change. */
+/* The width of shared memory's banks, which GPUs since compute capability 5.0 do not change. */
 CUresult cuFuncSetSharedMemConfig(CUfunction function, int config)
 {
 	return CALL_END(prefer(function, config, 2));
@@ -310,7 +312,7 @@ CUresult cuKernelSetCacheConfig(CUkernel kernel, int config, CUdevice device)
 	return CALL_END(e == CUDA_SUCCESS ? on(device) : e);
 }
 
-/* Modules are loaded whole. */
+/* Does nothing, because modules are loaded whole. */
 CUresult cuFuncLoad(CUfunction function)
 {
 	struct function *f;

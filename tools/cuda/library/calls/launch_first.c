@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Launches by the calls of CUDA's first versions: the function stores the size of blocks and the
- * arguments, and the launch only names the grid. */
+ * arguments, and the launch names only the grid. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,11 +8,12 @@
 
 struct launch_setup {
 	unsigned block[3], shared;
-	size_t size; /* of the arguments */
+	size_t size; /* bytes of the arguments */
 	uint8_t args[SOFTGPU_MAX_LAUNCH_BYTES];
 };
 
-/* Begins a call that changes the function's setup. OK: whether the other arguments are right. */
+/* Begins a call that changes the setup of the function H, and finds it. OK: whether the call's
+ * other arguments are valid. */
 static CUresult begin_setup(CUfunction h, bool ok, struct launch_setup **out)
 {
 	CUresult e = call_begin(NEEDS_CONTEXT, NULL);

@@ -7,7 +7,8 @@
 /* CUdevice_attribute */
 enum { PROCESSORS = 16, COOPERATIVE = 95 };
 
-/* Returns whether the GPU executes all blocks of L at a time. The host checks it again. */
+/* Returns whether the GPU can execute all blocks of L at a time, or an error. The host checks this
+ * again. */
 static CUresult fits_together(const struct function *f, const struct work_launch *l)
 {
 	uint64_t most;
@@ -21,14 +22,14 @@ static CUresult fits_together(const struct function *f, const struct work_launch
 	if (e != CUDA_SUCCESS)
 		return e;
 	most = (uint64_t)blocks * (uint64_t)link_about.attributes[PROCESSORS];
-	/* A product that exceeds the most, which is below 2^32, is not multiplied further. */
+	/* A product that exceeds MOST, which is below 2^32, is not multiplied further. */
 	return (uint64_t)l->grid[0] * l->grid[1] > most ||
 			       (uint64_t)l->grid[0] * l->grid[1] * l->grid[2] > most
 		       ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
 		       : CUDA_SUCCESS;
 }
 
-/* Launches W, or adds it to the graph that S captures. Begins the call. */
+/* Begins a call that launches W in S, or adds it to the graph that S captures. */
 static CUresult put_launch(struct work *w, CUstream s, void **params, void **extra)
 {
 	struct context *current = NULL;
@@ -88,8 +89,8 @@ enum {
 	LAUNCH_CARVEOUT = 14,
 };
 
-/* Returns whether the launch can be as A says. Most are hints, or allow an overlap that need not
- * be. */
+/* Returns whether a launch can have the attribute A. Most attributes are hints, or permit an
+ * overlap that is not required. */
 static bool is_honoured(const struct cuda_attribute *a)
 {
 	switch (a->id) {

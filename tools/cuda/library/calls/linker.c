@@ -15,15 +15,15 @@ static const char *const not_carried[] = {"object files", "archives", "NVVM"};
 struct linker {
 	void *handle;
 	struct module_logs logs;
-	/* the images, each in memory of its own */
+	/* the images, each in its own allocation */
 	struct {
 		uint8_t *at;
 		uint64_t bytes;
 	} images[SOFTGPU_MAX_IMAGES];
 	uint32_t n;
-	/* All of them in one; NULL: not linked. */
+	/* All images in one; NULL: not linked yet. */
 	uint8_t *several;
-	/* The result: that, or the only image; NULL: not linked. */
+	/* The result: `several`, or the only image; NULL: not linked yet. */
 	uint8_t *linked;
 	uint64_t bytes;
 };
@@ -70,7 +70,7 @@ CUresult cuLinkCreate_v2(unsigned n, int *options, void **values, CUlinkState *o
 }
 CALL_FIRST(cuLinkCreate, cuLinkCreate_v2);
 
-/* Returns whether L can take one more image of this type. */
+/* Returns CUDA_SUCCESS if L can take one more image of TYPE. */
 static CUresult may_add(const struct linker *l, int type)
 {
 	if (!l)
@@ -95,7 +95,7 @@ static CUresult may_add(const struct linker *l, int type)
 	return CUDA_SUCCESS;
 }
 
-/* Returns whether the image can be one of several, as far as this library knows. */
+/* Returns CUDA_SUCCESS if the image can be one of several, as far as this library can tell. */
 static CUresult look_at(const void *image, uint64_t bytes)
 {
 	const uint32_t several = SOFTGPU_IMAGES;
@@ -106,7 +106,7 @@ static CUresult look_at(const void *image, uint64_t bytes)
 	return CUDA_ERROR_INVALID_IMAGE;
 }
 
-/* Adds a copy of the image, with a 0 behind it. */
+/* Adds a copy of the image, with a zero byte after it. */
 static CUresult add_copy(struct linker *l, const void *data, size_t size, struct module_logs *logs)
 {
 	uint8_t *copy = size < SIZE_MAX ? malloc(size + 1) : NULL;
@@ -136,7 +136,7 @@ static CUresult add_copy(struct linker *l, const void *data, size_t size, struct
 	return CUDA_SUCCESS;
 }
 
-/* As above; options of this image replace the linker's. */
+/* As add_copy(); options of this image replace the linker's. */
 static CUresult add(struct linker *l, const void *data, size_t size, unsigned n, const int *options,
 		    void **values)
 {
@@ -153,7 +153,7 @@ static CUresult add(struct linker *l, const void *data, size_t size, unsigned n,
 	return e;
 }
 
-/* Begins a call that adds an image of this type to *L. */
+/* Begins a call that adds an image of TYPE to the linker H; finds *L. */
 static CUresult begin_to_add(CUlinkState h, int type, struct linker **l)
 {
 	CUresult e = call_begin(NEEDS_OWNER, NULL);
@@ -181,7 +181,7 @@ CUresult cuLinkAddFile_v2(CUlinkState h, int type, const char *path, unsigned n,
 	size_t bytes = 0;
 	char *text = l && path ? module_read_file(path, &bytes) : NULL;
 
-	if (l && !text) /* also of a type that is not carried */
+	if (l && !text) /* the error of a missing image comes first, also for an unsupported TYPE */
 		e = CUDA_ERROR_FILE_NOT_FOUND;
 	if (e == CUDA_SUCCESS)
 		e = add(l, text, bytes, n, options, values);
@@ -195,7 +195,7 @@ static uint64_t padded(uint64_t bytes)
 	return (bytes + 7) / 8 * 8;
 }
 
-/* Puts all images into one, as MODULE_LOAD has them. Returns their bytes; 0: out of memory. */
+/* Puts all images into one, in the form of MODULE_LOAD. Returns its bytes; 0: out of memory. */
 static uint64_t join(struct linker *l)
 {
 	struct softgpu_images head = {.magic = SOFTGPU_IMAGES, .n = l->n};
@@ -215,7 +215,7 @@ static uint64_t join(struct linker *l)
 	return size;
 }
 
-/* With an older softgpu: compiles the only image, as loading it does. */
+/* For a softgpu that links only one image: compiles the image as loading it does. */
 static CUresult try_one(struct linker *l)
 {
 	void *h;
@@ -224,7 +224,7 @@ static CUresult try_one(struct linker *l)
 	return e == CUDA_SUCCESS ? module_unload(handle_find(HANDLE_MODULE, h)) : e;
 }
 
-/* Has the host link the images. One comes out as it is. */
+/* Lets the host link the images. A single image stays as it is. */
 static CUresult complete(struct linker *l)
 {
 	uint64_t bytes = join(l);
@@ -243,7 +243,7 @@ static CUresult complete(struct linker *l)
 	return e;
 }
 
-/* The linker owns the image, and frees it at its own end. */
+/* *OUT is owned by the linker, which frees it when it ends. */
 CUresult cuLinkComplete(CUlinkState h, void **out, size_t *bytes)
 {
 	CUresult e = call_begin(NEEDS_OWNER, NULL);

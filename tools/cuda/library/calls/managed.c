@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Managed memory, which program and GPU kernels reach at one address. It is pinned memory: nothing
- * migrates, and a GPU kernel reaches it over the bus. The attribute for concurrent access is 0, so
- * by CUDA's rules a program does not touch it while a GPU kernel that uses it runs.
+ * Managed memory, which the program and GPU kernels access at one address. It is pinned memory:
+ * nothing migrates, and GPU kernels access it over the bus. The attribute for concurrent access is
+ * 0, so by CUDA's rules the program must not access it while a GPU kernel that uses it runs.
  */
 #include "cuda_calls.h"
 
@@ -24,7 +24,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned flags)
 	return CALL_END(e);
 }
 
-/* To which stream the memory is attached makes no difference: all streams have one order. */
+/* Attaching memory to a stream has no effect, because all streams have one order. */
 CUresult cuStreamAttachMemAsync(CUstream s, CUdeviceptr at, size_t bytes, unsigned flags)
 {
 	const struct pinned *p;

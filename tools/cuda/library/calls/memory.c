@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Allocations of the VF's device memory, which lies behind its window. The library allocates
- * without the host, because the VF has that memory and no other. */
+ * without asking the host, because the VF has this memory permanently, and no other. */
 #include <sys/mman.h>
 
 #include "cuda_memory.h"
 
-/* A part of this process's address space that is kept free for the device's addresses. */
+/* A range of this process's address space that is reserved so that no host memory gets the device's
+ * addresses. */
 struct kept {
 	uint64_t at, bytes;
 };
 static struct kept memory, arena;
 
-/* Keeps BYTES at AT free in this process, once they are known. Returns whether they are. */
+/* Reserves BYTES at AT in this process; with BYTES 0 (not known yet), nothing. Returns false if
+ * that is impossible. */
 static bool keep(struct kept *k, uint64_t at, uint64_t bytes)
 {
 	void *wanted = (void *)(uintptr_t)at, *got;
@@ -26,7 +28,7 @@ static bool keep(struct kept *k, uint64_t at, uint64_t bytes)
 	got = mmap(wanted, bytes, PROT_NONE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 	if (got != wanted && got != MAP_FAILED)
-		munmap(got, bytes); /* a kernel before 4.17 */
+		munmap(got, bytes); /* a kernel before 4.17 has mapped them elsewhere */
 	if (got == wanted)
 		*k = (struct kept){at, bytes};
 	return got == wanted;
@@ -56,7 +58,8 @@ bool memory_range(CUdeviceptr at, struct memory_range *r)
 	return true;
 }
 
-/* Finds the offset that packets use for host memory that the GPU maps. */
+/* Finds the offset at which packets find BYTES of host memory at AT, if GPU kernels can access
+ * them. */
 static bool find_mapped(CUdeviceptr at, uint64_t bytes, uint64_t *offset)
 {
 	const void *p = (const void *)(uintptr_t)at;
@@ -83,7 +86,7 @@ unsigned memory_in_32_bits(uint64_t bytes)
 	return bytes < UINT32_MAX ? (unsigned)bytes : UINT32_MAX;
 }
 
-/* Begins a call about free memory. OK: whether its arguments are right. */
+/* Begins a call about free memory. OK: whether the call's other arguments are valid. */
 static CUresult begin_info(bool ok)
 {
 	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
@@ -167,7 +170,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr a
 
 #define PITCH_ALIGN 512u
 
-/* UNIT: the bytes of the accesses that shall be fast; 4, 8 or 16. */
+/* UNIT: size of the accesses that must be fast, bytes: 4, 8 or 16. */
 CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t rows,
 			    unsigned unit)
 {

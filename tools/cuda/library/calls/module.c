@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules and their functions. The worker compiles them, and tells the parameters of functions. */
+/* Modules and their functions. The worker compiles modules, and reports the parameters of
+ * functions. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +12,8 @@
 
 /* CUjit_option: where the caller wants the compiler's messages, and how long it takes. */
 enum { JIT_WALL_TIME = 2, JIT_INFO_LOG, JIT_INFO_LOG_SIZE, JIT_ERROR_LOG, JIT_ERROR_LOG_SIZE };
-/* Hints: how many registers to use, how to optimise, what else to write into the log or the module.
- * The host compiles with its defaults, for its GPU. */
+/* Hints: number of registers, optimisation, further contents of the log or the module. They have no
+ * effect: the host compiles with its defaults, for its GPU. */
 enum {
 	JIT_REGISTERS = 0,
 	JIT_THREADS = 1,
@@ -25,12 +26,12 @@ enum {
 	JIT_CACHE
 };
 
-/* The compute capability to compile for, ten times it: the GPU's own is carried. */
+/* The compute capability to compile for, times ten; only the GPU's own is supported. */
 enum { JIT_TARGET = 9 };
 /* CUdevice_attribute */
 enum { MAJOR = 75, MINOR = 76 };
 
-static bool numbers[SOFTGPU_MAX_MODULES]; /* those in use */
+static bool numbers[SOFTGPU_MAX_MODULES]; /* numbers that are in use */
 
 static bool is_own_target(const void *value)
 {
@@ -88,7 +89,7 @@ CUresult module_options(unsigned n, const int *options, void **values, struct mo
 	return CUDA_SUCCESS;
 }
 
-/* Appends TEXT, which may be cut. */
+/* Appends TEXT, truncated if the log is full. */
 static void add_text(struct module_log *l, const char *text)
 {
 	size_t n = strlen(text), room = l->size - 1 - l->has;
@@ -99,7 +100,7 @@ static void add_text(struct module_log *l, const char *text)
 	l->at[l->has] = 0;
 }
 
-/* Appends TEXT to the caller's log, as a line. */
+/* Appends TEXT to the caller's log as a line. */
 static void give_log(struct module_log *l, const char *text)
 {
 	if (l->at && l->size > l->has) {
@@ -118,7 +119,7 @@ static void give_time(struct module_logs *logs, vgpu_nsec took)
 		memcpy(logs->took, &logs->took_ms, sizeof(logs->took_ms));
 }
 
-/* Has the VF load the image as module NUMBER, or what the FLAGS of MODULE_LOAD say. */
+/* Lets the VF load the image as module NUMBER, or do what FLAGS of MODULE_LOAD say. */
 static CUresult load_as(uint32_t number, uint32_t flags, const void *image, uint64_t bytes,
 			struct module_logs *logs)
 {
@@ -191,7 +192,7 @@ CUresult module_load(void **out, const void *image, uint64_t most, struct module
 	m = calloc(1, sizeof(*m));
 	if (m)
 		m->handle = handle_make(HANDLE_MODULE, m);
-	link_care(); /* frees what killed programs have of the VF's allowance */
+	link_care(); /* frees the part of the VF's allowance that killed programs had */
 	e = m && m->handle ? load_as(number, 0, image, bytes, logs) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (e != CUDA_SUCCESS) {
 		if (m)
@@ -343,7 +344,7 @@ static bool look_at_parameters(struct function *f)
 	return true;
 }
 
-/* Asks the VF for the function. */
+/* Asks the VF for the function's parameters and attributes. */
 static CUresult ask_function(struct function *f)
 {
 	struct softgpu_function *shown = link_parts.structure;

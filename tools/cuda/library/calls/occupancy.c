@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How many blocks a multiprocessor executes at a time, as the host's driver answers. */
+/* The number of blocks that a multiprocessor executes at a time, by the host's driver. */
 #include <string.h>
 
 #include "cuda_calls.h"
@@ -29,7 +29,8 @@ CUresult occupancy_ask(const struct function *f, uint32_t threads, uint64_t shar
 	return CUDA_SUCCESS;
 }
 
-/* Begins a call about F. OK: whether its other arguments are right. */
+/* Begins a call about the function H, and finds it. OK: whether the call's other arguments are
+ * valid. */
 static CUresult begin_function(CUfunction h, struct function **f, bool ok)
 {
 	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
@@ -65,8 +66,8 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfun
 	return CALL_END(most_blocks(blocks, function, threads, shared, flags));
 }
 
-/* Asks the program how much shared memory blocks of N threads need. The program's function may make
- * calls of CUDA. */
+/* Asks the program how much shared memory blocks of N threads need. Releases the lock meanwhile,
+ * because the program's function may make calls of CUDA. */
 static CUresult ask_program(size_t (*shared_of)(int), int n, size_t *shared, CUfunction function,
 			    struct function **f)
 {
@@ -77,8 +78,8 @@ static CUresult ask_program(size_t (*shared_of)(int), int n, size_t *shared, CUf
 	return *f ? link_lost() : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* Tries each block size, a multiple of a warp, from the largest on: the first one of those with the
- * most threads at a time. */
+/* Tries each block size that is a multiple of a warp, from the largest on, and chooses the first of
+ * those with the most threads at a time. */
 static CUresult best_block(int *grid, int *block, CUfunction function, size_t (*shared_of)(int),
 			   size_t shared, int limit, unsigned flags)
 {
@@ -121,7 +122,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunc
 	return CALL_END(best_block(grid, block, function, shared_of, shared, limit, flags));
 }
 
-/* The most dynamic shared memory with which BLOCKS blocks still fit: by halving. */
+/* Finds, by bisection, the most dynamic shared memory with which BLOCKS blocks still fit. */
 static CUresult shared_left(size_t *bytes, CUfunction function, int blocks, int threads)
 {
 	struct function *f;
@@ -188,7 +189,7 @@ static uint64_t cluster_of(const struct cuda_launch_config *c)
 	return size;
 }
 
-/* Clusters of more than a block are not carried: none is active. */
+/* Returns 0 for clusters of more than one block, which are not supported. */
 CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction function,
 				      const struct cuda_launch_config *c)
 {

@@ -3,10 +3,10 @@
  * Host memory that the program allocates pinned, or registers. Allocated memory is a part of the
  * VF's window while that has room: the host has pinned it, and the VF copies from and to it without
  * staging. GPU kernels reach it, too, if the window has the same addresses in this process and in
- * the worker. Without room in the window it is plain memory: its copies go through the window, and
- * the GPU has no address for it. Registered memory is plain, too, unless the program asks to have
- * it mapped: then pages of the window replace its whole pages, the rest has a copy in the window,
- * and it has two addresses, the program's and the GPU's.
+ * the worker. If the window has no room, it is plain memory: its copies go through the window, and
+ * the GPU has no address for it. Registered memory is plain, too, unless the program asks for a
+ * mapping: then pages of the window replace its whole pages, its other bytes have a copy in the
+ * window, and it has two addresses, the program's and the GPU's.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -22,7 +22,8 @@
 #define ALLOC_FLAGS 7u
 #define REGISTER_FLAGS 11u
 #define ALIGN 4096u
-/* The part of the window that copies of other memory use: eight steps of 512 KiB (copy.c). */
+/* The part of the window that copies of other memory use at least: eight steps of 512 KiB
+ * (copy.c). */
 #define STAGE_KEPT (UINT64_C(4) << 20)
 
 static struct pinned *all; /* by address; memory with two addresses has two entries */
@@ -31,7 +32,7 @@ static size_t n_all, room;
  * possible, because fork() and exit() wait for it. Signals are blocked meanwhile, because a handler
  * could call fork() or exit(). */
 static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
-static sigset_t signals; /* the signals that the lock's owner had blocked before */
+static sigset_t signals; /* the signals that the lock's owner had blocked before it took the lock */
 
 static void begin_change(void)
 {
@@ -130,7 +131,7 @@ bool pinned_touches(const void *memory, uint64_t bytes)
 	return false;
 }
 
-/* Makes room for two more entries. Returns false if out of memory. */
+/* Makes room in the list for two more entries. Returns false if out of memory. */
 static bool make_room(void)
 {
 	struct pinned *more;
@@ -167,8 +168,8 @@ static bool add(struct pinned p)
 	return ok;
 }
 
-/* Returns how many of BYTES of the window are kept for copies of other memory and for modules: a
- * quarter, but at least 4 MiB, and never more than half. */
+/* Returns how many bytes of a window of SIZE bytes are reserved for copies of other memory and for
+ * modules: a quarter, but at least 4 MiB, and at most half. */
 static uint64_t kept_of(uint64_t size)
 {
 	uint64_t kept = size / 4 < STAGE_KEPT ? STAGE_KEPT : size / 4;
@@ -176,7 +177,7 @@ static uint64_t kept_of(uint64_t size)
 	return (kept < size / 2 ? kept : size / 2) / ALIGN * ALIGN;
 }
 
-/* Returns the last free BYTES of the window, in whole pages; NULL: there is no room. */
+/* Returns the last BYTES of the window that are free, in whole pages; NULL: there is no room. */
 static uint8_t *find_room(uint64_t bytes)
 {
 	const struct link_area w = link_stage_all();
@@ -227,7 +228,7 @@ static CUresult take(struct pinned *p)
 	return e;
 }
 
-/* Frees pinned memory that is no longer in the list. Waits first, because packets in the ring may
+/* Frees pinned memory that was removed from the list. Waits first, because packets in the ring may
  * still copy from or to it. */
 static void settle(void)
 {
@@ -237,7 +238,7 @@ static void settle(void)
 		limit_stage(w.memory + w.size);
 }
 
-/* Forgets entry I. Returns whether settle() has to follow. */
+/* Removes entry I from the list. Returns whether settle() must follow. */
 static bool drop(size_t i)
 {
 	const struct pinned p = all[i];
@@ -261,7 +262,7 @@ static bool unmap(const struct pinned *p)
 	return pages.bytes == 0 || (copy && registered_unmap(&pages, copy));
 }
 
-/* As above, after all packets that use the window's pages have ended. */
+/* As unmap(), after all packets that use the window's pages have ended. */
 static bool give_pages(const struct pinned *p)
 {
 	bool ok;
@@ -275,8 +276,8 @@ static bool give_pages(const struct pinned *p)
 	return ok;
 }
 
-/* As above, for all views of CONTEXT. A view for which there is no memory stays, and has no context
- * until the program unregisters it. */
+/* As give_pages(), for all views of CONTEXT. A view for which there is no memory stays, without a
+ * context, until the program unregisters it. */
 static void give_all_pages(const struct context *context)
 {
 	size_t i;
@@ -301,7 +302,7 @@ void pinned_end_all(const struct context *context)
 		settle();
 }
 
-/* Allocates memory for P, of which all but the addresses is set, and adds P to the list. */
+/* Allocates memory for P, whose members except the addresses are set, and adds P to the list. */
 static CUresult make(struct pinned *p)
 {
 	CUresult e = take(p);
@@ -362,7 +363,7 @@ CUresult cuMemAllocHost(void **out, unsigned bytes)
 	return CALL_END(allocate(out, bytes, 0));
 }
 
-/* Removes the entry that begins at AT. */
+/* Removes the entry like P that begins at AT. */
 static bool end(const struct pinned *p, const void *at)
 {
 	if (!p || p->at != at)
@@ -428,7 +429,8 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *at, unsigned flags
 	return CALL_END(e);
 }
 
-/* A child has a copy of what is in the window now, as of its parent's other memory. */
+/* Makes private copies of the views' pages, because a child of fork() gets a copy of its parent's
+ * other memory, too. */
 static void before_fork(void)
 {
 	struct pinned pages;
@@ -451,7 +453,8 @@ static void in_parent(void)
 	pthread_mutex_unlock(&change);
 }
 
-/* It has no more of the window: where there was no memory for a copy, it has nothing. */
+/* The child of fork() has no window. Where there was no memory for a copy, the range stays unmapped
+ * in the child. */
 static void in_child(void)
 {
 	struct pinned pages;
@@ -467,9 +470,9 @@ static void in_child(void)
 	pthread_mutex_unlock(&change);
 }
 
-static bool left; /* the program has its own pages everywhere, because it ends */
+static bool left; /* views have become private memory, because the program ends */
 
-/* Before the library unmaps the window, which another process may get next. */
+/* Must run before the library unmaps the window, which another process may get next. */
 static void at_exit(void)
 {
 	size_t i;
@@ -477,13 +480,14 @@ static void at_exit(void)
 	begin_change();
 	for (i = 0; i < n_all && link_lost() == CUDA_SUCCESS; i++)
 		if (is_view(&all[i]) && unmap(&all[i]))
-			all[i].window = NULL; /* copies go through the window */
+			all[i].window = NULL; /* copies go through the window from now on */
 	left = true;
 	end_change();
 	edges_end();
 }
 
-/* What views need, before the first one. */
+/* Registers the handlers that views need, before the first view. Returns whether they are
+ * registered. */
 static bool begin_views(void)
 {
 	static bool begun;
@@ -494,8 +498,8 @@ static bool begin_views(void)
 	return begun;
 }
 
-/* The first BYTES of the view P have a copy in the window, and so has what is behind its whole
- * pages. False: out of memory. */
+/* Adds the edges of the view P: its bytes before and after its whole PAGES, which have a copy in
+ * the window. Returns false if out of memory. */
 static bool add_edges(const struct pinned *p, const struct pinned *pages)
 {
 	const uint64_t before = pages->bytes > 0 ? (uint64_t)(pages->at - p->at) : p->bytes;
@@ -506,7 +510,7 @@ static bool add_edges(const struct pinned *p, const struct pinned *pages)
 	       (behind == 0 || edges_add(last, pages->window + pages->bytes, (uint32_t)behind));
 }
 
-/* Makes P, which has WINDOW, what the program sees of that. */
+/* Makes P, whose memory in the window is allocated, a view of it. */
 static CUresult make_view(struct pinned p)
 {
 	const struct pinned pages = pages_of(&p);
@@ -535,7 +539,7 @@ static CUresult make_view(struct pinned p)
 	return e;
 }
 
-/* Registers P, which is to be mapped. */
+/* Registers P with a mapping for GPU kernels. */
 static CUresult map(struct pinned p)
 {
 	const struct link_area w = link_stage_all();
@@ -588,7 +592,7 @@ static CUresult unregister(const void *at)
 	const struct pinned *p = pinned_find(at);
 	const uint8_t *window;
 
-	if (!p || p->at != p->host) /* the latter is an address for GPU kernels */
+	if (!p || p->at != p->host) /* an entry with AT != HOST is the address for GPU kernels */
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 	if (p->kind != PINNED_REGISTERED || p->host != at)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -600,7 +604,7 @@ static CUresult unregister(const void *at)
 	return CUDA_SUCCESS;
 }
 
-/* A program that has lost its VF gets its pages back, too. */
+/* Also works after the VF was lost, so that the program gets its pages back. */
 CUresult cuMemHostUnregister(void *at)
 {
 	CUresult e = call_begin(NEEDS_OWNER, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Attributes of addresses: of device memory, of variables, and of host memory that the program has
- * allocated pinned or registered. */
+ * allocated pinned, or registered. */
 #include <string.h>
 
 #include "cuda_calls.h"
@@ -28,12 +28,12 @@ enum {
 enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2, ACCESS_BOTH = 3 };
 
 struct about {
-	uint64_t device, host; /* its addresses there; 0: none */
+	uint64_t device, host; /* its addresses on the device and in the program; 0: none */
 	bool managed;
-	bool can_show; /* to other processes */
+	bool can_show; /* other processes can open it */
 	struct memory_range range;
 	const struct context *context;
-	int handles; /* the kinds by which its memory can be exported */
+	int handles; /* the kinds of handles with which its memory can be exported */
 };
 
 static bool look_up(CUdeviceptr at, struct about *a)
@@ -82,7 +82,7 @@ static CUresult write_64(void *data, uint64_t value)
 	return write(data, &value, sizeof(value));
 }
 
-/* An IS of one byte, as CUDA's boolean attributes are. */
+/* Writes VALUE in one byte, as CUDA's boolean attributes have it. */
 static CUresult write_bool(void *data, bool value)
 {
 	return write(data, &value, 1);
@@ -140,7 +140,7 @@ CUresult cuPointerGetAttribute(void *data, int which, CUdeviceptr at)
 	return CALL_END(e == CUDA_SUCCESS ? tell(data, which, &a) : e);
 }
 
-/* Bytes of an attribute that is not known, as CUDA clears them. */
+/* Returns the bytes of attribute WHICH of an unknown address, which CUDA clears. */
 static size_t size_of(int which)
 {
 	switch (which) {
@@ -159,7 +159,7 @@ static size_t size_of(int which)
 	}
 }
 
-/* An unknown address is ordinary host memory: its attributes are zeros. */
+/* An unknown address counts as ordinary host memory: its attributes are 0. */
 CUresult cuPointerGetAttributes(unsigned n, int *which, void **data, CUdeviceptr at)
 {
 	CUresult e = call_begin(NEEDS_OWNER, NULL);
@@ -184,7 +184,8 @@ CUresult cuPointerGetAttributes(unsigned n, int *which, void **data, CUdeviceptr
 	return CALL_END(e);
 }
 
-/* Copies of this memory that are not asynchronous are synchronous already. */
+/* Accepts that copies of this memory are synchronous: those that are not asynchronous already
+ * are. */
 CUresult cuPointerSetAttribute(const void *value, int which, CUdeviceptr at)
 {
 	CUresult e = call_begin(NEEDS_CONTEXT, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory pools, and allocation in the order of a stream. All streams have one order, so memory is
- * given out and taken back at once; a pool is an owner of allocations and keeps nothing else. */
+ * allocated and freed at once; a pool only owns allocations and keeps no free memory. */
 #include <stdlib.h>
 
 #include "cuda_calls.h"
@@ -24,8 +24,9 @@ struct pool {
 	int reuse[POOL_INTERNAL_DEPENDENCIES + 1];
 };
 
-static struct pool of_device; /* the default one */
-static void *current;	      /* the handle that the device allocates from; NULL: the default */
+static struct pool of_device; /* the default pool */
+static void *current;	      /* handle of the pool that the device allocates from; NULL: the
+			       * default pool */
 
 static void begin_pool(struct pool *p)
 {
@@ -36,7 +37,8 @@ static void begin_pool(struct pool *p)
 		p->reuse[i] = 1;
 }
 
-/* Begins a call; makes the default pool the first time. */
+/* Begins a call about DEVICE; makes the default pool in the first one. OK: whether the call's other
+ * arguments are valid. */
 static CUresult begin_device_pool(CUdevice device, bool ok)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
@@ -109,7 +111,8 @@ CUresult cuMemPoolCreate(CUmemoryPool *out, const struct cuda_pool_props *props)
 	return CALL_END(CUDA_SUCCESS);
 }
 
-/* Begins a call about a pool. */
+/* Begins a call about the pool H, and finds it. OK: whether the call's other arguments are
+ * valid. */
 static CUresult find(CUmemoryPool h, struct pool **p, bool ok)
 {
 	CUresult e = begin_device_pool(0, true);
@@ -118,7 +121,7 @@ static CUresult find(CUmemoryPool h, struct pool **p, bool ok)
 	return e == CUDA_SUCCESS && (!*p || !ok) ? CUDA_ERROR_INVALID_VALUE : e;
 }
 
-/* Allocations of the pool live until they are freed. */
+/* Allocations of the pool remain until they are freed. */
 CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
 	struct pool *p;
@@ -164,7 +167,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int which, void *value)
 	return CALL_END(e);
 }
 
-/* Attributes that keep memory, or return it early, have no effect here. */
+/* Attributes that keep memory in the pool, or return it early, have no effect here. */
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, int which, void *value)
 {
 	struct pool *p;
@@ -182,7 +185,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, int which, void *value)
 		p->threshold = *(uint64_t *)value;
 		break;
 	case POOL_RESERVED_MOST:
-	case POOL_USED_MOST: /* can be reset, to what is used */
+	case POOL_USED_MOST: /* can only be reset to what is used now */
 		e = *(uint64_t *)value ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 		p->most = e == CUDA_SUCCESS ? heap_of(p) : p->most;
 		break;
@@ -200,7 +203,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t least)
 	return CALL_END(find(pool, &p, true));
 }
 
-/* The one device always has access. */
+/* The one device has access to all pools. */
 CUresult cuMemPoolGetAccess(int *flags, CUmemoryPool pool, struct cuda_location *location)
 {
 	struct pool *p;
@@ -223,11 +226,11 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const struct cuda_access *access,
 		if (access[i].location.type != LOCATION_DEVICE || access[i].location.id)
 			e = CUDA_ERROR_INVALID_DEVICE;
 		else if (access[i].flags != 3)
-			e = CUDA_ERROR_INVALID_VALUE; /* as CUDA says of a pool's own device */
+			e = CUDA_ERROR_INVALID_VALUE; /* CUDA's error for a pool's own device */
 	return CALL_END(e);
 }
 
-/* POOL: NULL: the current one. */
+/* Begins a call that allocates from POOL or, unless NAMED, from the current pool. */
 static CUresult allocate(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, bool named, CUstream s)
 {
 	struct stream *stream;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that set device memory, and 32 or 64 bits of it in a stream. */
+/* Calls that set device memory, or write 32 or 64 bits of it in a stream. */
 #include "cuda_calls.h"
 
 static CUresult put_set(CUstream s, const struct work_set *set)
@@ -11,7 +11,7 @@ static CUresult put_set(CUstream s, const struct work_set *set)
 	return e == CUDA_SUCCESS ? put_work(stream, &w) : e;
 }
 
-/* One that names no stream has ended when it returns, if the memory is the host's. */
+/* A set without a stream must have ended when it returns if the memory is host memory. */
 static CUresult put_now(const struct work_set *set)
 {
 	CUresult e = put_set(NULL, set);
@@ -47,7 +47,8 @@ SET(8, unsigned char)
 SET(16, unsigned short)
 SET(32, unsigned)
 
-/* FLAGS tell whether earlier writes must be seen before: they are, in the one order of all. */
+/* FLAGS say whether earlier writes must be visible first. They always are, because all streams have
+ * one order. */
 static CUresult write_value(CUstream s, CUdeviceptr at, uint64_t value, uint32_t bytes,
 			    unsigned flags)
 {

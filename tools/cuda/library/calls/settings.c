@@ -2,8 +2,8 @@
 /* Limits of a context, and preferences that have no effect here. */
 #include "cuda_calls.h"
 
-/* By CUlimit: how much GPU kernels have. The worker requests these values from the host's driver,
- * or they are the driver's defaults. */
+/* By CUlimit: what GPU kernels have, bytes. The worker requests these values from the host's
+ * driver, or they are the driver's defaults. */
 static const size_t limits[] = {
 	[0] = 1024,    /* stack of a thread: NVIDIA's default, or what a kernel needs */
 	[1] = 1 << 20, /* buffer of printf(): NVIDIA's default; an older softgpu has none */
@@ -46,8 +46,8 @@ CUresult cuCtxGetLimit(size_t *value, int limit)
 	return CALL_END(e);
 }
 
-/* Refuses larger limits, because their memory would be outside of the VF's partition. Accepts
- * smaller ones and keeps the present value, because a driver may give more than is asked for. */
+/* Refuses larger limits, because their memory would be outside the VF's partition. Accepts smaller
+ * ones but keeps the present value, because a driver may give more than is requested. */
 CUresult cuCtxSetLimit(int limit, size_t value)
 {
 	struct context *c;
@@ -70,7 +70,7 @@ static CUresult get(int *value, enum setting which)
 	return e;
 }
 
-/* MOST: the largest value that CUDA has for it. */
+/* Stores a setting that has no effect. MOST: the largest value that CUDA defines for it. */
 static CUresult set(int value, enum setting which, int most)
 {
 	struct context *c;
@@ -101,7 +101,7 @@ CUresult cuCtxSetSharedMemConfig(int config)
 	return CALL_END(set(config, SETTING_BANKS, 2));
 }
 
-/* None does: what a stream says of the L2 cache changes nothing. */
+/* Does nothing, because a stream's L2 attributes have no effect here. */
 CUresult cuCtxResetPersistingL2Cache(void)
 {
 	struct context *c;
@@ -109,7 +109,7 @@ CUresult cuCtxResetPersistingL2Cache(void)
 	return CALL_END(begin_setting(true, &c));
 }
 
-/* As in NVIDIA's driver, from CUDA 12.0 on. */
+/* Returns NOT_SUPPORTED, as NVIDIA's driver does from CUDA 12.0 on. */
 CUresult cuProfilerInitialize(const char *config, const char *output, int mode)
 {
 	(void)config;
@@ -118,7 +118,7 @@ CUresult cuProfilerInitialize(const char *config, const char *output, int mode)
 	return log_absent(__func__);
 }
 
-/* There is no profiler that these could start or stop. */
+/* Does nothing, because the library has no profiler. */
 CUresult cuProfilerStart(void)
 {
 	struct context *c;

@@ -58,7 +58,8 @@ CUresult cuStreamCreate(CUstream *out, unsigned flags)
 	return CALL_END(e == CUDA_SUCCESS ? create_stream(out, flags, c) : e);
 }
 
-/* Priorities outside of the range, which has one, are brought into it, as CUDA documents. */
+/* CUDA documents that priorities outside the range are brought into it; here the range is one
+ * priority. */
 CUresult cuStreamCreateWithPriority(CUstream *out, unsigned flags, int priority)
 {
 	struct context *c;

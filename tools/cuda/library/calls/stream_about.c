@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that query streams. */
+/* Calls that query attributes of streams. */
 #include <string.h>
 
 #include "cuda_calls.h"
 
-/* Begins a call about the stream S. OK: whether its other arguments are right. */
+/* Begins a call about the stream S, and finds it. OK: whether the call's other arguments are
+ * valid. */
 static CUresult begin_stream(CUstream s, struct stream **stream, bool ok)
 {
 	CUresult e = work_begin(s, stream);
@@ -12,7 +13,7 @@ static CUresult begin_stream(CUstream s, struct stream **stream, bool ok)
 	return e == CUDA_SUCCESS && !ok ? CUDA_ERROR_INVALID_VALUE : e;
 }
 
-/* There is one priority. */
+/* The library has one priority. */
 CUresult cuStreamGetPriority(CUstream s, int *priority)
 {
 	struct stream *stream;
