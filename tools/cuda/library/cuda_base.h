@@ -26,7 +26,7 @@
 /* lock.c: one lock protects all of the library's state. A call holds it while it waits for the VF.
  */
 
-/* Takes the lock, and waits for it. A thread must not take it twice. Any thread. */
+/* Takes the lock, and waits for it if necessary. A thread must not take it twice. Any thread. */
 void lock_take(void);
 /* Takes the lock if it is free. Returns whether it did. */
 bool lock_try(void);
@@ -39,15 +39,15 @@ void lock_renew(void);
 /* Writes one line to standard error if VGPU_CUDA_LOG is 1 or 2. Any thread, with or without the
  * lock. */
 __attribute__((format(printf, 1, 2))) void log_line(const char *format, ...);
-/* The same for a name that a program looks up and does not find. cudart looks up more than a
+/* As log_line(), for a name that a program looks up and does not find. cudart looks up more than a
  * hundred such names and works without them, so if VGPU_CUDA_LOG is 1, only the first such line is
  * written. */
 __attribute__((format(printf, 1, 2))) void log_lookup(const char *format, ...);
-/* Logs that NAME is not carried. Returns CUDA_ERROR_NOT_SUPPORTED. */
+/* Logs that the call NAME is not supported. Returns CUDA_ERROR_NOT_SUPPORTED. */
 CUresult log_absent(const char *name);
 
-/* image.c: sets *IMAGE to where the image begins, and *BYTES to its length. MOST: the most bytes
- * that it can have, followed by a zero byte; or IMAGE_UNKNOWN. Returns false if the image is longer
- * than MOST, or than a packet can load. */
+/* image.c: sets *IMAGE to the beginning of the image, and *BYTES to its length. MOST: the largest
+ * possible length, bytes, after which a zero byte must follow; or IMAGE_UNKNOWN. Returns false if
+ * the image is longer than MOST, or than a packet can load. */
 #define IMAGE_UNKNOWN UINT64_MAX
 bool image_find(const void **image, uint64_t most, uint64_t *bytes);

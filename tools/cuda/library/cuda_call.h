@@ -6,24 +6,25 @@
 /* call.c */
 
 /* Settings of a context that are stored and have no effect: the preference for cache or shared
- * memory, and the width of banks. */
+ * memory, and the width of shared memory's banks. */
 enum setting { SETTING_CACHE, SETTING_BANKS, SETTINGS };
 
 struct context {
-	void *handle; /* NULL: the primary one, which is not active */
+	void *handle; /* NULL: the primary context, which is not active */
 	bool primary;
 	uint64_t number;
-	uint32_t retained; /* primary context: calls of cuDevicePrimaryCtxRetain() not released */
-	uint32_t attached; /* calls of cuCtxAttach() without a cuCtxDetach() */
+	uint32_t retained; /* primary context: number of cuDevicePrimaryCtxRetain() without a
+			    * release */
+	uint32_t attached; /* number of cuCtxAttach() without a cuCtxDetach() */
 	unsigned flags;
 	int settings[SETTINGS];
 };
 
 /* What a call needs. NEEDS_OWNER: the call is about an object that was made in a context, which the
- * object's handle or address tells. No context need be current (docs/cuda.md, "Contexts"). */
+ * object's handle or address determines. No context need be current (docs/cuda.md, "Contexts"). */
 enum needs { NEEDS_DEVICE, NEEDS_OWNER, NEEDS_CONTEXT };
 
-/* The state of the library, which start.c changes. CALLS_UP: it has a VF. */
+/* The state of the library, which only start.c changes. CALLS_UP: the library has a VF. */
 extern enum call_state { CALLS_DOWN = 0, CALLS_UP, CALLS_FORKED, CALLS_ENDED } call_state;
 /* Returns the error of calls in a state other than CALLS_UP. */
 CUresult call_refusal(void);
@@ -33,16 +34,17 @@ CUresult call_refusal(void);
 CUresult call_begin(enum needs needs, struct context **context);
 /* Returns the calling thread's current context, or NULL. Called with the lock. */
 struct context *call_current(void);
-/* Gives the lock back, and logs E if it is an error. Returns E. */
+/* Releases the lock, and logs E if it is an error. Returns E. */
 CUresult call_end(const char *name, CUresult e);
 #define CALL_END(e) call_end(__func__, e)
-/* Has RUN called at the end of the call, without the lock. */
+/* Lets RUN be called at the end of the current call, without the lock. */
 struct call_later {
 	void (*run)(struct call_later *later);
 	struct call_later *next;
 };
 void call_later(struct call_later *later);
-/* The first version of FUNCTION, which is in the same file and has the same signature. */
+/* Defines FIRST, the first version of FUNCTION, which is in the same file and has the same
+ * signature. */
 #define CALL_FIRST(first, function)                                                                \
 	extern __typeof__(function) first __attribute__((alias(#function)))
 /* The handle of the calling thread's current context, which context.c sets; NULL: none. It lies in

@@ -9,26 +9,26 @@ struct guest;
 
 struct memory_range {
 	uint64_t at, bytes;
-	uint64_t id; /* unique: no other memory has it, or had it before it was freed */
+	uint64_t id; /* unique: no other memory has this number, or has had it */
 };
-/* A part of an allocation: granules in a row. */
+/* A part of an allocation: consecutive granules. */
 struct physical_part {
-	uint64_t offset, bytes; /* in the VF's device memory */
+	uint64_t offset, bytes; /* OFFSET: in the VF's device memory */
 };
 
 /* flush.c: all except flush_end() are called with the lock. */
 
-/* Sets RING, which a thread will call with the lock. */
+/* Starts the thread that calls RING, with the lock. */
 void flush_start(void (*ring)(void));
 /* Schedules a call of RING in LINK_RING_EVERY nanoseconds. Returns false if there is no thread to
  * call it. */
 bool flush_later(void);
-/* Ends the thread, and waits for it. Called without the lock. */
+/* Ends the thread, and waits for its end. Called without the lock. */
 void flush_end(void);
-/* Forgets the thread. Called in the child of fork(), which does not have it. */
+/* Forgets the thread, which the child of fork() does not have. Called in that child. */
 void flush_abandon(void);
 
-/* edges.c: any thread. Without edges, edges_put() and edges_done() take no time. */
+/* edges.c: any thread. Without edges, edges_put() and edges_done() do nothing. */
 
 /* Copies BYTES at AT (at most two pages) to WINDOW, and keeps both equal from then on. AT and
  * WINDOW must be equal modulo 8. Returns false if out of memory. */
@@ -43,7 +43,7 @@ void edges_done(bool all);
 
 /* link.c */
 
-/* What a call may use of the window. */
+/* The parts of the window that calls may use. */
 struct link_parts {
 	uint64_t *launch_report, *load_report; /* enum softgpu_error of a packet with REPORT */
 	void *structure;		       /* answer to FUNCTION or ABOUT */
@@ -57,64 +57,65 @@ struct link_parts {
 #define LINK_TIMES 4096u
 #define LINK_LAUNCH_BYTES 8192u
 
-/* Packets that a call may put after one link_stage(), without a wait in between. */
+/* Number of packets that a call may put after one link_stage(), without waiting in between. */
 #define LINK_BATCH 64u
 
 extern struct link_parts link_parts;
 /* The GPU on which GPU kernels run. */
 extern struct softgpu_about link_about;
-/* Where this process can map memory; BYTES 0: nowhere. */
+/* The addresses at which this process can map memory; BYTES 0: none. */
 extern struct softgpu_arena link_arena;
 
-/* Connects to the VF and brings it up. Returns CUDA_SUCCESS, or an error with the reason in *ERR.
- */
+/* Connects to the VF NAME and brings it up. Returns CUDA_SUCCESS, or an error with the reason in
+ * *ERR. */
 CUresult link_up(const char *name, struct vgpu_error *err);
-/* Shuts the VF down. If this is not called before the process ends, the VF is reset. */
+/* Shuts the VF down. If the process ends without this call, the host resets the VF. */
 void link_down(void);
-/* Shuts the VF down at the end of the process, whose other threads may still use pinned memory:
- * they keep it as private memory. The kernel closes the process's descriptors of the VF. */
+/* Shuts the VF down when the process ends. Other threads may still use pinned memory, which becomes
+ * private memory of the process. The kernel closes the process's descriptors of the VF. */
 void link_leave(void);
-/* Of a shared VF: returns unused memory of this process to the other processes now. */
+/* For a shared VF: returns unused memory of this process to the other processes now. */
 void link_settle(void);
-/* Of a shared VF: frees the memory of killed processes. Returns whether there was such a process.
- */
+/* For a shared VF: frees the memory of killed processes. Returns whether there was such a
+ * process. */
 bool link_care(void);
-/* Closes the VF without shutting it down: in the child of fork(). */
+/* Closes the VF without shutting it down. Called in the child of fork(). */
 void link_abandon(void);
-/* Returns whether the VF was lost: then every call returns this error. */
+/* Returns CUDA_SUCCESS; or, if the VF was lost, the error that every call then returns. */
 CUresult link_lost(void);
 
-/* The functions below return CUDA_SUCCESS or link_lost(). Those whose caller waits for the VF,
- * which are link_wait*() and link_*reached(), also return the error of an earlier launch, once. */
+/* The functions below return CUDA_SUCCESS or link_lost(). Functions that wait for the VF,
+ * link_wait*() and link_*reached(), also return the error of an earlier launch, once. */
 
 /* Puts a packet into the ring. It runs after the next link_ring(). */
 CUresult link_put(uint32_t opcode, uint32_t flags, const uint64_t arg[7]);
-/* Rings the doorbell now, or has a thread ring it within LINK_RING_EVERY nanoseconds. */
+/* Rings the doorbell now, or lets a thread ring it within LINK_RING_EVERY nanoseconds. */
 CUresult link_ring(void);
-/* While HOLD is set, link_ring() does nothing: what is put waits for the next one after that, or
- * for a call that waits. Returns what HOLD was. */
+/* While HOLD is set, link_ring() does nothing: packets wait for the first link_ring() after that,
+ * or for a call that waits. Returns the previous HOLD. */
 bool link_hold(bool hold);
 #define LINK_RING_EVERY 100000
-/* Rings for packets that link_ring() has left. */
+/* Rings the doorbell for packets that link_ring() has not rung for. */
 void link_flush(void);
-/* Rings, and waits until all packets are done. */
+/* Rings the doorbell, and waits until all packets have ended. */
 CUresult link_wait(void);
 /* As link_wait(), but does not return the error of an earlier launch. */
 CUresult link_drain(void);
 /* Returns whether the host passes on what GPU kernels print. */
 bool link_has_output(void);
-/* To be called when a module that may print is loaded. From then on link_wait*(), but not for
- * marks, and link_drain() take what GPU kernels have printed (output.c), until the host says that
+/* Must be called when a module that may print is loaded. From then on link_wait*(), except for
+ * marks, and link_drain() fetch what GPU kernels have printed (output.c), until the host says that
  * no module can print. */
 void link_may_print(void);
-/* Waits for all packets, and writes what GPU kernels have printed, if a module may print. */
+/* Waits until all packets have ended, and writes what GPU kernels have printed, if a module may
+ * print. */
 CUresult link_show_printed(void);
-/* Puts a fence into the ring, and rings. link_reached() sets *REACHED to whether all packets before
- * the fence have ended. */
+/* link_fence() puts a fence into the ring, and rings the doorbell. link_reached() sets *REACHED to
+ * whether all packets before the fence have ended. */
 CUresult link_fence(uint64_t *fence);
 CUresult link_reached(uint64_t fence, bool *reached);
-/* As link_fence(), but without an interrupt: for work that ends soon. link_wait_for_mark() waits
- * for it. */
+/* As link_fence(), but the host sends no interrupt: for work that ends soon. link_wait_for_mark()
+ * waits for a mark. */
 CUresult link_mark(uint64_t *mark);
 CUresult link_wait_for_mark(uint64_t mark);
 /* Puts a wait for another process's fence into the ring. */
@@ -123,28 +124,28 @@ CUresult link_await(const struct guest_fence *fence);
 /* As link_reached() and link_wait_for(), for a fence of any process of the VF. */
 CUresult link_any_reached(const struct guest_fence *fence, bool *reached);
 CUresult link_wait_for_any(const struct guest_fence *fence);
-/* Returns the VF; valid while it is up. */
+/* Returns the VF, which is valid while the VF is up. */
 struct guest *link_guest(void);
 /* Return how many packets were put, and how many of them are known to have ended. */
 uint64_t link_count(void);
 uint64_t link_done(void);
 /* Waits until all packets before FENCE have ended. */
 CUresult link_wait_for(uint64_t fence);
-/* Takes up to *BYTES of the window for data to be copied, and sets *BYTES to how many these are.
- * The caller has them until the packets that are put next have ended. *AT: their offset in the
+/* Takes up to *BYTES of the window for data of copies, and sets *BYTES to the number taken. The
+ * caller may use them until the packets that are put next have ended. *AT: their offset in the
  * partition. */
 CUresult link_stage(uint64_t *bytes, uint8_t **memory, uint64_t *at);
-/* Returns the most bytes that link_stage() gives at a time. */
+/* Returns the largest number of bytes that link_stage() gives at a time. */
 uint64_t link_stage_size(void);
-/* Returns the part of the window that is for data. */
+/* The part of the window that is for data. */
 struct link_area {
 	uint8_t *memory;
-	uint64_t at, size; /* AT: in the partition */
+	uint64_t at, size; /* AT: offset in the partition */
 };
 struct link_area link_stage_all(void);
-/* Returns whether other processes can have the VF beside this one. */
+/* Returns whether other processes can use the VF at the same time. */
 bool link_is_shared(void);
-/* Returns whether GPU kernels reach the window at the addresses that it has in this process. */
+/* Returns whether GPU kernels access the window at the addresses that it has in this process. */
 bool link_window_is_unified(void);
 /* Limits link_stage() to the first BYTES of link_stage_all(); the caller may use the rest. */
 CUresult link_stage_limit(uint64_t bytes);
@@ -155,54 +156,55 @@ CUresult link_launch(uint64_t bytes, uint8_t **memory, uint64_t *at);
 
 /* output.c */
 
-/* Takes the text that the host has put into O. Returns whether the host has more. */
+/* Takes the text that the host has written to O. Returns whether the host has more text. */
 bool output_take(struct softgpu_output *o);
-/* Writes what was taken to standard output. Called without the lock, which may be another thread's
- * then. */
+/* Writes the text that output_take() took to standard output. Called without the lock: another
+ * thread may hold it meanwhile. */
 void output_write(void);
-/* Forgets what was taken, in the child of fork(): it is the parent's. */
+/* Forgets the text that output_take() took. Called in the child of fork(), because the text is the
+ * parent's. */
 void output_abandon(void);
-/* Writes to standard error what the GPU's driver says of the assertion that has failed. */
+/* Writes the message of the GPU's driver about the failed assertion to standard error. */
 void output_words(struct guest *g);
 
-/* pieces.c: all are called with the lock. */
+/* pieces.c */
 
 /* Begins, while the VF executes nothing of this process: clears the pieces that an earlier process
- * with this process's slot has left. */
+ * in this process's slot has left. */
 CUresult pieces_begin(struct guest *g);
-/* Clears and frees all pieces that this process has, or was the last to have. */
+/* Clears and frees all pieces that this process owns, or was the last to own. */
 void pieces_end(struct guest *g);
 /* Clears and frees the pieces of killed processes. Returns whether there was such a process. */
 bool pieces_care(struct guest *g);
-/* Ends the running work of killed processes; pieces_care() frees their memory. */
+/* Ends the running work of killed processes; pieces_care() then frees their memory. */
 void pieces_stop_dead(struct guest *g);
-/* Takes the pieces of BYTES at AT for this process. Returns false if another process has one of
- * them; *NEXT is then the first byte behind that piece. */
+/* Takes the pieces of BYTES at AT for this process. Returns false if another process owns one of
+ * them; *NEXT is then the first byte after that piece. */
 bool pieces_take(uint64_t at, uint64_t bytes, uint64_t *next);
 /* Sets the function that returns whether an allocation lies in BYTES at AT. Must be called before
- * pieces are taken. */
+ * any piece is taken. */
 void pieces_serve(bool (*uses)(uint64_t at, uint64_t bytes));
-/* To be called when an allocation was freed. */
+/* Must be called when an allocation was freed. */
 void pieces_freed(void);
-/* pieces_are_idle: returns whether this process has pieces without an allocation.
- * pieces_give_back: returns them to the VF; none of the process's packets may run. */
+/* pieces_are_idle() returns whether this process has pieces without an allocation.
+ * pieces_give_back() returns these to the VF; none of the process's packets may run. */
 bool pieces_are_idle(void);
 void pieces_give_back(void);
-/* Returns how many of ALL bytes this process has or could take. */
+/* Returns how many of ALL bytes this process owns or could take. */
 uint64_t pieces_left(uint64_t all);
 
-/* Returns the number by which this process owns pieces; 0: it has all memory. */
+/* Returns the number with which this process owns pieces; 0: it has all memory. */
 uint32_t pieces_mine(void);
-/* Returns the bytes of a piece; 0: this process has all memory. */
+/* Returns the size of a piece, bytes; 0: this process has all memory. */
 uint64_t pieces_size(void);
 /* Makes the N PARTS, which are whole pieces of this process, common memory, and sets *NUMBER to its
  * number. No packet that uses them may run. Returns what guest_common_make() returns. */
 int pieces_share(const struct physical_part *parts, uint32_t n, uint32_t *number);
-/* drop: this process releases the common memory NUMBER as soon as none of its work runs. keep:
- * cancels that. */
+/* pieces_drop(): this process releases the common memory NUMBER as soon as none of its work runs.
+ * pieces_keep() cancels that. */
 void pieces_drop(uint32_t number);
 void pieces_keep(uint32_t number);
-/* Returns whether OWNER has all pieces of BYTES > 0 at AT now. */
+/* Returns whether OWNER owns all pieces of BYTES > 0 at AT now. */
 bool pieces_are(uint64_t at, uint64_t bytes, uint64_t owner);
 
 /* heap.c: offsets are in the VF's device memory. */
@@ -211,7 +213,7 @@ bool pieces_are(uint64_t at, uint64_t bytes, uint64_t owner);
 void heap_reset(uint64_t size);
 /* Allocates BYTES > 0 for OWNER at a multiple of 512. Returns false if there is no room. */
 bool heap_take(uint64_t bytes, const void *owner, uint64_t *offset);
-/* The same at a multiple of ALIGN, itself one of 512. */
+/* As heap_take(), at a multiple of ALIGN, which is a multiple of 512. */
 bool heap_take_at(uint64_t bytes, uint64_t align, const void *owner, uint64_t *offset);
 /* Returns whether an allocation lies in BYTES at AT. */
 bool heap_uses(uint64_t at, uint64_t bytes);
@@ -219,7 +221,8 @@ bool heap_uses(uint64_t at, uint64_t bytes);
 bool heap_give(uint64_t offset);
 /* Frees all of OWNER's allocations. */
 void heap_give_all(const void *owner);
-/* Finds the allocation that OFFSET lies in, with the bytes that were asked for. */
+/* Writes the allocation that contains OFFSET to R, with its requested size. Returns false if there
+ * is none. */
 bool heap_find(uint64_t offset, struct memory_range *r);
 /* Returns how many bytes are free. */
 uint64_t heap_left(void);
@@ -228,5 +231,5 @@ uint64_t heap_of(const void *owner);
 /* Returns the owner of the allocation that contains OFFSET; NULL: there is no allocation, or it has
  * no owner. */
 const void *heap_owner(uint64_t offset);
-/* Keeps OWNER's allocations without an owner. */
+/* Keeps OWNER's allocations, but without an owner. */
 void heap_disown(const void *owner);

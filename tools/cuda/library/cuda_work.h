@@ -8,7 +8,7 @@
 
 enum work_kind { WORK_NOTHING, WORK_COPY, WORK_SET, WORK_LAUNCH, WORK_HOST, WORK_EVENT, WORK_WAIT };
 
-/* One side of a copy: rows of PITCH bytes, HEIGHT of them in a layer. */
+/* One side of a copy: rows at distances of PITCH bytes, HEIGHT of them in a layer. */
 struct work_side {
 	bool host;
 	uint8_t *memory; /* if HOST */
@@ -49,7 +49,7 @@ struct work {
 		struct work_set set;
 		struct work_launch launch;
 		struct work_host host;
-		CUevent event; /* to record, or to wait for */
+		CUevent event; /* the event to record, or to wait for */
 	};
 };
 
@@ -61,13 +61,14 @@ struct node_list {
 	uint32_t n;
 };
 
-/* Lists. Adding a node that is there already does nothing; it returns false if out of memory. */
+/* Functions for lists. Adding a node that is in the list does nothing; returns false if out of
+ * memory. */
 bool node_list_add(struct node_list *l, struct node *node);
 void node_list_drop(struct node_list *l, const struct node *node);
 void node_list_clear(struct node_list *l);
 bool node_list_has(const struct node_list *l, const struct node *node);
 
-/* Attributes of a stream that change nothing here: how the L2 cache treats addresses, and how a
+/* Attributes of a stream that have no effect here: how the L2 cache treats addresses, and how a
  * thread waits. */
 enum stream_hint { HINT_WINDOW, HINT_WAIT, STREAM_HINTS };
 
@@ -77,17 +78,17 @@ struct stream {
 	unsigned flags;
 	union cuda_value hints[STREAM_HINTS];
 	uint64_t number;
-	struct capture *capture; /* NULL: not captured, its calls are executed */
-	struct node_list tips;	 /* captured: the nodes after which the next call comes */
-	uint64_t last;		 /* link_count() after its last packet was put */
+	struct capture *capture; /* NULL: not captured, so that its calls are executed */
+	struct node_list tips;	 /* captured: the nodes after which the next node comes */
+	uint64_t last;		 /* link_count() after the stream's last packet was put */
 	uint64_t fenced;	 /* LAST when FENCE was put */
-	uint64_t fence;		 /* put at the stream's last query */
+	uint64_t fence;		 /* the fence that was put for the stream's last query */
 };
 
-/* The default streams: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD; NULL is one of them. */
+/* The default streams: NULL or CU_STREAM_LEGACY, and CU_STREAM_PER_THREAD. */
 #define STREAM_DEFAULTS 2u
 extern struct stream stream_default;
-/* Returns the stream S, or NULL. A caller that puts packets for it must set LAST. */
+/* Returns the stream S, or NULL. A caller that puts packets for it must set its LAST. */
 static inline struct stream *stream_find(CUstream s)
 {
 	return (uintptr_t)s <= STREAM_DEFAULTS ? &stream_default : handle_find(HANDLE_STREAM, s);
@@ -98,7 +99,7 @@ static inline bool stream_is_in(const struct stream *s, const struct context *cu
 	return !s->context || s->context == current;
 }
 
-/* Returns CUDA_SUCCESS, or the error if W is known now to be impossible. */
+/* Returns CUDA_SUCCESS, or the error if W is known to be impossible. */
 CUresult work_check(const struct work *w);
 /* Executes W now, in the order of all streams. */
 CUresult work_run(const struct work *w);
@@ -115,18 +116,18 @@ CUresult event_wait(CUevent event);
 /* Begins a call about the stream S, of any context: takes the lock, and finds S. */
 CUresult work_begin(CUstream s, struct stream **stream);
 
-/* launch.c: caches the GPU's launch limits. */
+/* launch.c: caches the GPU's launch limits. Called when the library starts. */
 void launch_reset(void);
-/* Returns whether an argument of BYTES lies in the packet's structure; if not, it lies elsewhere in
- * the window. */
+/* Returns whether an argument of BYTES is stored in the packet's structure; if not, it is elsewhere
+ * in the window. */
 bool launch_has_value(uint32_t bytes);
 /* Sets L's arguments from PARAMS, or from EXTRA. */
 CUresult launch_take(struct work_launch *l, void **params, void **extra);
-/* Copies the arguments of L, which has passed launch_check(), into memory of its own, to be freed
- * with free(). Returns false if out of memory. */
+/* Copies the arguments of L, which has passed launch_check(), into an allocation that is freed with
+ * free(). Returns false if out of memory. */
 bool launch_keep(struct work_launch *l);
-/* Makes the list of the arguments that launch_keep() has copied, in the form of PARAMS of
+/* Writes to *LIST the list of the arguments that launch_keep() has copied, in the form of PARAMS of
  * cuda_kernel_node, or of EXTRA if the program gave them in one buffer. The caller frees it. */
 CUresult launch_list(struct work_launch *l, void ***list);
-/* Returns the number of threads of a block. */
+/* Returns the number of threads in a block of L. */
 uint64_t launch_threads(const struct work_launch *l);

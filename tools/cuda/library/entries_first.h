@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of entries.h: first versions of calls that have later ones. Most have the same signature;
+/*
+ * Rows of entries.h: first versions of calls that have later ones. Most have the same signature;
  * cuStreamBeginCapture() had no mode, cuGraphExecUpdate() no structure, and sizes had 32 bits.
- * Programs that look for symbols by name still ask for some. Where addresses on the device had 32
- * bits (cuMemAlloc()), the first version is absent. Contexts that are attached to, and launches in
+ * Programs that look up symbols by name still use some of them. Where addresses on the device had
+ * 32 bits (cuMemAlloc()), the first version is absent. Attaching to contexts, and launches in
  * several calls, have no later version.
  */
 #pragma once

@@ -12,7 +12,7 @@ static const struct {
 
 #define ERRORS (sizeof(errors) / sizeof(errors[0]))
 
-/* The row of CODE; ERRORS: there is none. */
+/* Returns the row of CODE; ERRORS if there is none. */
 static size_t find_error(CUresult code)
 {
 	size_t i = 0;

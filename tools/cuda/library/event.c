@@ -5,7 +5,7 @@
 
 #define EVENT_NO_TIMING 2u /* CU_EVENT_DISABLE_TIMING */
 #define EVENT_SHARED 4u	   /* CU_EVENT_INTERPROCESS, which must be without timing */
-#define EVENT_FLAGS 7u	   /* and CU_EVENT_BLOCKING_SYNC */
+#define EVENT_FLAGS 7u	   /* these two, and CU_EVENT_BLOCKING_SYNC */
 
 static bool taken[LINK_TIMES];
 

@@ -31,12 +31,12 @@ struct handle_row {
 };
 extern struct handle_row *handle_rows;
 extern uint32_t handle_n_rows;
-/* Larger than the handles with a fixed meaning: the default streams, 1 and 2. */
+/* Larger than the handles with a fixed meaning, which are the default streams, 1 and 2. */
 #define HANDLE_FIRST 0x100u
 
 /* Makes a handle for OBJECT. Returns NULL if out of memory. */
 void *handle_make(enum handle_kind kind, void *object);
-/* Ends the handle. Returns its object, which is the caller's again, or NULL. */
+/* Ends the handle. Returns its object, which the caller owns again, or NULL. */
 void *handle_drop(enum handle_kind kind, const void *h);
 /* Returns the next object of KIND. *AT is 0 for the first call. NULL: there is none left. */
 void *handle_next(enum handle_kind kind, uint32_t *at);
@@ -44,9 +44,9 @@ void *handle_next(enum handle_kind kind, uint32_t *at);
 /* Returns a number that no other object has or had, for objects without a handle. */
 uint64_t handle_number(void);
 
-/* Return the row of a handle, and its object; NULL: H is no handle of KIND. They are inline because
- * a launch looks up as many as four: where QEMU emulates the CPU, a return takes as long as ten
- * other instructions. */
+/* handle_row() returns the row of a handle, handle_find() its object; NULL: H is no handle of KIND.
+ * They are inline because a launch looks up as many as four: where QEMU emulates the CPU, a return
+ * takes as long as ten other instructions. */
 static inline struct handle_row *handle_row(enum handle_kind kind, const void *h)
 {
 	uint64_t v = (uintptr_t)h;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the length of an image, as its own headers say. For an image in memory the program must
- * supply correct headers, as with any libcuda; for a file, the file's length is checked, too. */
+/* Finds the length of an image, as its own headers say. An image in memory must have correct
+ * headers, as with any libcuda; an image from a file is also checked against the file's length. */
 #include <elf.h>
 #include <string.h>
 
@@ -26,11 +26,11 @@ struct fat_header {
 
 struct image {
 	const uint8_t *at;
-	uint64_t most; /* bytes that can be read */
-	uint64_t end;  /* length as far as the headers that were read say */
+	uint64_t most; /* number of bytes that can be read */
+	uint64_t end;  /* length, as far as the headers so far say */
 };
 
-/* Notes that the image's headers say it has BYTES at AT. Returns false if that is impossible. */
+/* Extends the image by BYTES at AT, as its headers say. Returns false if that is impossible. */
 static bool reach(struct image *m, uint64_t at, uint64_t bytes)
 {
 	if (at > m->most || bytes > m->most - at)
@@ -109,7 +109,7 @@ bool image_find(const void **image, uint64_t most, uint64_t *bytes)
 		ok = read_images(&m);
 	else if (begins_with(&m, ELFMAG))
 		ok = read_cubin(&m);
-	else /* PTX, and the 0 behind it */
+	else /* PTX, and its zero byte */
 		ok = (m.end = strnlen((const char *)m.at, m.most) + 1) <= IMAGE_MOST;
 	*image = m.at;
 	*bytes = m.end;

@@ -19,7 +19,7 @@ uint64_t launch_threads(const struct work_launch *l)
 	return (uint64_t)l->block[0] * l->block[1] * l->block[2];
 }
 
-/* The GPU's limits; UINT32_MAX: not known. */
+/* The GPU's limits; UINT32_MAX: unknown. */
 static struct {
 	uint32_t grid[3], block[3], threads, shared;
 } limits;
@@ -43,7 +43,7 @@ void launch_reset(void)
 	limits.shared = limit_of(MAX_SHARED);
 }
 
-/* A value of 0 becomes UINT32_MAX, which is below no limit. */
+/* A VALUE of 0 becomes UINT32_MAX, which is not below any limit. */
 static bool fits(const uint32_t value[3], const uint32_t limit[3])
 {
 	return value[0] - 1 < limit[0] && value[1] - 1 < limit[1] && value[2] - 1 < limit[2];
@@ -67,13 +67,14 @@ static CUresult refusal(const struct function *f, const struct work_launch *w)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!shape_is_valid(w, f->known.attributes))
 		return CUDA_ERROR_INVALID_VALUE;
-	threads = f->known.attributes[FUNCTION_THREADS]; /* for which there are registers */
+	threads = f->known.attributes[FUNCTION_THREADS]; /* the number of threads for which there
+							  * are enough registers */
 	return threads > 0 && launch_threads(w) > (uint32_t)threads
 		       ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
 		       : CUDA_SUCCESS;
 }
 
-/* Reads EXTRA: all arguments in one buffer of *SIZE bytes. Returns whether EXTRA is valid. */
+/* Reads EXTRA: one *BUFFER of *SIZE bytes with all arguments. Returns whether EXTRA is valid. */
 static bool read_extra(void **extra, uint8_t **buffer, size_t *size)
 {
 	*buffer = NULL;
@@ -133,7 +134,7 @@ CUresult launch_check(const struct work_launch *w)
 
 bool launch_keep(struct work_launch *l)
 {
-	/* What a graph has kept is copied again when its module may be gone. */
+	/* A graph copies kept arguments again, when the function's module may be gone. */
 	const struct function *f = handle_find(HANDLE_FUNCTION, l->function);
 	size_t size = f ? f->args_bytes : l->size;
 	uint8_t *args = calloc(1, size + 1);
@@ -175,8 +176,8 @@ bool launch_has_value(uint32_t bytes)
 	return bytes <= sizeof(((struct softgpu_launch_arg *)NULL)->value);
 }
 
-/* Copies a name of N parts. Most names have one or two: compilers copy these by moves, which takes
- * less time than a call of memcpy() for the whole name. */
+/* Copies a name of N parts. Most names have one or two parts, which the compiler copies without a
+ * call of memcpy(). */
 static void put_name(char *to, const char *from, uint32_t n)
 {
 	for (; n > 0; n--, to += NAME_PART, from += NAME_PART)
@@ -184,7 +185,7 @@ static void put_name(char *to, const char *from, uint32_t n)
 }
 
 /* Writes an argument of BYTES into A, or to BEHIND, which is at AT in the partition. Returns the
- * bytes that it takes there. */
+ * number of bytes used at BEHIND. */
 static uint32_t put_argument(struct softgpu_launch_arg *a, uint8_t *behind, uint64_t at,
 			     const uint8_t *from, uint32_t bytes)
 {
@@ -197,8 +198,9 @@ static uint32_t put_argument(struct softgpu_launch_arg *a, uint8_t *behind, uint
 	return fits ? 0 : bytes;
 }
 
-/* Writes the arguments into L, which is at AT in the partition, and behind it. Returns false if one
- * is missing. Most have 8 or 4 bytes, and are written here, where the compiler knows the size. */
+/* Writes the arguments into L, which is at AT in the partition, and behind L. Returns false if one
+ * is missing. Most arguments have 8 or 4 bytes, and are written here, where the compiler knows the
+ * size. */
 static bool put_arguments(struct softgpu_launch *l, uint64_t at, const struct softgpu_function *f,
 			  const struct work_launch *w)
 {
@@ -238,8 +240,8 @@ CUresult launch_run(const struct work_launch *w)
 		e = link_launch(f->launch_bytes, &memory, &at);
 	if (e != CUDA_SUCCESS)
 		return e;
-	/* The bytes between the name and the arguments keep values of an earlier launch: clearing
-	 * them would take longer than the launch. */
+	/* The bytes between the name and the arguments keep values of an earlier launch, because
+	 * clearing them would take longer than the launch. */
 	l = (struct softgpu_launch *)memory;
 	memcpy(l->grid, w->grid, sizeof(l->grid));
 	memcpy(l->block, w->block, sizeof(l->block));

@@ -6,8 +6,8 @@
 
 #include "cuda_base.h"
 
-/* VGPU_CUDA_LOG: 0 is nothing, 1 what a program's author must know, 2 also each name that the
- * program looks up in vain. */
+/* Returns VGPU_CUDA_LOG: 0: no lines; 1: those that a program's author must know; 2: also each name
+ * that the program looks up and does not find. */
 static int log_level(void)
 {
 	const char *wanted = getenv("VGPU_CUDA_LOG");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The library is loaded in containers, whose libc may be older than that of the build: glibc 2.28
- * is enough. Where the build's libc gives a function a newer version, the linker has the library's
- * calls come here (--wrap, with the names in meson.build), and they go to the function's first
- * version, which each later glibc still has, or to the kernel.
+ * suffices. If the build's libc has a newer version of a function, the linker redirects the
+ * library's calls to this file (--wrap, with the names in meson.build), which calls the function's
+ * first version, which each later glibc still has, or the kernel.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -60,7 +60,7 @@ int __wrap_close_range(unsigned first, unsigned last, int flags)
 	return (int)syscall(SYS_close_range, first, last, flags);
 }
 
-/* For processes that call only functions that are allowed in signal handlers. */
+/* The child may call only functions that are allowed in signal handlers. */
 pid_t __wrap__Fork(void)
 {
 	return (pid_t)syscall(SYS_fork);

@@ -22,7 +22,7 @@ static bool span(const struct work_side *s, const struct work_copy *w, uint64_t 
 	       !__builtin_add_overflow(all, w->width, bytes);
 }
 
-/* Returns whether a side exists: all bytes from its first to its last one. */
+/* Returns whether all bytes from the first to the last one of side S exist. */
 static bool is_there(const struct work_side *s, const struct work_copy *w)
 {
 	struct copy_place p;
@@ -85,7 +85,7 @@ static CUresult batch(const struct work_copy *w, uint64_t layer, uint64_t row, u
 	return e;
 }
 
-/* Returns how many rows one batch has; 0: each row is a separate copy. */
+/* Returns the number of rows in a batch; 0: each row is a separate copy. */
 static uint64_t batch_of(const struct work_copy *w)
 {
 	const struct work_side *host = w->to.host ? &w->to : &w->from;
@@ -118,7 +118,8 @@ CUresult copy_run(const struct work_copy *w)
 	if (e != CUDA_SUCCESS || is_nothing(w))
 		return e;
 	if (w->from.host && w->to.host)
-		e = link_wait(); /* in the order of the stream */
+		e = link_wait(); /* waits, because the copy has its place in the order of the
+				  * stream */
 	if (e != CUDA_SUCCESS)
 		return e;
 	if (is_in_a_row(&w->to, w) && is_in_a_row(&w->from, w))

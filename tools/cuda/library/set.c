@@ -3,8 +3,8 @@
 
 #include "copy.h"
 
-/* Writes PATTERN, which repeats every four bytes of address, through the window: to the few bytes
- * that FILL cannot write, as it writes aligned words, and to variables. */
+/* Writes PATTERN, which repeats every four bytes of address, through the window: to bytes that
+ * FILL, which writes aligned words, cannot write, and to variables. */
 static CUresult set_bytes(const struct copy_place *p, uint64_t from, CUdeviceptr dst,
 			  uint32_t pattern, uint64_t bytes)
 {
@@ -24,7 +24,7 @@ static CUresult set_bytes(const struct copy_place *p, uint64_t from, CUdeviceptr
 	return e;
 }
 
-/* BYTES at DST, which are at P. */
+/* Sets BYTES at DST, which are at P. */
 static CUresult set_row(const struct copy_place *p, CUdeviceptr dst, uint32_t pattern,
 			uint64_t bytes)
 {
@@ -43,7 +43,8 @@ static CUresult set_row(const struct copy_place *p, CUdeviceptr dst, uint32_t pa
 	return e;
 }
 
-/* Eight bytes by one packet: a program that polls them in mapped memory never sees half of them. */
+/* Writes eight bytes by one packet, so that a program that polls them in mapped memory never sees
+ * half of them. */
 static CUresult set_word(const struct copy_place *p, uint64_t value)
 {
 	uint64_t n = sizeof(value), at;

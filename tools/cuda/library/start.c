@@ -9,7 +9,8 @@
 #include "record.h"
 #include "vgpu/clock.h"
 
-/* The child of fork() has no VF, as with NVIDIA's driver. It has no other thread. */
+/* Ends the library in the child of fork(), which has no VF, as with NVIDIA's driver, and no other
+ * thread. */
 static void in_child(void)
 {
 	lock_renew();
@@ -20,14 +21,15 @@ static void in_child(void)
 	call_state = CALLS_FORKED;
 }
 
-/* Shuts the VF down at the end of the process. Otherwise the host would reset the VF, and count
- * that. */
+/* Shuts the VF down when the process ends. Otherwise the host would reset the VF, and count the
+ * reset. */
 __attribute__((destructor)) static void stop(void)
 {
 	const struct timespec rest = {.tv_nsec = (long)VGPU_MSEC};
 	vgpu_nsec until = vgpu_now() + VGPU_SEC;
 
-	/* flush.c may have the lock for an instant. A thread that waits for the VF keeps it. */
+	/* The thread of flush.c holds the lock only for an instant; a thread that waits for the VF
+	 * keeps it. */
 	while (!lock_try()) {
 		if (vgpu_now() >= until)
 			return;
@@ -43,7 +45,8 @@ __attribute__((destructor)) static void stop(void)
 
 CUresult start_library(void)
 {
-	static bool forks; /* a child would keep locks of the VF */
+	static bool forks; /* the handler of fork() is registered, without which a child would keep
+			    * locks of the VF */
 	struct vgpu_error err = {""};
 	char name[FIND_NAME_SIZE];
 	CUresult e;
@@ -56,7 +59,7 @@ CUresult start_library(void)
 		log_line("%s", err.text);
 		return CUDA_ERROR_NO_DEVICE;
 	}
-	/* Check this before the VF is opened, because few programs can have it. */
+	/* Check this before the VF is opened, because few programs can use the VF at a time. */
 	if (!find_is_visible(name, getenv(FIND_VISIBLE))) {
 		log_line(FIND_VISIBLE "=%s: this program sees no device", getenv(FIND_VISIBLE));
 		return CUDA_ERROR_NO_DEVICE;
@@ -74,7 +77,8 @@ CUresult start_library(void)
 	arena_reset();
 	physical_reset();
 	launch_reset();
-	memory_is_unified(); /* before the program has other memory at the device's addresses */
+	memory_is_unified(); /* now, before the program has other memory at the device's
+			      * addresses */
 	record_show(link_parts.memory_size, &link_about);
 	flush_start(link_flush);
 	call_state = CALLS_UP;

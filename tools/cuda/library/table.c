@@ -22,7 +22,7 @@ static const char *const absent[] = {
 
 #define ROWS(table) (sizeof(table) / sizeof((table)[0]))
 
-/* Functions for the absent calls, which read none of their arguments. */
+/* Defines the functions of absent calls, which read none of their arguments. */
 #define DEFINE(name)                                                                               \
 	__attribute__((visibility("default"))) CUresult name(void);                                \
 	CUresult name(void)                                                                        \
@@ -45,8 +45,8 @@ CUresult cuGetExportTable(const void **table, const void *uuid)
 /* CUdriverProcAddressQueryResult */
 enum { QUERY_FOUND = 0, QUERY_NOT_FOUND, QUERY_TOO_OLD };
 
-/* Finds the newest signature of NAME that VERSION knows. All streams have one order, so the entries
- * for a default stream of each thread (a flag) are the same ones. */
+/* Finds the newest signature of NAME that VERSION knows. All streams have one order, so entries for
+ * a default stream of each thread (a flag) are the same. */
 static int find(const char *name, int version, void **entry)
 {
 	int result = QUERY_NOT_FOUND, newest = 0;
@@ -76,7 +76,7 @@ static int find(const char *name, int version, void **entry)
 	return result;
 }
 
-/* An unknown name is no error: STATUS says so, and ENTRY is NULL. */
+/* An unknown name is not an error: *STATUS says so, and *ENTRY becomes NULL. */
 CUresult cuGetProcAddress_v2(const char *name, void **entry, int version, uint64_t flags,
 			     int *status)
 {
@@ -90,7 +90,7 @@ CUresult cuGetProcAddress_v2(const char *name, void **entry, int version, uint64
 	return CUDA_SUCCESS;
 }
 
-/* The call of CUDA 11, which has no status: there it is an error. */
+/* The call of CUDA 11, which has no status, so that an unknown name is an error. */
 CUresult cuGetProcAddress(const char *name, void **entry, int version, uint64_t flags)
 {
 	CUresult e = cuGetProcAddress_v2(name, entry, version, flags, NULL);

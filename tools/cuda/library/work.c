@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What a stream executes. */
+/* What a stream executes: dispatch by the kind of work. */
 #include "cuda_work.h"
 
 struct stream stream_default;
 
 CUresult work_begin(CUstream s, struct stream **stream)
 {
-	/* A default stream is the current context's. */
+	/* A default stream is one of the current context. */
 	const bool is_default = (uintptr_t)s <= STREAM_DEFAULTS;
 	CUresult e = call_begin(is_default ? NEEDS_CONTEXT : NEEDS_OWNER, NULL);
 
@@ -28,14 +28,14 @@ CUresult work_check(const struct work *w)
 	}
 }
 
-/* Runs a function of the program in the calling thread, after all earlier work has ended. */
+/* Runs a function of the program in the calling thread, after the end of all earlier work. */
 static CUresult host_call(const struct work_host *w)
 {
 	CUresult e = link_wait();
 
 	if (e != CUDA_SUCCESS)
 		return e;
-	/* The function may wait for a thread that makes calls. */
+	/* Release the lock, because the function may wait for a thread that makes calls. */
 	lock_give();
 	output_write();
 	w->run(w->data);

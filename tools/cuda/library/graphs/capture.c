@@ -5,7 +5,7 @@
 
 #include "event.h"
 
-/* CUstreamCaptureMode: which calls of other threads spoil a capture; here none does. */
+/* CUstreamCaptureMode: which calls of other threads invalidate a capture; here none does. */
 enum { MODE_GLOBAL, MODES = 3 };
 /* CUstreamCaptureStatus */
 enum { STATUS_NONE = 0, STATUS_ACTIVE, STATUS_BROKEN };
@@ -47,7 +47,7 @@ CUresult capture_wait(struct stream *s, struct captured_event *e)
 	return join(s->capture, &s->tips, &e->tips);
 }
 
-/* Ends the capture. Its graph must have another owner by now, or be NULL. */
+/* Ends the capture. Its graph must be NULL, or have another owner. */
 static void end(struct capture *c)
 {
 	struct stream *stream;
@@ -76,13 +76,13 @@ void capture_abandon(struct stream *s)
 	s->capture = NULL;
 	c->broken = true;
 	if (s != c->origin)
-		return; /* cuStreamEndCapture() will say it */
+		return; /* cuStreamEndCapture() returns the error */
 	graph_end(c->graph);
 	end(c);
 }
 
-/* Marks all nodes after which a marked node comes. Nodes mostly come after older ones, so one pass
- * from the newest on finds nearly all. */
+/* Marks all nodes that come after a marked node. Nodes mostly come after older ones, so one pass
+ * from the newest on finds nearly all of them. */
 static void mark_all(const struct graph *g)
 {
 	bool more = true;
@@ -212,8 +212,8 @@ CUresult cuStreamIsCapturing(CUstream h, int *status)
 	return CALL_END(e);
 }
 
-/* Returns the handles of the nodes after which the next call comes. They are valid until the next
- * such query, or the end of the capture. */
+/* Writes the handles of the nodes after which the next node comes to *OUT. They are valid until the
+ * next such query, or until the capture ends. */
 static CUresult tell_tips(const struct stream *s, const CUgraphNode **out, size_t *n)
 {
 	CUgraphNode *more = realloc(s->capture->handles, (s->tips.n + 1) * sizeof(CUgraphNode));
@@ -262,7 +262,7 @@ CUresult cuStreamGetCaptureInfo_v2(CUstream h, int *status, uint64_t *id, CUgrap
 	return CALL_END(get_info(h, status, id, graph, tips, n));
 }
 
-/* Edges have no data here. */
+/* Returns no edge data, because edges have none here. */
 CUresult cuStreamGetCaptureInfo_v3(CUstream h, int *status, uint64_t *id, CUgraph *graph,
 				   const CUgraphNode **tips, const struct cuda_edge **data,
 				   size_t *n)
@@ -272,7 +272,7 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream h, int *status, uint64_t *id, CUgrap
 	return CALL_END(get_info(h, status, id, graph, tips, n));
 }
 
-/* FLAGS: 0 adds to the nodes after which the next call comes, 1 replaces them. */
+/* FLAGS: 0 adds NODES to the nodes after which the next node comes, 1 replaces them. */
 static CUresult update_tips(CUstream h, const CUgraphNode *nodes, size_t n, unsigned flags)
 {
 	struct node *node;
@@ -302,7 +302,7 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream h, CUgraphNode *nodes, size_
 	return CALL_END(update_tips(h, nodes, n, flags));
 }
 
-/* An edge with data of its own is not carried. */
+/* Edge data that is not 0 is not supported. */
 CUresult cuStreamUpdateCaptureDependencies_v2(CUstream h, CUgraphNode *nodes,
 					      const struct cuda_edge *data, size_t n,
 					      unsigned flags)

@@ -10,13 +10,13 @@ struct capture {
 	struct stream *origin;
 	uint64_t id;
 	bool broken;
-	CUgraphNode *handles; /* returned to the program: see tell_tips() */
+	CUgraphNode *handles; /* as returned to the program: see tell_tips() */
 };
 struct captured_event;
 
 /* Records E in the capture of S: E stands for all nodes that S has made so far. */
 CUresult capture_record(struct stream *s, struct captured_event *e);
-/* Makes the next node of S come after E, too. */
+/* Makes the next node of S come after the nodes of E, too. */
 CUresult capture_wait(struct stream *s, struct captured_event *e);
 /* Ends the capture of the stream S, which is being destroyed. */
 void capture_abandon(struct stream *s);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes a graph as text for Graphviz. The file is written without the lock: it may be a pipe. */
+/* Writes a graph as text for Graphviz. The file is written without the lock, because it may be a
+ * pipe. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -10,8 +11,8 @@
 #include "cuda_calls.h"
 #include "graph.h"
 
-/* CUgraphDebugDot_flags: what the text has beside nodes and edges. Its fields have names of their
- * own, so CUDA's flag for the names of the runtime changes nothing. */
+/* CUgraphDebugDot_flags: what the text has besides nodes and edges. The text uses its own field
+ * names, so CUDA's flag for the runtime's names has no effect. */
 #define VERBOSE 0x1u
 #define KERNEL_PARAMS 0x4u
 #define COPY_PARAMS 0x8u
@@ -26,7 +27,7 @@
 struct dot {
 	FILE *out;
 	unsigned flags;
-	uint32_t n; /* graphs so far */
+	uint32_t n; /* number of graphs so far */
 };
 
 static bool has(const struct dot *d, unsigned flag)
@@ -52,7 +53,7 @@ static void kernel_name(FILE *out, const struct work *w)
 	line(out, "%s", f ? f->known.name : "its module is unloaded");
 }
 
-/* Writes an argument; one of a number's size as a number. */
+/* Writes an argument; one that has the size of a number is written as a number. */
 static void argument(FILE *out, const uint8_t *at, uint32_t bytes)
 {
 	uint64_t value = 0;
@@ -123,7 +124,7 @@ static void event_params(FILE *out, const struct work *w)
 static const struct {
 	const char *name;
 	void (*brief)(FILE *out, const struct work *w);
-	unsigned flag; /* that adds: */
+	unsigned flag; /* flag that adds the lines of this row */
 	void (*params)(FILE *out, const struct work *w);
 } kinds[] = {
 	[NODE_KERNEL] = {"KERNEL", kernel_name, KERNEL_PARAMS, kernel_params},
@@ -167,7 +168,8 @@ static void edges(const struct dot *d, const struct node *node, uint32_t graph)
 	}
 }
 
-/* A child is a cluster of its own, in that of its parent; an edge leads to it. Marks: places. */
+/* Writes G as a cluster. A child is a cluster inside its parent's, with an edge to it. Uses the
+ * nodes' marks for their numbers. */
 static void describe(struct dot *d, const struct graph *g)
 {
 	const uint32_t number = d->n++;
@@ -194,7 +196,7 @@ static void describe(struct dot *d, const struct graph *g)
 	fputs("}\n", d->out);
 }
 
-/* The caller frees *TEXT. */
+/* Writes the graph's text to *TEXT, which the caller frees. */
 static CUresult make_text(CUgraph h, bool ok, unsigned flags, char **text)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);

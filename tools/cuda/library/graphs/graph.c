@@ -38,10 +38,10 @@ CUresult graph_work_replace(struct work *to, const struct work *w)
 
 	if (e != CUDA_SUCCESS)
 		return e;
-	/* before TO is ended, because W may point to arguments of TO */
+	/* copy first, because W may point to arguments of TO, which then ends */
 	if (!graph_work_copy(&made, w))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	/* an attribute of the node, which its parameters do not have */
+	/* an attribute of the node that its parameters do not have */
 	if (w->kind == WORK_LAUNCH)
 		made.launch.together = to->launch.together;
 	graph_work_end(to);
@@ -160,7 +160,8 @@ struct graph *graph_clone(const struct graph *g)
 	return NULL;
 }
 
-/* Returns whether A comes after the same nodes as B does; marks: their places in the graphs. */
+/* Returns whether A comes after the same nodes in its graph as B does in its own; uses the nodes'
+ * marks for their positions. */
 static bool comes_after_the_same(const struct node *a, const struct node *b)
 {
 	uint32_t i, k;
@@ -193,7 +194,8 @@ bool graph_is_like(const struct graph *a, const struct graph *b)
 	return like;
 }
 
-/* Takes, again and again, the first node that comes after no remaining node. Marks: 1 if taken. */
+/* Repeatedly takes the first node that comes after no remaining node. A mark of 1 means that the
+ * node was taken. */
 bool graph_sort(const struct graph *g, struct node **out)
 {
 	uint32_t taken = 0, before, i, k;

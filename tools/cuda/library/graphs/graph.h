@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Graphs: nodes, each of which comes after others. graph.c has their structure, nodes.c the calls
+/*
+ * Graphs: nodes, each of which comes after others. graph.c has their structure, nodes.c the calls
  * that add nodes, parameters.c those that change them, instance.c executes them, update.c changes
- * what is executed, capture.c makes them out of calls, user_object.c has what they keep. */
+ * what is executed, capture.c makes graphs from calls, user_object.c has the program's objects that
+ * graphs keep.
+ */
 #pragma once
 
 #include "cuda_work.h"
@@ -23,14 +26,14 @@ struct node {
 	struct graph *graph;
 	enum node_type type;
 	struct work work;	/* with a copy of its arguments */
-	void **list;		/* list of the arguments, if the program has queried it, or NULL */
-	struct graph *child;	/* of NODE_GRAPH, which owns it */
+	void **list;		/* list of the arguments if the program has queried it, else NULL */
+	struct graph *child;	/* graph of a NODE_GRAPH, which owns it */
 	struct node_list after; /* the nodes after which it comes */
-	void *origin;		/* handle of the node of which it is a clone, or NULL */
+	void *origin;		/* handle of the node of which this one is a clone, or NULL */
 	uint32_t mark;		/* scratch for functions that walk over the graph */
 };
 
-/* Objects of the program that a graph or an instance keeps. */
+/* References to the program's objects that a graph or an instance keeps. */
 struct user_object;
 struct user_reference {
 	struct user_object *object;
@@ -44,39 +47,39 @@ struct user_objects {
 struct graph {
 	void *handle;
 	struct user_objects objects;
-	struct node **nodes; /* in the order in which they were made */
+	struct node **nodes; /* in the order of their creation */
 	uint32_t n;
-	bool captured; /* a capture adds nodes to it: nothing may be removed */
+	bool captured; /* a capture adds nodes to it, so no node may be removed */
 	bool owned;    /* a node owns it, and ends it */
 };
 
-/* Makes a graph with a handle. Returns NULL if out of memory. */
+/* Makes a graph with a handle, owned by the caller. Returns NULL if out of memory. */
 struct graph *graph_make(void);
 /* Ends the graph and its nodes. */
 void graph_end(struct graph *g);
 struct graph *graph_clone(const struct graph *g);
-/* Returns whether A and B, and their children, have the same nodes and edges, in the order in which
- * the nodes were made: all but what the nodes execute. */
+/* Returns whether A and B, and their children, have the same nodes and edges, in the order of the
+ * nodes' creation. What the nodes execute may differ. */
 bool graph_is_like(const struct graph *a, const struct graph *b);
 /* Makes a node of WORK, whose arguments it copies, after the N nodes AFTER. NULL: out of memory. */
 struct node *graph_add(struct graph *g, enum node_type type, const struct work *work,
 		       struct node *const *after, uint32_t n);
 /* Removes the node from its graph, and frees it. */
 void graph_remove(struct node *node);
-/* Sorts the nodes of G into OUT, of G->n pointers: each behind the nodes after which it comes.
- * Returns false if there is a circle. */
+/* Sorts the nodes of G into OUT, which has room for G->n pointers: each node after those that it
+ * comes after. Returns false if there is a circle. */
 bool graph_sort(const struct graph *g, struct node **out);
 /* Copies W and all that it points to; graph_work_end() frees the copy. Returns false if out of
  * memory. */
 bool graph_work_copy(struct work *to, const struct work *w);
 void graph_work_end(struct work *w);
-/* Replaces TO by a copy of W, if W can be executed. An error changes nothing. */
+/* Replaces TO by a copy of W, if W can be executed. After an error, TO is unchanged. */
 CUresult graph_work_replace(struct work *to, const struct work *w);
 
-/* user_object.c: adds references to all objects of FROM. LAUNCHED: for an instance. Returns false
- * if out of memory. */
+/* user_object.c: adds references to all objects of FROM to TO. LAUNCHED: TO is an instance's.
+ * Returns false if out of memory. */
 bool user_objects_keep(struct user_objects *to, const struct user_objects *from, bool launched);
-/* Ends the references. Objects without any further reference are destroyed. */
+/* Ends the references. Objects that have no other reference are destroyed. */
 void user_objects_end(struct user_objects *l);
 
 /* nodes.c: read the node that P describes into *W, which points to the program's arguments. */

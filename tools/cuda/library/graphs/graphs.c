@@ -4,7 +4,8 @@
 
 #include "graph.h"
 
-/* Begins a call about a graph. OK: whether its other arguments are right. */
+/* Begins a call about the graph H, and finds it. OK: whether the call's other arguments are
+ * valid. */
 static CUresult begin_graph(CUgraph h, struct graph **g, bool ok)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
@@ -60,7 +61,7 @@ CUresult cuGraphClone(CUgraph *out, CUgraph graph)
 	return CALL_END(e);
 }
 
-/* The original may have been removed; no other node has its handle. */
+/* ORIGINAL may have been removed; its handle is never given to another node. */
 CUresult cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode original, CUgraph clone)
 {
 	struct graph *g;
@@ -111,8 +112,8 @@ CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *out)
 	return CALL_END(e);
 }
 
-/* Returns a list as CUDA does: without OUT, *N becomes the number of elements; with OUT, *N is its
- * room, and unused elements become NULL. */
+/* Returns a list as CUDA does: without OUT, *N becomes the number of elements; with OUT, *N is the
+ * room in OUT, and unused elements become NULL. */
 struct telling {
 	CUgraphNode *out;
 	size_t room, n;
@@ -185,7 +186,7 @@ static CUresult get_edges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, siz
 	return CUDA_SUCCESS;
 }
 
-/* From CUDA 12.3 on an edge has data, which is zero for an ordinary edge. Calls that return edges
+/* Edges have data from CUDA 12.3 on, which is zero for an ordinary edge. Calls that return edges
  * write zeros; calls that make edges refuse other data. */
 static CUresult with_data(CUresult e, struct cuda_edge *data, const size_t *n)
 {
@@ -258,7 +259,7 @@ CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode *out, str
 	return CALL_END(with_data(get_behind(node, out, n), data, n));
 }
 
-/* If one edge is invalid, none is made. */
+/* If one edge is invalid, no edge is made. */
 static CUresult add_edges(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n)
 {
 	struct node *a, *b;
@@ -291,7 +292,7 @@ static bool is_edge_twice(const CUgraphNode *from, const CUgraphNode *to, size_t
 	return false;
 }
 
-/* If one edge does not exist, none is removed. */
+/* If one edge does not exist, no edge is removed. */
 static CUresult remove_edges(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
 			     size_t n, bool ok)
 {
@@ -345,7 +346,7 @@ CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from, const
 	return CALL_END(remove_edges(graph, from, to, n, true));
 }
 
-/* There is no edge with data of its own. */
+/* No edge has data that is not 0, so an edge with such data does not exist. */
 CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
 				      const struct cuda_edge *data, size_t n)
 {

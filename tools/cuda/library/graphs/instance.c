@@ -25,7 +25,7 @@ void instance_end(struct instance *x)
 
 static CUresult append(struct instance *x, const struct graph *g);
 
-/* Adds the N sorted nodes. */
+/* Adds the N sorted NODES to X. */
 static CUresult append_sorted(struct instance *x, struct node *const *nodes, uint32_t n)
 {
 	CUresult e = CUDA_SUCCESS;
@@ -99,7 +99,7 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, uint64_t flags)
 		instance_end(x);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	x->flags = flags & ~(uint64_t)UPLOAD; /* UPLOAD is no property of the instance */
+	x->flags = flags & ~(uint64_t)UPLOAD; /* UPLOAD is not a property of the instance */
 	*out = x->handle;
 	return CUDA_SUCCESS;
 }
@@ -109,7 +109,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, uint64_t f
 	return CALL_END(instantiate(out, graph, flags));
 }
 
-/* The signature of CUDA 11, which names a node that is wrong. */
+/* The signature of CUDA 11, which returns a wrong node. */
 CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphNode *wrong, char *log,
 			       size_t log_size)
 {
@@ -133,7 +133,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph graph, struct cu
 	return CALL_END(e);
 }
 
-/* Functions of the program run without the lock; until they return, the instance is not freed. */
+/* Functions of the program run without the lock; the instance is not freed until they return. */
 static CUresult launch(struct instance *x, CUstream h, struct stream *s)
 {
 	CUresult e = CUDA_SUCCESS, rung;
@@ -147,7 +147,7 @@ static CUresult launch(struct instance *x, CUstream h, struct stream *s)
 			continue;
 		link_hold(!runs_alone);
 		e = work_run(&x->steps[i].work);
-		if (runs_alone) /* the stream may have gone */
+		if (runs_alone) /* the function may have destroyed the stream */
 			s = stream_find(h);
 		if (s)
 			s->last = link_count();
@@ -204,7 +204,7 @@ CUresult cuGraphExecGetFlags(CUgraphExec h, uint64_t *flags)
 	return CALL_END(e);
 }
 
-/* There is nothing to upload before a launch. */
+/* Does nothing, because nothing is uploaded before a launch. */
 CUresult cuGraphUpload(CUgraphExec h, CUstream s)
 {
 	struct stream *stream;

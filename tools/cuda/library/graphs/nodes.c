@@ -99,7 +99,7 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphN
 		add_kernel(out, graph, after, n, p ? &p->base : NULL, p ? p->kernel : NULL));
 }
 
-/* A context that a call names must be one. */
+/* Begins a call that names a context, which must exist. */
 static CUresult begin_with_context(CUcontext context)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
@@ -199,7 +199,7 @@ CUresult cuGraphAddEventRecordNode(CUgraphNode *out, CUgraph graph, const CUgrap
 	return CALL_END(add_event(out, graph, after, n, &m));
 }
 
-/* What this process has recorded comes before the whole graph, in the one order of all streams. */
+/* A record of this process comes before the whole graph, in the one order of all streams. */
 CUresult cuGraphAddEventWaitNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
 				 size_t n, CUevent event)
 {

@@ -6,7 +6,8 @@
 #include "cuda_calls.h"
 #include "graph.h"
 
-/* Begins a call about a node of TYPE. OK: whether its other arguments are right. */
+/* Begins a call about a node of TYPE, and finds it. OK: whether the call's other arguments are
+ * valid. */
 static CUresult begin_node_of(CUgraphNode h, enum node_type type, bool ok, struct node **node)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
@@ -29,8 +30,8 @@ static CUresult set(struct node *node, const struct work *w)
 	return CUDA_SUCCESS;
 }
 
-/* A function and a kernel are one handle here, so the function is told, whatever the program set.
- * The list of arguments stays as it is until the node changes. */
+/* A function and a kernel have one handle here, so the function is returned, whichever the program
+ * set. The list of arguments stays valid until the node changes. */
 static CUresult get_kernel(CUgraphNode h, struct cuda_kernel_node *p)
 {
 	const struct work_launch *l;
@@ -111,7 +112,7 @@ CUresult cuGraphMemcpyNodeSetParams(CUgraphNode h, const struct cuda_copy_3d *p)
 	return CALL_END(e == CUDA_SUCCESS ? set(node, &w) : e);
 }
 
-/* A captured write of 64 bits has a value that *P has no room for. */
+/* A captured write of 64 bits has a value that does not fit into *P. */
 static CUresult get_set(CUgraphNode h, struct cuda_set_node *p)
 {
 	const struct work_set *w;

@@ -52,7 +52,7 @@ CUresult put_work(struct stream *s, const struct work *w)
 		return e == CUDA_SUCCESS ? capture_add(s, w) : e;
 	}
 	e = work_run(w);
-	/* While a function of the program ran, S may have been destroyed. */
+	/* The program's function may have destroyed S. */
 	if (w->kind != WORK_HOST)
 		s->last = link_count();
 	return e;

@@ -3,9 +3,9 @@
 
 #include "cuda_work.h"
 
-/* Executes W, or puts it into the graph that S captures. Everything that W points to is read before
- * this returns; what a graph keeps, it copies. */
+/* Executes W, or adds it to the graph that S captures. Everything that W points to is read, and
+ * copied for a graph, before this returns. */
 CUresult put_work(struct stream *s, const struct work *w);
-/* Begins a call about the stream S that no graph can carry: as work_begin(), and if S captures,
- * that ends the capture. */
+/* As work_begin(), for a call that no graph can contain: if S captures, the capture becomes
+ * invalid. */
 CUresult put_begin(CUstream s, struct stream **stream);

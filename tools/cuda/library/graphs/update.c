@@ -15,7 +15,7 @@ static struct step *find(const struct instance *x, CUgraphNode node)
 	return NULL;
 }
 
-/* Replaces what NODE executes in X. While a launch is in progress, nothing may be replaced. */
+/* Replaces what NODE executes in X. Fails while a launch of X is in progress. */
 static CUresult replace(struct instance *x, CUgraphNode node, enum node_type type,
 			const struct work *w)
 {
@@ -112,10 +112,12 @@ CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec h, CUgraphNode node, CUeve
 	return CALL_END(set_event(h, node, NODE_WAIT, &w));
 }
 
-/* Makes the N steps at TO, of X, execute the work of GRAPH's nodes. If GRAPH has another shape,
+/*
+ * Makes the N steps at TO, of X, execute the work of GRAPH's nodes. If GRAPH has another shape,
  * returns OTHER and changes nothing. The steps keep their nodes, and stay disabled if they are. The
  * user objects of GRAPH replace all those of X; those of a child are added, because X does not
- * record which ones the former child had. */
+ * record which ones the former child had.
+ */
 static CUresult take_over(struct instance *x, struct step *to, uint32_t n, CUgraph graph,
 			  CUresult other)
 {
@@ -150,7 +152,7 @@ static CUresult take_over(struct instance *x, struct step *to, uint32_t n, CUgra
 	return CUDA_SUCCESS;
 }
 
-/* The graph must be like NODE's own, in the order of its nodes, too. */
+/* GRAPH must have the shape of NODE's own graph, with the nodes in the same order. */
 static CUresult set_child(CUgraphExec h, CUgraphNode node, CUgraph graph)
 {
 	const struct graph *own, *other;
@@ -177,7 +179,8 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec h, CUgraphNode node, CUg
 	return CALL_END(set_child(h, node, child));
 }
 
-/* Begins a call about whether NODE is disabled, which GPU kernels, copies and sets may be. */
+/* Begins a call about whether NODE is disabled; only nodes of GPU kernels, copies and sets can
+ * be. */
 static CUresult begin_enabled(CUgraphExec h, CUgraphNode node, bool ok, struct instance **x,
 			      struct step **step)
 {

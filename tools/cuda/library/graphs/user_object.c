@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Objects of the program that graphs and their instances keep. A function of the program destroys
- * an object after its last reference was released and no work that may use it runs. */
+ * an object when it has no more references and no work that may use it runs. */
 #include <limits.h>
 #include <stdlib.h>
 
 #include "graph.h"
 
 struct user_object {
-	struct call_later later; /* first */
+	struct call_later later; /* must be the first member */
 	void *handle;
-	uint64_t own, kept; /* references of the program; of graphs and instances */
-	bool launched;	    /* an instance has had it */
+	uint64_t own, kept; /* references of the program, and of graphs and instances */
+	bool launched;	    /* an instance has had a reference */
 	void (*destroy)(void *data);
 	void *data;
 };
@@ -27,8 +27,8 @@ static void destroy(struct call_later *later)
 	free(o);
 }
 
-/* If the object has no references, has it destroyed at the end of the call, after launched work,
- * which may use it, has ended. */
+/* If the object has no references, lets it be destroyed at the end of the call, after the end of
+ * launched work, which may use it. */
 static void end_unused(struct user_object *o)
 {
 	if (o->own > 0 || o->kept > 0)
@@ -160,7 +160,7 @@ CUresult cuUserObjectRelease(CUuserObject h, unsigned count)
 	return CALL_END(e);
 }
 
-/* References for the graph are new ones, or the program's. */
+/* The graph gets new references, or the program's. */
 CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject h, unsigned count, unsigned flags)
 {
 	struct graph *g;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Addresses of the VF that the program reserves, and the memory of physical.c that is mapped there.
- * The host maps the memory when the program makes it accessible; until then GPU kernels do not
- * reach it either. The host checks each packet by itself. The lists in this file only tell which
+ * The host maps the memory when the program makes it accessible; before that, GPU kernels cannot
+ * access it either. The host checks each packet by itself. The lists in this file only tell which
  * packets are needed.
  */
 #include <stdlib.h>
@@ -13,13 +13,13 @@
 enum { LOCATION_DEVICE = 1, ACCESS_NONE = 0, ACCESS_BOTH = 3 };
 
 struct reservation {
-	struct reservation *next; /* by address */
+	struct reservation *next; /* the next one, by address */
 	uint64_t at, bytes;
 };
 struct mapping {
 	uint64_t at, bytes, id;
 	struct physical *physical;
-	bool accessible; /* and mapped on the host */
+	bool accessible; /* the program can access it, and the host has mapped it */
 };
 
 static struct reservation *reservations;
@@ -55,8 +55,8 @@ static bool are_granules(uint64_t at, uint64_t bytes)
 
 /* addresses */
 
-/* Returns the link of the list at which a reservation of BYTES at AT belongs; NULL: they are not
- * free. */
+/* Returns the place in the list for a reservation of BYTES at AT; NULL: they are not whole
+ * granules, or some are reserved already. */
 static struct reservation **free_at(uint64_t at, uint64_t bytes)
 {
 	struct reservation **link = &reservations;
@@ -68,8 +68,8 @@ static struct reservation **free_at(uint64_t at, uint64_t bytes)
 	return !*link || (*link)->at >= at + bytes ? link : NULL;
 }
 
-/* Sets *AT to the lowest free BYTES at a multiple of ALIGN. Returns the link of the list at which
- * they belong, or NULL. */
+/* Sets *AT to the lowest free BYTES at a multiple of ALIGN. Returns their place in the list, or
+ * NULL. */
 static struct reservation **free_anywhere(uint64_t bytes, uint64_t align, uint64_t *at)
 {
 	uint64_t from = link_arena.at, behind;
@@ -139,8 +139,8 @@ static struct mapping *find(uint64_t at)
 	return i > 0 && at - mappings[i - 1].at < mappings[i - 1].bytes ? &mappings[i - 1] : NULL;
 }
 
-/* Finds the mappings that together are exactly BYTES > 0 at AT: from *FIRST to before *END. Returns
- * false if there are none. */
+/* Finds the mappings that together are exactly BYTES > 0 at AT: *FIRST is the first of them, *END
+ * the one after the last. Returns false if there are none. */
 static bool find_whole(uint64_t at, uint64_t bytes, size_t *first, size_t *end)
 {
 	size_t i = up_to(at);
@@ -167,7 +167,7 @@ CUresult cuMemAddressFree(CUdeviceptr at, size_t bytes)
 	if (e == CUDA_SUCCESS && (!r || r->bytes != bytes))
 		e = CUDA_ERROR_INVALID_VALUE;
 	i = e == CUDA_SUCCESS ? up_to(at + bytes - 1) : 0;
-	if (i > 0 && mappings[i - 1].at >= at) /* something is mapped there */
+	if (i > 0 && mappings[i - 1].at >= at) /* something is already mapped there */
 		e = CUDA_ERROR_INVALID_VALUE;
 	if (e == CUDA_SUCCESS) {
 		*link = r->next;
@@ -218,13 +218,13 @@ CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemHandle handl
 	return CALL_END(e == CUDA_SUCCESS ? map(at, bytes, physical_find(handle)) : e);
 }
 
-/* Returns the offset that packets use for the arena's address AT. */
+/* Returns the offset at which packets find the arena's address AT. */
 static uint64_t offset_of(uint64_t at)
 {
 	return link_arena.offset + (at - link_arena.at);
 }
 
-/* Has the host unmap M. */
+/* Puts a packet that lets the host unmap M. */
 static CUresult put_unmap(struct mapping *m)
 {
 	const uint64_t arg[7] = {offset_of(m->at), m->bytes};
@@ -254,7 +254,8 @@ static CUresult unmap(uint64_t at, uint64_t bytes)
 	e = take_access(first, end);
 	if (e != CUDA_SUCCESS)
 		return e;
-	/* Their memory may be given out again at once: packets that use it then run after these. */
+	/* The memory may be allocated again at once: packets that use it then run after these
+	 * packets. */
 	for (i = first; i < end; i++)
 		physical_unmapped(mappings[i].physical);
 	memmove(&mappings[first], &mappings[end], (n_mappings - end) * sizeof(*mappings));
@@ -272,17 +273,18 @@ CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
 /* access */
 
 /* MAP packets in the ring, each with its own place for a report. The ring is empty when the first
- * one is put, so no error of an earlier launch comes in between, and the host's state is known. */
+ * one is put, so that no earlier launch can report an error in between, and the host's state is
+ * known. */
 struct batch {
 	uint32_t n;
 	uint64_t *reports, reports_at;
 	struct {
-		uint64_t at, bytes; /* of the arena */
+		uint64_t at, bytes; /* AT: address in the arena */
 	} maps[LINK_BATCH];
 };
 
-/* Waits for all packets of B. Sets *REFUSED to whether the host has refused one; if so, has the
- * others unmapped again. */
+/* Waits until all packets of B have ended. Sets *REFUSED to whether the host has refused one; if
+ * so, lets the host unmap the others again. */
 static CUresult finish(struct batch *b, bool *refused)
 {
 	CUresult e = link_drain();
@@ -299,7 +301,7 @@ static CUresult finish(struct batch *b, bool *refused)
 	return e;
 }
 
-/* Has the host map BYTES of the device memory from OFFSET on at AT. */
+/* Puts a packet that lets the host map BYTES of the device memory from OFFSET on at AT. */
 static CUresult put_map(struct batch *b, uint64_t at, uint64_t offset, uint64_t bytes)
 {
 	uint64_t size = sizeof(b->reports[0]) * LINK_BATCH;
@@ -322,7 +324,8 @@ static CUresult put_map(struct batch *b, uint64_t at, uint64_t offset, uint64_t 
 				      b->reports_at + b->n++ * sizeof(b->reports[0])});
 }
 
-/* Maps M on the host, all or nothing. Sets *REFUSED to whether the host has no room for it. */
+/* Lets the host map M, all of it or nothing. Sets *REFUSED to whether the host has no room for
+ * it. */
 static CUresult map_now(struct mapping *m, bool *refused)
 {
 	const struct physical *p = m->physical;
@@ -348,7 +351,8 @@ static CUresult map_now(struct mapping *m, bool *refused)
 	return e;
 }
 
-/* Makes the mappings from FIRST to END accessible: all of them, or those that were before. */
+/* Makes the mappings from FIRST to before END accessible; after an error only those that were
+ * accessible before. */
 static CUresult give_access(size_t first, size_t end)
 {
 	bool *was = calloc(end - first, sizeof(*was)), refused = false;
@@ -369,8 +373,8 @@ static CUresult give_access(size_t first, size_t end)
 	return refused && e == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : e;
 }
 
-/* Finds the access that the list gives to this device. Returns false if the list names another
- * place, or an unknown kind of access. */
+/* Sets *FLAGS to the access that the list gives this device. Returns false if the list names
+ * another device, or an unknown kind of access. */
 static bool wanted_access(const struct cuda_access *access, size_t n, int *flags)
 {
 	size_t i;

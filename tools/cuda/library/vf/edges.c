@@ -2,10 +2,10 @@
 /*
  * The parts of pages at the ends of registered memory. Such a page also has bytes that are not
  * registered, so it stays where it is, and its registered bytes have a copy in the window. What one
- * side has changed since the last time is written to the other one: before a packet is put, after a
- * call has waited, and, while packets run, now and then by a thread, so that a GPU kernel and the
- * program can wait for each other. This file has a lock of its own, because a call that waits holds
- * the library's.
+ * side has changed since the last comparison is written to the other side: before a packet is put,
+ * after a call has waited, and, while packets run, periodically by a thread, so that a GPU kernel
+ * and the program can wait for each other. This file has its own lock, because a call that waits
+ * holds the library's.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -24,11 +24,11 @@
 #define PAGE 4096u
 #define WORD sizeof(uint64_t)
 #define HALF sizeof(uint32_t)
-/* How long the thread sleeps: after it found a change, and at most. */
+/* How long the thread sleeps between two comparisons, ns: after a change, and at most. */
 #define LOOK_LEAST 50000
 #define LOOK_MOST 1000000
 
-/* BASE: the bytes that both sides had the last time. */
+/* BASE: the bytes that both sides had after the last comparison. */
 struct edge {
 	uint8_t *at, *window, *base;
 	uint32_t bytes;
@@ -40,7 +40,7 @@ static size_t room;
 static _Atomic size_t n_edges;
 static _Atomic bool working; /* packets run */
 static sem_t wanted;
-static bool looks; /* the thread exists */
+static bool looks; /* the thread was started */
 
 /* Returns whether the program still has all of the edge mapped. */
 static bool is_there(const struct edge *e)
@@ -67,7 +67,7 @@ static void store(uint8_t *p, uint64_t value, size_t n)
 		__atomic_store_n(p, (uint8_t)value, __ATOMIC_RELEASE);
 }
 
-/* Merges byte I. If both sides have changed it, the GPU's change is kept. */
+/* Merges byte I. If both sides have changed it, the GPU's change wins. */
 static void meet_byte(const struct edge *e, uint32_t i)
 {
 	const uint64_t own = load(e->at + i, 1), gpus = load(e->window + i, 1);
@@ -79,10 +79,12 @@ static void meet_byte(const struct edge *e, uint32_t i)
 	e->base[i] = (uint8_t)(gpus != e->base[i] ? gpus : own);
 }
 
-/* If only one side has changed the N bytes, writes them to the other side as one value. Bytes that
- * neither side has changed must not be written, because a side may just be writing there: so this
+/*
+ * If only one side has changed the N bytes, writes them to the other side as one value. Bytes that
+ * neither side has changed must not be written, because a side may be writing them now: so this
  * returns false, and writes nothing, if both sides have changed the N bytes, or if only one half of
- * a word has changed. The caller then takes smaller parts. */
+ * a word has changed. The caller then tries smaller parts.
+ */
 static bool meet_value(const struct edge *e, uint32_t i, size_t n)
 {
 	const uint64_t own = load(e->at + i, n), gpus = load(e->window + i, n);
@@ -122,7 +124,7 @@ static void meet_word(const struct edge *e, uint32_t i)
 	meet_half(e, i + HALF);
 }
 
-/* Returns whether anything has changed. */
+/* Merges the edge. Returns whether anything had changed. */
 static bool meet(const struct edge *e)
 {
 	uint32_t i = 0;
@@ -142,7 +144,7 @@ static bool meet(const struct edge *e)
 	return true;
 }
 
-/* Takes the lock, with all signals blocked: a handler could call fork(). */
+/* Takes the lock, with all signals blocked, because a handler could call fork(). */
 static void begin_change(sigset_t *before)
 {
 	sigset_t every;
@@ -202,7 +204,7 @@ static void in_parent(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* In the child of fork(), which has memory of its own and no thread. */
+/* Called in the child of fork(), which has private memory and no thread. */
 static void in_child(void)
 {
 	n_edges = 0;

@@ -15,7 +15,8 @@ struct search {
 	int max, n;
 };
 
-/* Keeps the lowest addresses, in order. */
+/* Adds the address NAME to the lowest ones, which are kept in order, if it is one of softgpu's
+ * VFs. */
 static int look(void *data, const char *name)
 {
 	struct search *s = data;
@@ -123,7 +124,7 @@ bool find_parse(const char *text, struct find_pci *out)
 	return true;
 }
 
-/* FNV-1a, 64 bit, twice. */
+/* FNV-1a, 64 bits, twice. */
 void find_uuid(const char *name, uint8_t uuid[16])
 {
 	uint64_t h[2] = {UINT64_C(0xcbf29ce484222325), UINT64_C(0x5347505556465f30)};
@@ -155,9 +156,8 @@ bool find_is_visible(const char *name, const char *list)
 
 	if (!list)
 		return true;
-	/* This machine has one device. If the list begins with another one, the rest does not
-	 * count.
-	 */
+	/* This machine has one device. If the list begins with another device, its other entries do
+	 * not count. */
 	list += strspn(list, space);
 	length = strcspn(list, ",");
 	while (length > 0 && strchr(space, list[length - 1]))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Doorbells that no call waits for. A doorbell costs a message to the host, or an exit of the VM,
- * so calls that follow one another closely share one: the first rings, the others leave their
- * packets in the ring, and this thread rings for them a little later.
+ * so calls in quick succession share one: the first call rings it, the others leave their packets
+ * in the ring, and this thread rings it for them after LINK_RING_EVERY.
  */
 #include <errno.h>
 #include <sched.h>
@@ -17,7 +17,7 @@ static sem_t wanted;
 static bool runs;
 static void (*rings)(void);
 
-/* All with the lock. */
+/* Accessed only with the lock. */
 static bool armed, ending;
 
 static void *flush(void *arg)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* First fit over a sorted array of allocations. Packets run in the order of their calls, so memory
- * can be given out again at once: what used it before runs before. */
+/* First fit over a sorted array of allocations. Packets run in the order of their calls, so freed
+ * memory can be allocated again at once: earlier packets that use it run first. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cuda_vf.h"
 #include "record.h"
 
-#define GRAIN 512u /* CUDA promises 256 */
+#define GRAIN 512u /* bytes; CUDA promises an alignment of 256 */
 
 struct block {
 	uint64_t at, bytes, taken, id; /* TAKEN: BYTES rounded up */
@@ -26,7 +26,7 @@ void heap_reset(uint64_t size)
 	pieces_serve(heap_uses);
 }
 
-/* Notes that BYTES more are allocated; fewer if negative. */
+/* Adds BYTES, which may be negative, to the allocated bytes. */
 static void take_note(int64_t bytes)
 {
 	heap_taken += (uint64_t)bytes;

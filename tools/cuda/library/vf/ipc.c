@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory of another process of the VF. All processes of a VF have one context on the GPU and the
- * same device addresses, so opening such memory maps nothing: this file checks whose it is, and
- * remembers it. */
+ * same device addresses, so opening such memory maps nothing: this file checks who owns the memory,
+ * and records it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,8 +143,8 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *out, struct cuda_ipc_memory memory, uns
 	return cuIpcOpenMemHandle_v2(out, memory, flags);
 }
 
-/* Waits for this process's packets, because afterwards the other process may be told that the
- * memory is closed. */
+/* Closes the memory at AT. Waits for this process's packets, because afterwards the other process
+ * may be told that the memory is closed. */
 static CUresult shut(CUdeviceptr at)
 {
 	struct opened **o = &all;

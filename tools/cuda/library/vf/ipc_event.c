@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events of several processes of the VF: guest_event_*(). An event that was shown stands for the
- * fence of whichever process has recorded it last. So a process that waits for one never waits for
- * what was not put into a ring before: waits form no circle.
+ * Events of several processes of the VF: guest_event_*(). A shared event stands for the fence of
+ * the process that has recorded it last. So a process that waits for it only waits for work that is
+ * already in a ring, and waits cannot form a circle.
  */
 #include "ipc_event.h"
 

@@ -9,26 +9,26 @@
 #include "vgpu/clock.h"
 
 #define UP_TIMEOUT (60 * VGPU_SEC)
-/* vgpud lets a VF be brought up or down ten times a second: one that it refuses for longer is
+/* vgpud lets a VF be brought up or down ten times a second: a VF that it refuses for longer is
  * quarantined, or could not be cleared. */
 #define REFUSED_MOST (2 * VGPU_SEC)
 #define REFUSED_PAUSE (100 * VGPU_MSEC)
 #define DOWN_TIMEOUT (5 * VGPU_SEC)
 #define WAIT_STEP VGPU_SEC
-/* How often a program that polls finds out whether its VF is still there. */
+/* How often a polling program checks whether its VF still exists. */
 #define LOOK_EVERY (100 * VGPU_MSEC)
-/* PACKETS_MOST: packets, of the ring's 1024, that may be in it before the library waits for all.
+/* PACKETS_MOST: number of packets, of the ring's 1024, after which the library waits for all.
  * LAUNCH_ROOM: bytes of the window for names and arguments of launches. */
 #define PACKETS_MOST 900u
-/* Room that link_stage() and link_launch() leave for the packets that use what they give: while
- * those are put, nothing is given out anew. */
+/* Number of packets for which link_stage() and link_launch() leave room in the ring, so that the
+ * packets that use the given memory can be put before it is given out again. */
 #define PACKETS_KEPT LINK_BATCH
 #define LAUNCH_ROOM (256u * LINK_LAUNCH_BYTES)
 #define ALIGN 4096u
 #define STRUCTURE_BYTES 4096u
 #define STAGE_LEAST (UINT64_C(1) << 20)
-/* Packets that may wait for a doorbell. More are rung for at once, so that the VF works while the
- * program makes further ones. */
+/* Number of packets that may wait for a doorbell. With more, the doorbell is rung at once, so that
+ * the VF works while the program makes further packets. */
 #define UNRUNG_MOST 64u
 
 _Static_assert(sizeof(struct softgpu_function) <= STRUCTURE_BYTES &&
@@ -43,18 +43,18 @@ struct softgpu_arena link_arena;
 
 static struct guest *guest;
 static CUresult lost;
-static uint64_t packets; /* put since the ring was last empty */
-static uint64_t done;	 /* packets that were put before those; they have ended */
+static uint64_t packets; /* number of packets put since the ring was last empty */
+static uint64_t done;	 /* number of packets put before those; they have ended */
 static bool held;	 /* link_ring() does nothing */
 static bool prints;	 /* a module of this process may print */
-static bool shared;	 /* other processes can have the VF, too */
+static bool shared;	 /* other processes can use the VF, too */
 static vgpu_nsec looked, cared;
-static uint64_t unrung; /* packets that were put since the last doorbell */
+static uint64_t unrung; /* number of packets put since the last doorbell */
 static vgpu_nsec rung_at;
 static uint8_t *launch_memory, *stage_memory;
 static uint64_t launch_at, launch_used, stage_at, stage_all, stage_size, stage_used;
 
-/* Divides the part of the window that the library has. Returns whether it is large enough. */
+/* Divides the part of the window that the library may use. Returns whether that is large enough. */
 static bool divide(void)
 {
 	struct link_parts *p = &link_parts;
@@ -104,7 +104,7 @@ static bool divide(void)
 	return true;
 }
 
-/* Clears the memory that an earlier program of this machine has left in the VF. */
+/* Clears the memory that an earlier program of this machine has used in the VF. */
 static CUresult clear(void)
 {
 	uint64_t at, size;
@@ -118,7 +118,8 @@ static CUresult clear(void)
 	return e == CUDA_SUCCESS ? link_wait() : e;
 }
 
-/* Asks where this process can map memory. An arena that this library cannot use counts as none. */
+/* Asks the VF for the addresses at which this process can map memory. An arena that this library
+ * cannot use counts as none. */
 static CUresult ask_arena(void)
 {
 	const uint64_t arg[7] = {0, link_parts.structure_at, sizeof(link_arena)};
@@ -195,7 +196,7 @@ static CUresult try_up(const char *name, bool *refused, struct vgpu_error *err)
 	return CUDA_ERROR_DEVICE_UNAVAILABLE;
 }
 
-/* Brings the VF up. While the host refuses, which it does after many programs in a row, tries again
+/* Brings the VF up. While the host refuses, as it does after many programs in a row, tries again
  * for up to REFUSED_MOST. */
 static CUresult wait_up(const char *name, struct vgpu_error *err)
 {
@@ -240,7 +241,7 @@ CUresult link_up(const char *name, struct vgpu_error *err)
 	return e;
 }
 
-/* Waits until all packets have ended, but no longer than TIMEOUT. Returns 0 or -errno. */
+/* Waits until all packets have ended, but at most TIMEOUT, ns. Returns 0 or -errno. */
 static int wait_most(vgpu_nsec timeout)
 {
 	uint64_t fence = guest_put_fence(guest);
@@ -249,7 +250,7 @@ static int wait_most(vgpu_nsec timeout)
 	return r == 0 ? guest_wait(guest, fence, timeout) : r;
 }
 
-/* Frees what this process has on the VF. After DOWN_TIMEOUT it leaves the rest to the next
+/* Frees what this process uses on the VF. After DOWN_TIMEOUT it leaves the rest to the next
  * process. */
 static void give_back(void)
 {
@@ -298,8 +299,7 @@ void link_abandon(void)
 		guest_close(guest);
 	guest = NULL;
 	unrung = 0;
-	lost = CUDA_ERROR_NOT_INITIALIZED; /* another thread may be in a function of the program's
-					    */
+	lost = CUDA_ERROR_NOT_INITIALIZED; /* another thread may be in a function of the program */
 }
 
 CUresult link_lost(void)
@@ -319,8 +319,8 @@ static CUresult error_of_fault(enum softgpu_error fault)
 	}
 }
 
-/* The VF is lost: sets the error that all calls return from now on, and returns it. R: the error of
- * guest.h. */
+/* Notes that the VF is lost: sets the error that all calls return from now on, and returns it. R:
+ * the error of guest.h. */
 static CUresult lose(int r)
 {
 	if (r == -EIO)
@@ -333,7 +333,7 @@ static CUresult lose(int r)
 	return lost;
 }
 
-/* Returns the error of a launch that the host has refused, once; CUDA_SUCCESS: there was none. */
+/* Returns the error of a launch that the host has refused, once; CUDA_SUCCESS: none was refused. */
 static CUresult take_report(void)
 {
 	uint64_t error = __atomic_exchange_n(link_parts.launch_report, 0, __ATOMIC_ACQ_REL);
@@ -345,8 +345,8 @@ static CUresult take_report(void)
 	return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 }
 
-/* To be called when all packets before a fence have ended. Returns the error of a refused launch.
- */
+/* Must be called when all packets before a fence have ended. Returns the error of a refused
+ * launch. */
 static CUresult reach(void)
 {
 	edges_done(false);
@@ -370,7 +370,7 @@ CUresult link_put(uint32_t opcode, uint32_t flags, const uint64_t arg[7])
 	return CUDA_SUCCESS;
 }
 
-/* Publishes the packets if the host polls for them. Returns whether it does. */
+/* Publishes the packets in the ring if the host polls for them. Returns whether it polls. */
 static bool shown(void)
 {
 	if (!guest_show(guest))
@@ -453,7 +453,8 @@ static void ask_output(void)
 	unrung++;
 }
 
-/* Takes the answer to ask_output(), for standard output. Returns whether the host has more. */
+/* Takes the answer to ask_output(), which output_write() writes. Returns whether the host has more
+ * text. */
 static bool take_output(void)
 {
 	bool more = prints && output_take(link_parts.output);
@@ -474,8 +475,8 @@ CUresult link_mark(uint64_t *mark)
 	return put_fence(mark, guest_put_mark);
 }
 
-/* Waits for FENCE without a limit, because GPU kernels may take any time; but ends the work of
- * killed processes meanwhile. Returns 0 or -errno. */
+/* Waits for FENCE without a limit, because GPU kernels may run for any time; meanwhile ends the
+ * work of killed processes. Returns 0 or -errno. */
 static int wait_long(uint64_t fence, int (*wait)(struct guest *g, uint64_t fence, vgpu_nsec))
 {
 	int r;
@@ -526,8 +527,9 @@ CUresult link_drain(void)
 	return e;
 }
 
-/* A fence has been waited for, with the result R of guest.h: shows what was printed before it. Of
- * several answers before the fence the first is in the window; the host has the rest. */
+/* Must be called after waiting for a fence, with the result R of guest.h: takes what was printed
+ * before the fence. Of several answers before the fence the first is in the window; the host has
+ * the rest. */
 static CUresult waited(int r)
 {
 	CUresult e = r < 0 ? lose(r) : CUDA_SUCCESS;
@@ -555,8 +557,8 @@ CUresult link_wait(void)
 	return e == CUDA_SUCCESS ? take_report() : e;
 }
 
-/* Called while a program polls: checks each LOOK_EVERY that the VF still exists, and each WAIT_STEP
- * ends the work of killed processes. */
+/* Called while a program polls: checks every LOOK_EVERY whether the VF still exists, and every
+ * WAIT_STEP ends the work of killed processes. */
 static CUresult look(void)
 {
 	vgpu_nsec now = vgpu_now();
@@ -589,7 +591,8 @@ struct guest *link_guest(void)
 	return guest;
 }
 
-/* A fence of this process needs no packet: all that is put from now on comes after it. */
+/* A fence of this process needs no packet, because all packets that are put from now on come after
+ * it. */
 CUresult link_await(const struct guest_fence *fence)
 {
 	const uint64_t arg[7] = {fence->slot, fence->asked, fence->value};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory without an address, for arena.c to map: granules of the VF's device memory, taken from the
- * same heap as all allocations. Its granules need not lie in a row, so fragmentation never makes an
- * allocation fail. */
+ * same heap as all allocations. The granules need not be consecutive, so fragmentation never makes
+ * an allocation fail. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -28,15 +28,15 @@ static uint64_t shareable_unit(void)
 	return piece > link_arena.granule ? piece : link_arena.granule;
 }
 
-/* Returns whether an allocation of this kind can be made; if not, *E is the error. */
+/* Returns whether an allocation like WHAT can be made; if not, *E is the error. */
 static bool is_possible(const struct cuda_allocation *what, CUresult *e)
 {
 	*e = CUDA_ERROR_INVALID_VALUE;
 	if (!what || what->type != TYPE_PINNED || what->location.type != LOCATION_DEVICE ||
 	    what->location.id != 0 || what->security)
 		return false;
-	/* GPUDirect RDMA is impossible: no other device reaches the memory. Compression is a hint.
-	 */
+	/* GPUDirect RDMA is impossible, because no other device can access the memory. Compression
+	 * is a hint. */
 	*e = CUDA_ERROR_NOT_SUPPORTED;
 	if (what->rdma || what->usage)
 		return false;
@@ -94,7 +94,8 @@ static bool take_part(struct physical *p, uint64_t bytes)
 	return false;
 }
 
-/* Takes memory for P, in parts as large as there are. */
+/* Takes memory for P, in parts that are as large as possible. Returns false if there is not
+ * enough. */
 static bool take_all(struct physical *p)
 {
 	const uint64_t unit = unit_of(p->handles);
@@ -145,7 +146,8 @@ static CUresult create(CUmemHandle *out, uint64_t bytes, int handles)
 	return CUDA_SUCCESS;
 }
 
-/* Any process of the VF can write the list of pieces, so they may not be whole granules. */
+/* Adds PIECES to P. Any process of the VF can write the list, so the pieces may not be whole
+ * granules. */
 static int add_pieces(struct physical *p, const uint32_t *pieces, uint32_t n)
 {
 	struct physical_part *last;

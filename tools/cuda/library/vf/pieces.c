@@ -12,22 +12,23 @@
 #include "guest.h"
 #include "cuda_vf.h"
 
-/* How long a packet of a killed process may run before other processes continue without that
+/* How long a packet of a killed process may run, ns, before other processes continue without that
  * process's memory. */
 #define CARE_TIMEOUT VGPU_SEC
 
 static _Atomic uint32_t *owners; /* NULL: this process has all memory */
 static uint32_t n_pieces, mine;
 static uint64_t piece;
-static bool *own;     /* pieces of this process; other processes change the words of the others */
+static bool *own;     /* by piece: this process owns it; other processes may change the words of
+		       * other pieces */
 static bool freed;    /* an allocation has ended since pieces were last given back */
-static bool taking;   /* pieces were taken for an allocation that is not made yet */
-static bool *dropped; /* common memory that this process no longer uses, by number */
-static uint32_t n_dropped; /* how many */
+static bool taking;   /* pieces were taken for an allocation that is not recorded yet */
+static bool *dropped; /* by number: common memory that this process no longer uses */
+static uint32_t n_dropped; /* number of entries of DROPPED that are set */
 static bool (*is_used)(uint64_t at, uint64_t bytes);
 
-/* Returns whether the word of a piece says that it is free. Any process of the VF can write words,
- * so a word that names no slot counts as free. */
+/* Returns whether the word of a piece marks it as free. Any process of the VF can write words, so a
+ * word that names no slot counts as free. */
 static bool is_free(uint32_t word)
 {
 	if (guest_is_common(link_guest(), word))
@@ -41,7 +42,7 @@ static CUresult put_fill(uint32_t from, uint32_t to)
 			(uint64_t[7]){link_parts.memory_at + from * piece, (to - from) * piece});
 }
 
-/* Clears all pieces that SLOT has, or was the last to have, and frees them. No other process may
+/* Clears all pieces that SLOT owns, or was the last to own, and frees them. No other process may
  * have SLOT. */
 static CUresult clear(uint32_t slot)
 {
@@ -148,12 +149,13 @@ bool pieces_take(uint64_t at, uint64_t bytes, uint64_t *next)
 	for (i = first; i < end; i++) {
 		word = atomic_load(&owners[i]);
 		*next = (i + 1) * piece;
-		/* Pieces that were taken in vain are given back with the next ones. */
+		/* Pieces that were taken although a later one failed are given back with the next
+		 * ones. */
 		if (word != mine &&
 		    (!is_free(word) || !atomic_compare_exchange_strong(&owners[i], &word, mine)))
 			break;
 		own[i] = freed = true;
-		/* The process that had it last lives, and has not cleared it. */
+		/* The process that had the piece last lives, and has not cleared it. */
 		if (word != 0 && word != mine && word != (mine | GUEST_PIECE_FREE) &&
 		    put_fill(i, i + 1) != CUDA_SUCCESS)
 			break;
@@ -222,7 +224,8 @@ uint64_t pieces_size(void)
 	return owners ? piece : 0;
 }
 
-/* Writes the numbers of all pieces of the N PARTS, in their order. Returns how many they are. */
+/* Writes the numbers of all pieces of the N PARTS to OUT, in their order. Returns how many there
+ * are. */
 static uint32_t list(const struct physical_part *parts, uint32_t n, uint32_t *out)
 {
 	uint32_t i, found = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Turns pages of the program into pages of the window, and back, with their contents. The new pages
- * are first made elsewhere, complete, and then moved over the old ones. So a thread that reads them
- * meanwhile sees no difference, and an error changes nothing.
+ * Replaces pages of the program by pages of the window, and back, with their contents. The new
+ * pages are first completed elsewhere, and then moved over the old ones. So a thread that reads
+ * them meanwhile sees no difference, and an error changes nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,21 +25,21 @@ struct region {
 	uint64_t begin, end, offset, inode;
 	unsigned major, minor;
 	char rights[5];
-	const char *name; /* in the line */
+	const char *name; /* points into the line */
 };
 struct regions {
 	FILE *file;
 	char *line;
 	size_t room;
 };
-static struct region window_is; /* what the window was mapped from when registered_map() ran */
+static struct region window_is; /* the mapping of the window when registered_map() ran */
 
 static struct regions open_regions(void)
 {
 	return (struct regions){fopen("/proc/self/maps", "re"), NULL, 0};
 }
 
-/* Reads the next region, by address. Returns false if there is none. */
+/* Reads the next region, in order of address. Returns false if there is none. */
 static bool next(struct regions *all, struct region *r)
 {
 	int name = 0;
@@ -62,14 +62,14 @@ static void close_regions(struct regions *all)
 	free(all->line);
 }
 
-/* Returns whether a region is memory like malloc()'s: private, writable and of no file. */
+/* Returns whether a region is private, writable and of no file, like memory of malloc(). */
 static bool is_private(const struct region *r)
 {
 	return strcmp(r->rights, "rw-p") == 0 && (!r->name[0] || strcmp(r->name, "[heap]") == 0 ||
 						  strncmp(r->name, "[anon:", 6) == 0);
 }
 
-/* Returns whether a region is private and writable, also of a file. */
+/* Returns whether a region is private and writable; it may be of a file. */
 static bool is_own(const struct region *r)
 {
 	return strcmp(r->rights, "rw-p") == 0;
@@ -118,7 +118,7 @@ static bool find(struct regions *all, struct region *r, uint64_t at)
 	return false;
 }
 
-/* Stores in window_is what is mapped at WINDOW. */
+/* Stores the mapping at WINDOW in window_is. */
 static bool know_window(const uint8_t *window)
 {
 	struct regions all;
@@ -128,7 +128,8 @@ static bool know_window(const uint8_t *window)
 	return ok;
 }
 
-/* Opens the file that is mapped at WINDOW. Returns -1 if it has no name in a file system. */
+/* Opens the file that is mapped at WINDOW. Returns its descriptor, or -1 if the file has no name in
+ * a file system. */
 static int open_window(const uint8_t *window)
 {
 	struct regions all;
@@ -147,7 +148,7 @@ static int open_window(const uint8_t *window)
 	return -1;
 }
 
-/* Maps BYTES of the window at WINDOW a second time, at any address. Returns it, or MAP_FAILED with
+/* Maps BYTES at WINDOW a second time, at any address. Returns that address, or MAP_FAILED with
  * errno. */
 static void *map_again(uint8_t *window, uint64_t bytes)
 {
@@ -167,14 +168,14 @@ static void *map_again(uint8_t *window, uint64_t bytes)
 	return p;
 }
 
-/* Moves the mapping NEW to AT, where its contents are already. */
+/* Moves the mapping NEW, which has the contents of the memory at AT, to AT. */
 static bool move(void *new, uint8_t *at, uint64_t bytes)
 {
 	return mremap(new, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == at;
 }
 
-/* For mappings that Linux cannot move: replaces what is at AT by private memory with the contents
- * of NEW. */
+/* Replaces the memory at AT by private memory with the contents of NEW, where Linux cannot move
+ * NEW. */
 static bool copy_over(void *new, uint8_t *at, uint64_t bytes)
 {
 	const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
@@ -218,7 +219,7 @@ uint8_t *registered_copy(const struct pinned *p)
 	return copy;
 }
 
-/* Returns whether region R still maps the same pages of the window as when P was registered. */
+/* Returns whether region R still maps the pages of the window that P had when it was registered. */
 static bool is_of(const struct region *r, const struct pinned *p)
 {
 	const uint64_t apart = (uintptr_t)p->window - (uintptr_t)p->at;
@@ -253,7 +254,7 @@ bool registered_unmap(const struct pinned *p, uint8_t *copy)
 			continue;
 		from = r.begin > begin ? r.begin - begin : 0;
 		to = (r.end < end ? r.end : end) - begin;
-		if (from > done) /* the program has mapped something else before FROM */
+		if (from > done) /* the program has mapped something else there before FROM */
 			munmap(copy + done, from - done);
 		ok &= replace(&r, copy + from, p->at + from, to - from);
 		done = to;

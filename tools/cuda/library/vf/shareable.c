@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory of physical.c that processes of the VF share by a descriptor. From its first export on it
- * is common memory: guest_common_*(). Until then it is like any other, so memory that is never
- * exported costs nothing more. */
+ * is common memory: guest_common_*(). Memory that is never exported is treated like any other, at
+ * no extra cost. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static CUresult error_of(int r)
 	return r == -ECONNRESET ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
-/* Makes P common memory, after it has waited for the packets that use its pieces. */
+/* Makes P common memory. First waits for the packets that use its pieces. */
 static CUresult make_common(struct physical *p)
 {
 	CUresult e = link_drain();
@@ -89,8 +89,8 @@ static struct physical *find(uint32_t number)
 	return p;
 }
 
-/* Opens the common memory that FD names, or finds it if this process has it already. Sets *P to it,
- * with one more hold of its handle. */
+/* Opens the common memory of the descriptor FD, or finds it if this process has it already. Sets *P
+ * to it, with one more hold of its handle. */
 static CUresult open_shown(int fd, struct physical **p)
 {
 	uint32_t number, n, all;
