@@ -19,8 +19,8 @@
 #include "protocol.h"
 #include "rm.h"
 
-/* Bytes of device memory: scratch that GPU kernels keep between pieces, and memory that all their
- * blocks share. */
+/* SCRATCH_BYTES of device memory are kept by GPU kernels between pieces; from byte RELAY_IN_SCRATCH
+ * on, all their blocks share them. */
 #define SCRATCH_BYTES 4096u
 #define RELAY_IN_SCRATCH 2048u
 
@@ -84,9 +84,9 @@ static int open_gpu(struct device *d, uint32_t index, CUdevice *out, struct vgpu
 	return 0;
 }
 
-/* GPU kernels have a heap and a buffer for printf(), outside the partition. The heap is as small as
- * the driver makes it, which may give more than it is asked for; the buffer is CUDA's own, 1 MiB,
- * because less than a page would be a page, too. */
+/* GPU kernels have a heap and a buffer for printf(), outside the partition. The heap gets the
+ * driver's least size, which may exceed the requested one; the buffer keeps CUDA's default of 1
+ * MiB, because the driver takes a whole page of 2 MiB in any case. */
 static int set_limits(struct device *d, struct vgpu_error *err)
 {
 	struct cuda_extra *x = &d->extra;
@@ -130,7 +130,8 @@ static int make_context(struct device *d, CUdevice device, struct vgpu_error *er
 	return set_limits(d, err);
 }
 
-/* Pins the window and allocates what the worker itself needs; no packet reaches the latter. */
+/* Pins the window and allocates the memory that the worker itself needs, which no packet can
+ * access. */
 static int map_host(struct device *d, const struct device_setup *setup, struct vgpu_error *err)
 {
 	const uint64_t marks = (uint64_t)DEVICE_SLOTS * DEVICE_MARKS * 8;
@@ -206,7 +207,7 @@ static int cuda_launch(struct device *d, uint32_t slot, const struct piece *p);
 static enum device_state cuda_poll(struct device *d, uint32_t slot);
 
 /* libcuda makes each channel on its first use. Uses all of them now, so that rm_stop() knows them
- * all and no guest waits for it later. The window is not used for that: its guest may be writing
+ * all and no guest waits for that later. The window is not used, because its guest may be writing
  * to it. */
 static int use_channels(struct device *d, struct vgpu_error *err)
 {
@@ -261,7 +262,7 @@ static int cuda_prepare(struct device **out, const struct device_setup *setup,
 	return 0;
 }
 
-/* Those steps of cuda_open() that may fail. Returns 0, or -errno with one sentence. */
+/* The steps of cuda_open() that may fail. Returns 0, or -errno with one sentence. */
 static int set_up(struct device *d, const struct device_setup *setup, struct vgpu_error *err)
 {
 	CUdevice device;
@@ -286,8 +287,8 @@ static int set_up(struct device *d, const struct device_setup *setup, struct vgp
 	return use_channels(d, err);
 }
 
-/* Makes the GPU the only one that libcuda sees, unless the environment chooses others. Returns the
- * GPU's number in libcuda. */
+/* Hides all GPUs but GPU from libcuda, unless the environment chooses GPUs. Returns the number of
+ * GPU in libcuda. */
 static uint32_t show_one(uint32_t gpu)
 {
 	char uuid[64];
@@ -305,9 +306,9 @@ static int cuda_open(struct device *d, const struct device_setup *setup, struct 
 
 	rm_driver(RM_VERSION_FILE);
 	shown.gpu = show_one(setup->gpu);
-	/* Functions are loaded with their module, not at their first launch, in a slice. Without a
-	 * cache of compiled modules, compile times do not tell a guest what others have compiled.
-	 */
+	/* Functions are loaded with their module, and not at their first launch, during a slice.
+	 * Without a cache of compiled modules, compile times do not reveal to a guest what other
+	 * guests have compiled. */
 	setenv("CUDA_MODULE_LOADING", "EAGER", 1);
 	setenv("CUDA_CACHE_DISABLE", "1", 1);
 	setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
@@ -320,7 +321,7 @@ static int cuda_open(struct device *d, const struct device_setup *setup, struct 
 	d->extra.most = setup->modules;
 	d->vf = setup->vf;
 	r = set_up(d, &shown, err);
-	if (r < 0) { /* the process exits now, and the driver frees everything else */
+	if (r < 0) { /* the process exits now, and the driver frees everything else then */
 		free(d->granules);
 		cuda_give_arena(d);
 		cuda_end_output(d);
@@ -372,7 +373,7 @@ static uint64_t cuda_scratch(struct device *d)
 	return d->scratch_at;
 }
 
-/* Returns 0 for success, -EINVAL if the call is at fault, another error if the device is: as
+/* Returns 0 for success, -EINVAL if the call was wrong, another error if the device has failed: as
  * launch() of struct device_ops. */
 static int error_of(CUresult e)
 {
@@ -384,7 +385,7 @@ static int error_of(CUresult e)
 	case CUDA_ERROR_NOT_FOUND:
 	case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
 	case CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE:
-	case CUDA_ERROR_NOT_SUPPORTED: /* a cooperative launch */
+	case CUDA_ERROR_NOT_SUPPORTED: /* returned for a cooperative launch */
 		return -EINVAL;
 	case CUDA_ERROR_ILLEGAL_ADDRESS:
 		return -EFAULT;
@@ -432,7 +433,7 @@ static CUresult launch_kernel(struct device *d, uint32_t slot, const struct piec
 
 static int cuda_launch(struct device *d, uint32_t slot, const struct piece *p)
 {
-	/* Either the thread that opened the device calls this, or the ring's thread. */
+	/* Called by the thread that opened the device, or by the ring's thread. */
 	CUresult e = d->api.cuCtxSetCurrent(d->context);
 
 	if (e != CUDA_SUCCESS)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The part of the CUDA Driver API that softgpu uses, declared here so that no toolkit is needed to
- * build it, and no driver to run it on the CPU. Values and signatures are those of CUDA 12.4's
- * public interface, and have been compared with CUDA 13.0's cuda.h and cudaTypedefs.h. The number
- * of each entry is the CUDA version that has this signature.
+ * The part of the CUDA Driver API that softgpu uses, declared here so that softgpu can be built
+ * without a toolkit, and run on the CPU without a driver. Values and signatures are those of CUDA
+ * 12.4's public interface, and have been compared with CUDA 13.0's cuda.h and cudaTypedefs.h. The
+ * number of each entry is the first CUDA version with this signature.
  */
 #pragma once
 
@@ -160,6 +160,6 @@ struct cuda_api {
 #undef CUDA_MEMBER
 };
 
-/* Loads LIBRARY and finds all entries; does not initialise CUDA. Returns 0; -ENODEV or -EOPNOTSUPP
- * with one sentence that says what is missing, and what to do. */
+/* Loads LIBRARY and finds all entries; does not initialise CUDA. Any thread. Returns 0; or -ENODEV
+ * or -EOPNOTSUPP with one sentence that says what is missing, and what to do. */
 int cuda_load(const char *library, struct cuda_api *api, struct vgpu_error *err);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The arena on an NVIDIA GPU: addresses that are reserved once, for all rings, and at which
- * granules of the VF's device memory are mapped and unmapped. */
+/* The arena on an NVIDIA GPU: addresses that are reserved once, for all rings, and to which
+ * granules of the VF's device memory are mapped. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "cuda_private.h"
 
-/* Bytes of addresses for each ring. Programs reserve far more than they use. */
+/* The arena has RANGE_TIMES times the device memory for each ring, but at least RANGE_LEAST bytes,
+ * because programs reserve far more than they use. */
 #define RANGE_LEAST (UINT64_C(64) << 30)
 #define RANGE_TIMES 4u
-/* Addresses at which Linux maps nothing by itself, so that they are also free in a guest's
- * programs. The driver may choose others. */
+/* An address at which Linux maps nothing by itself, so that it is also free in a guest's programs.
+ * The driver may choose another one. */
 #define ARENA_HINT UINT64_C(0x200000000000)
 
 void cuda_take_arena(struct device *d)
@@ -37,7 +38,7 @@ void cuda_give_arena(struct device *d)
 	free(d->arena.mapped);
 }
 
-/* Returns how many granules from AT on are mapped to consecutive granules of the memory; 0: AT is
+/* Returns how many granules from AT on are mapped to consecutive granules of the memory; 0 if AT is
  * not mapped. */
 static uint64_t run_at(const struct device_arena *a, uint64_t at)
 {
@@ -49,7 +50,7 @@ static uint64_t run_at(const struct device_arena *a, uint64_t at)
 	return n;
 }
 
-/* Unmaps what is mapped before END, and leaves the arena's table as it is. */
+/* Unmaps all mappings before END; the arena's table is not changed. */
 static CUresult unmap_before(struct device *d, uint64_t end)
 {
 	const struct device_arena *a = &d->arena;

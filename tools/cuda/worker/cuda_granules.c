@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Granules of the VF's device memory, at addresses. */
+/* Maps granules of the VF's device memory at addresses. */
 #include "cuda_private.h"
 
 CUresult cuda_map_granules(struct device *d, CUdeviceptr at, uint64_t from, uint64_t n, bool *lost)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes a binary for this NVIDIA GPU of what a guest brings, and of softgpu's own GPU kernels: with
- * the compiler and the linker that are in NVIDIA's driver. */
+/* Makes binaries for this NVIDIA GPU from guests' images and from softgpu's own GPU kernels, with
+ * the compiler and the linker of NVIDIA's driver. */
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -10,26 +10,27 @@
 #include "gate.h"
 #include "image.h"
 
-/* An image as the driver's linker takes it. */
+/* An image in a form that the driver's linker accepts. */
 struct part {
 	enum image_kind kind; /* PTX, with its zero byte, or CUBIN */
 	void *at;
 	uint64_t bytes;
-	void *made; /* memory to free that contains AT; NULL: AT is in the image */
+	void *made; /* allocation that contains AT, to be freed; NULL: AT is in the image */
 };
 
 /* An image that is being made into a binary. */
 struct job {
 	struct device *d;
 	bool gated, completes; /* COMPLETES: the parts are linked, not only compiled */
-	uint64_t room;	       /* bytes that may still be unpacked */
+	uint64_t room;	       /* number of bytes that may still be unpacked */
 	struct part *parts;
 	uint32_t n;
 	char *log;
 	uint32_t log_size;
 };
 
-/* Links all parts to *OUT, of *SIZE bytes, or only compiles those that are PTX. */
+/* Links all parts to *OUT, of *SIZE bytes; unless J->completes, only compiles the parts that are
+ * PTX. */
 static CUresult add_parts(const struct job *j, CUlink link, uint8_t **out, size_t *size)
 {
 	CUresult e = CUDA_SUCCESS;
@@ -84,8 +85,8 @@ CUresult cuda_assemble(struct device *d, char *text, uint8_t **out, size_t *size
 	return link_parts(&j, out, size);
 }
 
-/* Takes this GPU's binary out of a fat one, or the PTX in it. Nothing that is larger than the VF's
- * allowance for modules would be loaded, so nothing larger is unpacked. */
+/* Takes this GPU's binary out of a fat binary, or else its PTX. Does not unpack more than the VF's
+ * allowance for modules, because larger modules would not be loaded. */
 static int unpack(struct job *j, const uint8_t *image, uint64_t bytes, struct part *out,
 		  struct vgpu_error *err)
 {
@@ -108,7 +109,8 @@ static int unpack(struct job *j, const uint8_t *image, uint64_t bytes, struct pa
 	return 0;
 }
 
-/* Finds a part in an image. PTX must have a zero byte in it or behind it. */
+/* Finds the part of an image that suits this GPU. PTX must end in a zero byte, or be followed by
+ * one. */
 static int find_part(struct job *j, uint8_t *image, uint64_t bytes, struct part *out,
 		     struct vgpu_error *err)
 {
@@ -132,7 +134,7 @@ static int find_part(struct job *j, uint8_t *image, uint64_t bytes, struct part 
 	return r;
 }
 
-/* As the function above, and checks a cubin's tables, so that the driver's linker gets only valid
+/* As find_part(); also checks a cubin's tables, so that the driver's linker gets only valid
  * ones. */
 static int prepare(struct job *j, uint8_t *image, uint64_t bytes, struct part *out,
 		   struct vgpu_error *err)
@@ -161,15 +163,15 @@ static int prepare_all(struct job *j, uint8_t *image, uint64_t bytes, struct vgp
 	return r;
 }
 
-/* Returns whether P is a binary as it is: a cubin that nvcc has not made to be linked (-rdc=true).
- */
+/* Returns whether P needs no linking: it is a cubin that nvcc has not made with -rdc=true. */
 static bool is_binary(const struct part *p)
 {
 	Elf64_Ehdr head;
 
 	if (p->kind != IMAGE_CUBIN)
 		return false;
-	memcpy(&head, p->at, sizeof(head)); /* image_needs() has checked it */
+	memcpy(&head, p->at, sizeof(head)); /* image_needs() has checked that there are so many
+					     * bytes */
 	return head.e_type != ET_REL;
 }
 

@@ -10,15 +10,16 @@
 
 #include "cuda_private.h"
 
-/* The driver frees a worker's memory some time after the worker's end. So an allocation is tried
- * this often at a worker's start, and when a VF is swapped in, which softgpu itself tries again. */
+/* The driver frees a worker's memory some time after the worker has ended. So an allocation is
+ * tried this many times at a worker's start, and when a VF is swapped in; a failed swap-in is
+ * repeated by softgpu. */
 #define START_TRIES 100
 #define ENTER_TRIES 10
 #define TRY_NS 50000000
 #define CLEAR_BYTES (UINT64_C(256) << 20)
 
-/* Clears all of the VF's device memory, and what its granules have beyond it: GPU kernels reach it.
- */
+/* Clears all of the VF's device memory, also what its granules have beyond it, because GPU kernels
+ * can access that. */
 static CUresult clear(struct device *d)
 {
 	uint64_t at, n;
@@ -59,7 +60,8 @@ static CUresult release(struct device *d, uint64_t n)
 	return e;
 }
 
-/* Allocates all granules, in TRIES tries in all. After an error none is allocated. */
+/* Allocates all granules, with at most TRIES tries together. After an error no granule is
+ * allocated. */
 static CUresult create(struct device *d, int tries)
 {
 	const struct cu_allocation what = of_gpu(d);
@@ -77,8 +79,8 @@ static CUresult create(struct device *d, int tries)
 	return e;
 }
 
-/* Allocates memory, maps it at the VF's addresses, clears it, and maps in the arena what was mapped
- * there. On an error nothing is left. */
+/* Allocates memory, maps it at the VF's addresses, clears it, and restores the mappings of the
+ * arena. After an error nothing is allocated. */
 static CUresult allocate(struct device *d, int tries)
 {
 	CUresult e = create(d, tries);

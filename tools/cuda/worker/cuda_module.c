@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Loads guests' modules on an NVIDIA GPU, counts what they take, and checks their functions before
- * they are launched. */
+/* Loads guests' modules on an NVIDIA GPU, counts their memory, and checks their functions before
+ * launches. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,15 +10,15 @@
 #include "gate.h"
 #include "image.h"
 
-/* The result of a compilation: a binary for this GPU, unless it was a CHECK. */
+/* The result of a compilation: a binary for this GPU, or none after a CHECK. */
 struct compiled {
 	uint8_t *image;
-	uint64_t memory; /* bytes that it takes when it is loaded */
+	uint64_t memory; /* bytes of device memory that it takes when it is loaded */
 	bool gated, prints;
 };
 
-/* Returns what all modules count if MODULE takes MEMORY; *SMALL: the total of those that share
- * pages. */
+/* Returns the bytes that all modules count if MODULE takes MEMORY; *SMALL: the total of those that
+ * share pages. */
 static uint64_t count_with(const struct cuda_extra *x, uint32_t module, uint64_t memory,
 			   uint64_t *small)
 {
@@ -33,9 +33,9 @@ static uint64_t count_with(const struct cuda_extra *x, uint32_t module, uint64_t
 	return large;
 }
 
-/* Returns the part of the VF's allowance that is used if MODULE takes MEMORY, and LOCAL is the
- * local memory. Small modules count by their largest total, because unloading some may free no
- * page. */
+/* Returns the bytes of the VF's allowance that are used if MODULE takes MEMORY and the local memory
+ * is LOCAL. Small modules count with their largest total so far, because unloading some may not
+ * free a page. */
 static uint64_t used_with(const struct cuda_extra *x, uint32_t module, uint64_t memory,
 			  uint64_t local)
 {
@@ -44,7 +44,7 @@ static uint64_t used_with(const struct cuda_extra *x, uint32_t module, uint64_t 
 	return x->fixed + local + large + cuda_pages(small > most ? small : most);
 }
 
-/* Notes that MODULE takes MEMORY from now on. Called by the ring's thread. */
+/* Records that MODULE takes MEMORY from now on. Called by the ring's thread. */
 static void count(struct cuda_extra *x, uint32_t module, uint64_t memory)
 {
 	uint64_t small;
@@ -55,8 +55,8 @@ static void count(struct cuda_extra *x, uint32_t module, uint64_t memory)
 		x->small_most = small;
 }
 
-/* Counts the binary, of SIZE bytes, against the VF's allowance. Returns 0, or -EINVAL with one
- * sentence. */
+/* Checks that the binary, of SIZE bytes, fits into the VF's allowance. Returns 0, or -EINVAL with
+ * one sentence. */
 static int check_memory(const struct device *d, uint32_t module, struct compiled *c, uint64_t size,
 			struct vgpu_error *err)
 {
@@ -122,8 +122,8 @@ void cuda_drop(void *compiled)
 	free(c);
 }
 
-/* As in struct device_ops. Checks the allowance again: another ring may have used it up while this
- * module was compiled. */
+/* As in struct device_ops. Checks the allowance again, because another ring may have used it up
+ * while this module was compiled. */
 int cuda_load_module(struct device *d, uint32_t module, void *compiled)
 {
 	struct compiled *c = compiled;
@@ -150,7 +150,7 @@ void cuda_unload(struct device *d, uint32_t module)
 		count(&d->extra, module, 0);
 }
 
-/* Counts the local memory of F against the VF's allowance: the driver makes room for all threads
+/* Counts the local memory of F against the VF's allowance: the driver allocates it for all threads
  * that may run at a time, and keeps the most that any GPU kernel has needed. Returns 0 or
  * -EINVAL. */
 static int count_local(struct device *d, CUfunction f)
@@ -180,7 +180,8 @@ static int count_local(struct device *d, CUfunction f)
 	return 0;
 }
 
-/* Reads where the function's parameters lie, without the gate's. Returns 0 or -EINVAL. */
+/* Reads the layout of the function's parameters, without the gate's parameter. Returns 0 or
+ * -EINVAL. */
 static int read_params(struct device *d, CUfunction f, bool gated, struct device_params *params)
 {
 	size_t before = gated ? GATE_PARAM_SIZE : 0, at, size;
@@ -222,7 +223,7 @@ int cuda_function(struct device *d, uint32_t module, const char *name, struct pi
 		if (p->grid[i] > (uint32_t)d->max_grid[i] || p->block[i] > 1024)
 			return -EINVAL;
 		/* The product of two numbers below 2^32 does not wrap, and a product that exceeds
-		 * the number of marks is not multiplied further. */
+		 * DEVICE_MARKS is not multiplied further. */
 		if (blocks <= DEVICE_MARKS)
 			blocks *= p->grid[i];
 	}
@@ -238,8 +239,8 @@ int cuda_function(struct device *d, uint32_t module, const char *name, struct pi
 		return -EINVAL;
 	p->function = f;
 	p->flags = d->gated[module] ? HAS_GATE : 0;
-	/* A cooperative launch gets no gate: blocks that have begun would wait for those that the
-	 * gate holds back. */
+	/* A cooperative launch gets no gate, because blocks that have begun would wait for blocks
+	 * that the gate holds back. */
 	p->gated = d->gated[module] && blocks <= DEVICE_MARKS && !p->together;
 	return read_params(d, f, d->gated[module], params);
 }

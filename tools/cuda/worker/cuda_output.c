@@ -28,7 +28,7 @@ int cuda_begin_output(struct device *d, struct vgpu_error *err)
 		return vgpu_error_set(err, r, "no pipe for what GPU kernels print: %s",
 				      strerror(-r));
 	}
-	/* This may fail, and the pipe stay smaller, if the user has many pages in pipes. */
+	/* May fail, so that the pipe stays smaller, if the user has many pages in pipes. */
 	fcntl(ends[0], F_SETPIPE_SZ, PIPE_BYTES);
 	vgpu_close(&ends[1]);
 	d->printed = ends[0];
@@ -52,9 +52,10 @@ uint32_t cuda_output(struct device *d, char *text, uint32_t room)
 }
 
 /*
- * Reads what the driver writes to standard error, which is another pipe meanwhile. It is so for the
- * whole process: a line that another thread logs at that instant, as rm.c can, is taken for the
- * driver's. It is about this VF only, and a lock would not bind the driver's own threads.
+ * Reads what the driver writes to standard error, which is a second pipe meanwhile. The pipe
+ * replaces standard error for the whole process, so a line that another thread logs at that instant
+ * (rm.c can) is mistaken for the driver's. Such a line concerns only this VF. A lock would not
+ * help, because the driver's own threads do not take it.
  */
 void cuda_last_words(struct device *d, char *text, uint32_t room)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures how much a small module takes at most. A driver may give each module pages of its own,
- * or put several into a page. So at the worker's start PROBES modules are loaded, and the free
- * memory before and after is compared. Other processes allocate and free meanwhile, so two rounds
- * must agree.
+ * Measures how much device memory a small module takes at most. A driver may give each module its
+ * own pages, or put several modules into a page. So at the worker's start PROBES modules are
+ * loaded, and the free memory before and after is compared. Other processes may allocate and free
+ * memory meanwhile, so two rounds must agree.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +19,8 @@ static const char probe[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
 			    ".visible .entry probe()\n{\n\t.reg .u32 %r;\n"
 			    "\tld.const.u32 %r, [c];\n\tst.global.u32 [g], %r;\n\tret;\n}\n";
 
-/* Loads PROBES modules, and unloads them. Returns whether all could be loaded; *TOOK: the bytes
- * that they took. */
+/* Loads PROBES modules, and unloads them. Returns whether all could be loaded; *TOOK: bytes that
+ * they took together. */
 static bool take_round(struct device *d, const uint8_t *image, uint64_t *took)
 {
 	size_t before = 0, after = 0, all;

@@ -21,28 +21,29 @@
 
 #define NAME_SIZE 48
 
-/* Host memory that the GPU reads and writes; no packet reaches it. */
+/* Host memory that the GPU reads and writes, and which no packet can access. */
 struct gate_page {
 	_Atomic uint32_t flag;
 	uint32_t pad[15];
 	_Atomic uint64_t skipped[DEVICE_SLOTS];
-	uint8_t copied[65536]; /* to and from the GPU at the start, when the window is the guest's
-				*/
+	uint8_t copied[65536]; /* buffer for copies at the worker's start, when the guest may
+				* already be writing to the window */
 };
 
 /* Upper bounds of what the driver has allocated for the VF beside its partition; bytes. */
 struct cuda_extra {
-	uint64_t most;	/* the VF's allowance for all of this */
+	uint64_t most;	/* the VF's allowance for all of these */
 	uint64_t fixed; /* the heap and the output buffer of GPU kernels */
 	uint64_t least; /* the most that a small module takes; CUDA_PAGE: modules share no pages */
 	/* Bytes of each module. The ring's thread writes it; the compiler's thread reads it without
 	 * a lock, so its result may be outdated. Modules below CUDA_PAGE share pages. */
 	_Atomic uint64_t modules[DEVICE_MODULES];
-	_Atomic uint64_t small_most; /* their largest total since the VF last had no small module */
-	_Atomic uint64_t local;	     /* the local memory of all threads that run at a time */
-	uint64_t threads;	     /* how many threads run at a time on the whole GPU */
-	uint64_t stack; /* the local memory that each thread of a context has from the start */
-	bool reported;	/* a GPU kernel that needs too much has been reported */
+	_Atomic uint64_t small_most; /* the largest total of small modules since the VF last had
+				      * none */
+	_Atomic uint64_t local;	     /* local memory of all threads that can run at a time */
+	uint64_t threads;	     /* number of threads that can run at a time on the whole GPU */
+	uint64_t stack; /* local memory that each thread of a context has from the start */
+	bool reported;	/* a GPU kernel that needs too much local memory has been reported */
 };
 
 struct device {
@@ -55,19 +56,21 @@ struct device {
 	CUhandle *granules; /* the device memory, in parts that can each be mapped several times */
 	uint64_t granule;   /* bytes of a granule */
 	bool here;	    /* the memory exists; false: the VF is swapped out */
-	struct device_arena arena; /* MAPPED NULL: no arena */
+	struct device_arena arena; /* MAPPED NULL: there is no arena */
 	CUdeviceptr window_at, stage_at, memory_at, gate_at, marks_at, scratch_at;
 	uint64_t window_size, behind, reserved;
 	struct gate_page *gate;
 	CUdeviceptr relay_at; /* see struct gate_param */
-	uint64_t epoch;	      /* likewise; owned by the thread that opens the gate and launches */
+	uint64_t epoch;	      /* see struct gate_param; owned by the thread that opens the gate and
+			       * launches */
 	CUmodule own;
 	CUfunction kernels[KERNELS];
 	CUmodule modules[DEVICE_MODULES];
 	bool gated[DEVICE_MODULES];
 	int max_grid[3], max_shared, major, minor;
 	struct cuda_extra extra;
-	struct vgpu_error limit_error; /* why the driver's memory cannot be limited; "": it is */
+	struct vgpu_error limit_error; /* why the driver's memory cannot be limited; "": it can
+					* be */
 	char name[NAME_SIZE];
 	uint32_t vf;
 	int printed; /* the pipe into which the driver writes what GPU kernels print */
@@ -83,33 +86,34 @@ static inline uint64_t cuda_pages(uint64_t bytes)
 	return (bytes + CUDA_PAGE - 1) / CUDA_PAGE * CUDA_PAGE;
 }
 
-/* Modules up to SMALL_MODULE may share pages. They count SMALL_COUNTS times the largest total there
- * was: first fit of blocks of 4 to 256 KiB never needs more (Robson 1977: log2(64) + 1). */
+/* Modules up to SMALL_MODULE may share pages. They count SMALL_COUNTS times their largest total so
+ * far: first fit of blocks of 4 to 256 KiB never needs more (Robson 1977: log2(64) + 1). */
 #define SMALL_MODULE (UINT64_C(256) << 10)
 #define SMALL_COUNTS 7u
 
 /* cuda_packing.c: measures extra.least. */
 void cuda_measure_packing(struct device *d);
-/* Returns the bytes that a module of BYTES, at most 2^63, counts. */
+/* Returns the bytes with which a module of BYTES, at most 2^63, is counted. */
 uint64_t cuda_module_takes(const struct device *d, uint64_t bytes);
 
 /* cuda_error.c */
 const char *cuda_error_name(struct device *d, CUresult e);
-/* Sets *ERR to a sentence that names WHAT and the error, and what to do if that is known. Returns
+/* Sets *ERR to a sentence that names WHAT failed, the error, and, if known, what to do. Returns
  * -errno. */
 int cuda_failed(struct device *d, CUresult e, const char *what, struct vgpu_error *err);
 
-/* cuda_granules.c: maps N granules of the device memory, from number FROM on, at AT, which is
- * reserved, and makes them accessible. Returns CUDA_SUCCESS or the driver's error; after an error
- * none is mapped, unless *LOST says that unmapping failed, too. */
+/* cuda_granules.c: maps N granules of the device memory, from number FROM on, at the reserved
+ * address AT, and makes them accessible. Returns CUDA_SUCCESS or the driver's error; after an error
+ * no granule is mapped, unless *LOST says that unmapping failed, too. */
 CUresult cuda_map_granules(struct device *d, CUdeviceptr at, uint64_t from, uint64_t n, bool *lost);
 
-/* cuda_arena.c: cuda_take_arena: reserves the arena, if the driver has addresses for it; the
- * granule's size must be known. cuda_give_arena: frees the arena's lists. */
+/* cuda_arena.c: cuda_take_arena() reserves the arena, if the driver has addresses for it; the size
+ * of a granule must be known. cuda_give_arena() frees the arena's lists. */
 void cuda_take_arena(struct device *d);
 void cuda_give_arena(struct device *d);
-/* Unmap all that is mapped in the arena when the VF is swapped out, and map it again when it is
- * swapped in. On an error nothing is mapped, unless *LOST says that unmapping failed. */
+/* cuda_leave_arena() unmaps all mappings of the arena when the VF is swapped out;
+ * cuda_enter_arena() restores them when it is swapped in. After an error nothing is mapped, unless
+ * *LOST says that unmapping failed. */
 CUresult cuda_leave_arena(struct device *d);
 CUresult cuda_enter_arena(struct device *d, bool *lost);
 /* As in struct device_ops. */
@@ -125,8 +129,8 @@ int cuda_copy(struct device *d, uint64_t at, uint64_t bytes, bool out);
 int cuda_leave(struct device *d);
 int cuda_enter(struct device *d);
 
-/* cuda_link.c: compiles PTX to a binary for this GPU, *OUT of *SIZE bytes, which the caller
- * frees. LOG gets the compiler's messages. */
+/* cuda_link.c: compiles the PTX TEXT to a binary for this GPU, *OUT of *SIZE bytes, which the
+ * caller frees. The compiler's messages are written to LOG. */
 CUresult cuda_assemble(struct device *d, char *text, uint8_t **out, size_t *size, char *log,
 		       uint32_t log_size);
 /* Makes such a binary from the image of a MODULE_LOAD packet with its FLAGS; a zero byte must
@@ -142,13 +146,13 @@ int cuda_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t byt
 int cuda_load_module(struct device *d, uint32_t module, void *compiled);
 void cuda_drop(void *compiled);
 void cuda_unload(struct device *d, uint32_t module);
-/* Allows launches of F all dynamic shared memory of the GPU. This is never reduced, because a
- * launch that was skipped may be repeated after others. */
+/* Allows launches of F to use all dynamic shared memory of the GPU. The limit is never reduced,
+ * because a launch that was skipped may be repeated after others. */
 CUresult cuda_allow_shared(struct device *d, CUfunction f);
 int cuda_function(struct device *d, uint32_t module, const char *name, struct piece *p,
 		  struct device_params *params);
 
-/* cuda_output.c: makes standard output the pipe. Returns 0, or -errno with one sentence. */
+/* cuda_output.c: replaces standard output by the pipe. Returns 0, or -errno with one sentence. */
 int cuda_begin_output(struct device *d, struct vgpu_error *err);
 void cuda_end_output(struct device *d);
 /* As in struct device_ops. */

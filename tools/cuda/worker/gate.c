@@ -7,8 +7,8 @@
 
 #include "gate.h"
 
-/* One word for each running block: thread 0 decides whether the block runs, all its threads read
- * the decision. */
+/* One word for each running block: its thread 0 decides whether the block runs, and all its threads
+ * read the decision. */
 static const char shared_text[] = "\n.shared .align 4 .b32 __vgpu_go;\n";
 static const char param_text[] = "\n\t.param .align 8 .b8 __vgpu_gate[128]";
 static const char prologue_text[] = "\n{\n"
@@ -52,7 +52,7 @@ static const char prologue_text[] = "\n{\n"
 				    "\tld.volatile.global.u64 %vg_d8, [%vg_d6+8];\n"
 				    "\tsetp.eq.u64 %vg_p3, %vg_d8, %vg_d7;\n"
 				    "\t@%vg_p3 bra __vgpu_shut;\n"
-				    /* another block has found it open a moment ago */
+				    /* another block has found the gate open less than PERIOD ago */
 				    "\tld.volatile.global.u64 %vg_d8, [%vg_d6];\n"
 				    "\tmov.u64 %vg_d9, %globaltimer;\n"
 				    "\tsub.u64 %vg_d10, %vg_d9, %vg_d8;\n"
@@ -82,14 +82,15 @@ static const char prologue_text[] = "\n{\n"
 				    "\tmov.u32 %vg_r9, 0;\n"
 				    "}\n";
 
-/* An entry needs few characters, and gets the prologue: its text grows by a factor of 200. */
+/* The most entries of one text. An entry needs few characters and gets the whole prologue, so that
+ * text could grow by a factor of 200. */
 #define MOST_ENTRIES 16384u
 
 struct scan {
 	const char *text;
 	size_t n, at, copied;
 	uint32_t entries;
-	bool reserved; /* the text uses a name that the gate reserves */
+	bool reserved; /* the text uses a name that is reserved for the gate */
 	FILE *out;
 };
 
@@ -133,8 +134,8 @@ static void skip(struct scan *s)
 	}
 }
 
-/* Reads the next token: a word, which may begin with a dot, a string, or one other character. Its
- * length; 0 at the end. ".visible.entry" is two tokens, as NVIDIA's compiler reads it. */
+/* Reads the next token: a word, which may begin with a dot, a string, or one other character.
+ * Returns its length; 0 at the end. ".visible.entry" is two tokens, as for NVIDIA's compiler. */
 static size_t token(struct scan *s, const char **begin)
 {
 	size_t from;
@@ -164,7 +165,7 @@ static bool is(const char *token_text, size_t n, const char *word)
 	return strlen(word) == n && memcmp(token_text, word, n) == 0;
 }
 
-/* Writes the text up to the current place unchanged, then TEXT. */
+/* Copies the text up to the current place unchanged, then appends TEXT. */
 static void insert(struct scan *s, const char *text)
 {
 	fwrite(s->text + s->copied, 1, s->at - s->copied, s->out);

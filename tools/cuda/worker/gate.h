@@ -34,8 +34,8 @@ struct gate_param {
 	 * launch has skipped a block, those that follow it must not run before it goes on. */
 	uint64_t relay, epoch, period;
 };
-/* More than the microsecond that a read of FLAG takes over PCIe, and much less than the 300 us for
- * which a stop waits. */
+/* How long a block trusts a read of FLAG, ns: more than the microsecond that a read over PCIe
+ * takes, and much less than the 300 us that a stop waits. */
 #define GATE_PERIOD 5000u
 
 /* Returns whether an image is PTX: text whose first word, after comments, is ".version". */

@@ -17,22 +17,23 @@
 /* All GPUs have less per-block memory than this; a larger section of that name is invalid. */
 #define SHARED_MOST (UINT64_C(1) << 20)
 
-/* A fat binary: a header, then members, each with a header of its own. NVIDIA does not document it;
- * this is what fatbinary 13.0 writes, and what public tools that unpack fat binaries read. */
+/* A fat binary: a header, then members, each with its own header. NVIDIA does not document the
+ * format; this is what fatbinary 13.0 writes, and what public tools that unpack fat binaries
+ * read. */
 #define FAT_MAGIC 0xba55ed50u
 struct fat_header {
 	uint32_t magic;
 	uint16_t version, header;
-	uint64_t bytes; /* behind the header */
+	uint64_t bytes; /* number of bytes behind the header */
 };
 struct fat_member {
 	uint16_t kind, version;
 	uint32_t header;
-	uint64_t bytes;	 /* behind this header */
-	uint32_t packed; /* of them, if the member is compressed; else 0 */
+	uint64_t bytes;	 /* number of bytes behind this header */
+	uint32_t packed; /* number of these bytes if the member is compressed; else 0 */
 	uint32_t pad[2], capability;
 	uint64_t pad2, flags, pad3;
-	uint64_t unpacked; /* bytes when it is unpacked; 0 if it is not compressed */
+	uint64_t unpacked; /* number of bytes after unpacking; 0: the member is not compressed */
 };
 _Static_assert(sizeof(struct fat_header) == 16 && sizeof(struct fat_member) == 64 &&
 		       offsetof(struct fat_member, capability) == 28 &&
@@ -96,7 +97,7 @@ static bool read_head(struct cubin *c)
 		 inside(c, h->e_phoff, (uint64_t)h->e_phnum * sizeof(Elf64_Phdr))));
 }
 
-/* Returns whether a section describes the shared memory of blocks, which is no device memory:
+/* Returns whether a section describes the shared memory of blocks, which is not device memory:
  * ".nv.shared", or ".nv.shared.FUNCTION". */
 static bool is_shared(const struct cubin *c, const Elf64_Shdr *s)
 {
@@ -118,8 +119,9 @@ static bool add(uint64_t *sum, uint64_t value)
 	return !__builtin_add_overflow(*sum, value, sum);
 }
 
-/* Looks at the name AT in a table of names, of a symbol that the driver is to define. False: it is
- * not there, or ends behind the table. */
+/* Reads the name at AT in a table of names, of a symbol that the driver must define, and notes in
+ * OUT whether its function launches others. Returns false if the name is missing or does not end
+ * within the table. */
 static bool read_call(const struct cubin *c, const Elf64_Shdr *names, uint64_t at,
 		      struct image_needs *out)
 {
@@ -136,9 +138,9 @@ static bool read_call(const struct cubin *c, const Elf64_Shdr *names, uint64_t a
 	return true;
 }
 
-/* Reads the symbols: adds the sizes of common ones, for which the loader makes room, and looks for
- * calls of the driver. A file has one table of symbols; many that overlap would take hours to
- * read. */
+/* Reads the symbols: adds the sizes of common symbols, for which the loader allocates memory, and
+ * looks for functions that the driver must define. Accepts only one table of symbols, because
+ * reading many overlapping tables would take hours. */
 static bool read_symbols(struct cubin *c, const Elf64_Shdr *table, struct image_needs *out)
 {
 	const Elf64_Shdr names =
@@ -159,8 +161,8 @@ static bool read_symbols(struct cubin *c, const Elf64_Shdr *table, struct image_
 	return true;
 }
 
-/* Adds the size of section S and what its alignment may cost. Ignores its flags, because the loader
- * may go by its name. */
+/* Adds the size of section S, and what its alignment may cost. Ignores its flags, because the
+ * loader may treat sections by name. */
 static bool add_section(struct cubin *c, const Elf64_Shdr *s, struct image_needs *out)
 {
 	if (s->sh_type == SHT_NULL)
@@ -176,7 +178,7 @@ static bool add_section(struct cubin *c, const Elf64_Shdr *s, struct image_needs
 	       (add(&out->memory, s->sh_size) && add(&out->memory, s->sh_addralign));
 }
 
-/* Adds up the program headers; the larger of both results counts. */
+/* Adds up the program headers; the larger one of this sum and that of the sections counts. */
 static bool read_segments(const struct cubin *c, uint64_t *sum)
 {
 	Elf64_Phdr p;
@@ -229,7 +231,7 @@ static bool fits(const struct fat_member *m, int major, int minor)
 }
 
 /* Reads member M, whose contents are at AT. Returns whether it is PTX or a cubin, plain or
- * compressed as we know it. */
+ * compressed in a known way. */
 static bool read_member(const struct fat_member *m, const uint8_t *at, struct image_member *out)
 {
 	*out = (struct image_member){.at = at, .bytes = m->bytes, .unpacked = m->bytes};
@@ -253,8 +255,8 @@ static bool read_member(const struct fat_member *m, const uint8_t *at, struct im
 	return out->kind && m->packed <= m->bytes;
 }
 
-/* Returns whether a GPU is better served by member A than by B: with a binary, and one for a later
- * GPU. */
+/* Returns whether member A suits a GPU better than B: a binary is better than PTX, and one for a
+ * later GPU is better. */
 static bool is_better(const struct image_member *a, uint32_t capability,
 		      const struct image_member *b, uint32_t than)
 {

@@ -33,7 +33,7 @@ struct nv_alloc {
 	uint64_t params;
 	uint32_t params_size, status;
 };
-/* The same call with requested rights. The argument's size tells the two apart. */
+/* The same call with requested access rights. The size of the argument distinguishes the two. */
 struct nv_alloc_rights {
 	uint32_t client, parent, object, class;
 	uint64_t params, rights;
@@ -72,29 +72,29 @@ _Static_assert(sizeof(struct disable_channels) == 536 &&
 #define SET_TIMESLICE 0xa06c0103u
 #define GET_TIMESLICE 0xa06c0104u
 #define FIRST_TIMESLICE 1u
-/* The command for a channel has one number for each class that it was added with: a06f, a16f, a26f,
- * b06f, c06f and c36f up to now (g_kernel_channel_nvoc.c), and a channel takes each of them. All
+/* The command for a channel has one number for each class in which it was added: a06f, a16f, a26f,
+ * b06f, c06f and c36f up to now (g_kernel_channel_nvoc.c), and a channel accepts each of them. All
  * classes of channels end in 6f. */
 #define CHANNEL_SCHEDULE 0x006f0103u
 #define CHANNEL_SCHEDULE_MASK 0x00ffffffu
 
-/* How long rm_stop() waits for threads that are just changing what may run. The call itself is one
- * message to the GPU's firmware, well below a millisecond; 10 ms is what may pass when another
- * process holds RM's locks, and less than the deadline after which softgpu kills this process. */
+/* How long rm_stop() waits for threads that are changing what may run. Their call is one message to
+ * the GPU's firmware, well below a millisecond; 10 ms allows for another process that holds RM's
+ * locks, and is less than the deadline after which softgpu kills this process. */
 #define CHANGE_WAIT_NS 10000000L
-/* Refusals that are reported; more would only fill the log. */
+/* The number of RM's refusals that are reported; more would only fill the log. */
 #define MOST_REPORTS 16u
 
 static pthread_mutex_t lock;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static const struct method *stopped_by; /* NULL: channels may run */
-static uint32_t changing;		/* threads in a call that changes what may run */
+static uint32_t changing;		/* number of threads in a call that changes what may run */
 static uint32_t schedule_size = 3;
 static uint64_t shortest = FIRST_TIMESLICE; /* the shortest time slice that may be accepted, us */
 static uint32_t reports;
 
-/* rm_stop()'s thread has a real-time priority: a thread that has the lock must not be kept from a
- * CPU by other processes then. */
+/* The lock inherits priority: rm_stop() waits for it at real-time priority, and meanwhile other
+ * processes must not keep the lock's holder from a CPU. */
 __attribute__((constructor)) static void begin(void)
 {
 	vfio_mutex_init(&lock);
@@ -141,7 +141,7 @@ static bool read_call(unsigned long request, const void *argument, struct call *
 	return out->argument != NULL;
 }
 
-/* Returns whether C makes an object; which one, whatever the call looks like. */
+/* Returns whether C makes an object, and writes the object to OUT, for all layouts of the call. */
 static bool read_alloc(const struct call *c, struct nv_alloc *out)
 {
 	struct nv_alloc_rights wide;
@@ -161,9 +161,9 @@ static bool read_alloc(const struct call *c, struct nv_alloc *out)
 	return true;
 }
 
-/* Returns whether C makes channels or groups, frees some, puts them on a runlist, or sets a time
- * slice: a stop or its end must not come between what RM does and what the table knows. Called with
- * the lock held. */
+/* Returns whether C makes, frees or schedules channels or groups, or sets a time slice. Between
+ * such a call and its entry in the table no stop and no end of a stop may happen. Called with the
+ * lock held. */
 static bool changes(const struct call *c)
 {
 	struct nv_control control;
@@ -211,8 +211,8 @@ void rm_note(int fd, unsigned long request, const void *argument, int result)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Waits until C may be made, which is not while channels are stopped. Returns whether end_change()
- * must follow. */
+/* Waits until C may be made: while channels are stopped, calls that change what may run wait.
+ * Returns whether end_change() must follow. */
 static bool begin_change(const struct call *c)
 {
 	bool does;
@@ -236,8 +236,8 @@ static void end_change(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* libcuda calls this function, because the linker finds symbols in the program before the
- * libraries. */
+/* Called by libcuda in place of libc's function, because the linker finds symbols in the program
+ * before the libraries. */
 int ioctl(int fd, unsigned long request, ...)
 {
 	bool change;
@@ -261,8 +261,8 @@ int ioctl(int fd, unsigned long request, ...)
 	return r;
 }
 
-/* Makes a control call. Returns 0 or -errno; -EOPNOTSUPP: RM refuses, with its status in *STATUS.
- */
+/* Makes a control call. Returns 0 or -errno; -EOPNOTSUPP if RM refuses, with RM's status in
+ * *STATUS. */
 static int control_object(const struct rm_object *on, uint32_t command, void *params, uint32_t size,
 			  uint32_t *status)
 {
@@ -290,7 +290,7 @@ static void report(const struct rm_object *on, uint32_t command, uint32_t size, 
 			command, size, on->class, status);
 }
 
-/* As above, and reports a refusal with RM's status. */
+/* As control_object(); reports a refusal with RM's status. */
 static int control(const struct rm_object *on, uint32_t command, void *params, uint32_t size)
 {
 	uint32_t status = 0;
@@ -306,8 +306,8 @@ static bool same_device(const struct rm_object *a, const struct rm_object *b)
 	return a->client == b->client && rm_objects_device(a) == rm_objects_device(b);
 }
 
-/* Collects the channels of the device of the object FIRST, itself included. Returns how many there
- * are, which may be more than the DISABLE_MOST that are collected; 0 if an earlier object has the
+/* Collects the channels of the device to which object FIRST belongs, including FIRST. Returns their
+ * number, which may exceed the DISABLE_MOST that are collected; 0 if an earlier object is of the
  * same device. */
 static uint32_t channels_of(uint32_t first, struct disable_channels *out)
 {
@@ -331,8 +331,8 @@ static uint32_t channels_of(uint32_t first, struct disable_channels *out)
 	return n;
 }
 
-/* Disables or enables all channels: those that compute and those that copy. Each device's are in
- * one call: RM's own code does the same around changes of an address space, with the same limit. */
+/* Disables or enables all channels, for computing and for copies. The channels of a device are in
+ * one call, as in RM's own code around changes of an address space, which has the same limit. */
 static int set_channels(bool disable)
 {
 	struct disable_channels all;
@@ -364,8 +364,8 @@ static int set_groups(bool disable)
 	return r;
 }
 
-/* Gives group I the shortest time slice that RM accepts. 0 or -errno; -EOPNOTSUPP: RM refuses each
- * that is shorter than the group's own. */
+/* Gives group I the shortest time slice that RM accepts. Returns 0 or -errno; -EOPNOTSUPP if RM
+ * refuses every one that is shorter than the group's own. */
 static int soften(uint32_t i)
 {
 	const struct rm_object *group = rm_objects_at(i);
@@ -389,7 +389,7 @@ static int soften(uint32_t i)
 	return r;
 }
 
-/* Gives group I the time slice that it had before soften(). 0 or -errno. */
+/* Gives group I the time slice that it had before soften(). Returns 0 or -errno. */
 static int restore(uint32_t i)
 {
 	const struct rm_object *group = rm_objects_at(i);
@@ -401,8 +401,8 @@ static int restore(uint32_t i)
 	return r;
 }
 
-/* Gives all groups the shortest time slice, up to the first error; or their own again, whatever RM
- * says to one of them. 0 or the first error. */
+/* Gives all groups the shortest time slice, until an error; or gives all groups their own again, in
+ * spite of errors. Returns 0 or the first error. */
 static int set_timeslices(bool shortest_ones)
 {
 	int r = 0, one;
@@ -461,9 +461,9 @@ static bool knows_groups(void)
 	return false;
 }
 
-/* How each of enum worker_stop is done, and whether the table has all that it needs. KEEPS: to undo
- * a stop that failed half way fails only if something is left of it; else it also fails where RM
- * refuses the method. */
+/* How each method of enum worker_stop is carried out, and whether the table of objects has all that
+ * it needs. KEEPS: undoing a stop that failed half way fails only if a part of the stop is still in
+ * effect. Without KEEPS it also fails where RM refuses the method, so a failure proves nothing. */
 static const struct method {
 	uint32_t method;
 	int (*set)(bool stop);
@@ -475,8 +475,8 @@ static const struct method {
 	{WORKER_STOP_SOFT, set_timeslices, knows_timeslices, true},
 };
 
-/* Returns the method NUMBER, or NULL if the table of objects lacks some that it needs. Called with
- * the lock held. */
+/* Returns the method NUMBER, or NULL if the table of objects lacks an object that it needs. Called
+ * with the lock held. */
 static const struct method *find_known(uint32_t method)
 {
 	const size_t n = sizeof(methods) / sizeof(methods[0]);
@@ -497,9 +497,9 @@ bool rm_offers(uint32_t method)
 	return offers;
 }
 
-/* Waits for threads in calls that change what may run: after a stop their call would start a
- * channel again, or a channel in the table may be gone, and RM would refuse all. Called with the
- * lock held. 0 or -EBUSY. */
+/* Waits for threads in calls that change what may run: after a stop such a call would start a
+ * channel again, or a channel in the table may have been freed, and RM would then refuse the stop
+ * of all. Called with the lock held. Returns 0 or -EBUSY. */
 static int await_changes(void)
 {
 	struct timespec until;
@@ -532,7 +532,7 @@ int rm_stop(uint32_t number)
 		r = await_changes();
 		if (r == 0) {
 			r = method->set(true);
-			/* some channels may have been stopped */
+			/* some channels may have been stopped: undo that */
 			if (r < 0 && method->set(false) < 0 && method->keeps)
 				r = -EIO;
 		}

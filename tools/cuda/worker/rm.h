@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The resource manager (RM) of NVIDIA's kernel driver, which libcuda controls by ioctl. This
- * program defines ioctl() itself: it passes all calls on, and remembers the channel groups and
- * channels that libcuda has made. With their handles, and the descriptor that made them, it takes
- * the work of this process off the GPU and puts it back. This needs no privileges: the driver
- * allows every process to do it with its own channels.
+ * program defines ioctl() itself: it passes all calls on, and records the channel groups and
+ * channels that libcuda makes. With their handles, and the descriptor that made them, it takes the
+ * work of this process off the GPU and puts it back. This needs no privileges, because the driver
+ * allows it to every process for its own channels.
  *
  * While the work is off the GPU, no thread of libcuda can put new work on it: a thread that makes a
  * channel, schedules or frees one waits in ioctl() until rm_resume().
@@ -17,8 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Reads the driver's version from FILE, on which the size of one structure depends. Returns its
- * major number; 0 if it is not known: then the newest structure is used. */
+/* Reads the driver's version from FILE, because the size of one structure depends on it. Returns
+ * its major number; 0 if it is unknown, and then the newest structure is used. */
 uint32_t rm_driver(const char *file);
 #define RM_VERSION_FILE "/proc/driver/nvidia/version"
 
@@ -33,10 +33,10 @@ bool rm_offers(uint32_t method);
  * own again; or the kernel's driver fails. RM's refusals are reported on standard error. A thread
  * that makes channels must not call it. */
 int rm_stop(uint32_t number);
-/* Puts back what rm_stop() took off. 0 or -errno. */
+/* Puts back the work that rm_stop() took off. Returns 0 or -errno. */
 int rm_resume(void);
 
-/* Notes an ioctl of libcuda. RESULT: what the kernel returned. Called by the ioctl() of this
+/* Records an ioctl of libcuda. RESULT: what the kernel returned. Called by the ioctl() of this
  * program, and by tests. */
 void rm_note(int fd, unsigned long request, const void *argument, int result);
 

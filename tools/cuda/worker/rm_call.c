@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The system call that rm.c makes. Tests put a resource manager of their own in its place. */
+/* The system call that rm.c makes, in its own file, so that tests can replace it by a mock resource
+ * manager. */
 #include <sys/syscall.h>
 #include <unistd.h>
 

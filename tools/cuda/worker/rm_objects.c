@@ -6,7 +6,7 @@
 #include "rm_objects.h"
 
 #define MAX_OBJECTS 1024u
-/* Duplicates get numbers from here on, out of the way of libcuda's own descriptors. */
+/* Duplicates get numbers from here on, to stay clear of libcuda's own descriptors. */
 #define FIRST_FD 64
 
 /* Classes: a subdevice, a group of channels (KEPLER_CHANNEL_GROUP_A; later GPUs use it too), and
@@ -33,7 +33,7 @@ enum rm_kind rm_kind(uint32_t class)
 	return RM_OTHER;
 }
 
-/* Returns the kept descriptor of a client, or -1. */
+/* Returns the duplicated descriptor of a client, or -1. */
 static int file_of(uint32_t client)
 {
 	uint32_t i;
@@ -65,8 +65,8 @@ void rm_objects_add(int fd, uint32_t client, uint32_t parent, uint32_t handle, u
 		};
 }
 
-/* Every object between a device and a channel is in the table, so an object without a child in it
- * has no descendant in it. */
+/* Every object between a device and a channel is in the table, so an object without a child in the
+ * table has no descendant in it. */
 bool rm_objects_hold(uint32_t client, uint32_t handle)
 {
 	uint32_t i;
@@ -123,7 +123,7 @@ void rm_objects_keep_timeslice(uint32_t i, uint64_t timeslice)
 	objects[i].timeslice = timeslice;
 }
 
-/* Returns the group of a channel; NULL: its parent is the device itself. */
+/* Returns the group of channel O; NULL: its parent is the device itself. */
 static const struct rm_object *group_of(const struct rm_object *o)
 {
 	uint32_t i;

@@ -10,8 +10,8 @@
 
 #include "image.h"
 
-/* Each unpacks the N bytes at FROM to TO, where there are ROOM bytes. Returns whether they fill it.
- */
+/* Each unpacks the N bytes at FROM to TO, which has ROOM bytes. Returns whether the result fills
+ * TO. */
 static bool copy(uint8_t *to, uint64_t room, const uint8_t *from, uint64_t n)
 {
 	if (n == room)
@@ -26,8 +26,8 @@ static bool unpack_lz4(uint8_t *to, uint64_t room, const uint8_t *from, uint64_t
 	return LZ4_decompress_safe((const char *)from, (char *)to, (int)n, (int)room) == (int)room;
 }
 
-/* Returns whether the N bytes are one frame. The library would also unpack several, and those of
- * formats before Zstandard's first release, which no CUDA compiler writes. */
+/* Returns whether the N bytes are exactly one frame. The library would also unpack several frames,
+ * and frames of formats before Zstandard's first release, which no CUDA compiler writes. */
 static bool is_frame(const uint8_t *from, uint64_t n)
 {
 	static const uint8_t magic[] = {0x28, 0xb5, 0x2f, 0xfd};
