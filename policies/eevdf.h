@@ -42,8 +42,10 @@ struct eevdf_vf {
 	int64_t owed;	   /* its debt when it began to wait, ns, for its wait bound */
 	int64_t worst;	   /* the most that it was served beyond a grant, ns */
 	int64_t early;	   /* the longest part of a prolonged grant that turned out not to be due to
-			    * the VF, because another VF woke or this VF ran out of work, ns */
+			    * the VF, because another VF woke, ns */
 	int64_t kept;	   /* the longest rest of a request that was added to its next one, ns */
+	int64_t claim;	   /* what it was owed when it last ran out of work in this turn, ns */
+	int64_t held;	   /* the most of that which it kept, because it got work in time, ns */
 	int64_t deferred;  /* the part of its charge that its requests do not count yet, ns */
 	uint64_t uncounted; /* the same, in virtual time */
 };
@@ -322,22 +324,49 @@ static inline void eevdf_sleep(struct eevdf *e, uint32_t index, vgpu_nsec now)
 	heap_insert(&e->leaving, index, vf->t.v);
 }
 
+static inline void eevdf_hold(struct eevdf_vf *vf)
+{
+	if (vf->claim > vf->held)
+		vf->held = vf->claim;
+}
+
 /*
- * Notes that the dispatched VF has no work; it may have some again before its account. It forfeits
- * what it is owed, as a VF that sleeps does: the fluid server would have met that claim while the
- * VF had work.
+ * Notes that the dispatched VF has no work. If it has some again in this turn, it keeps what it is
+ * owed, as if it had not paused: else whoever cuts its turns short would gain what it forfeits.
  */
 static inline void eevdf_drained(struct eevdf *e, uint32_t index, vgpu_nsec now)
 {
 	struct eevdf_vf *vf = &e->vfs[index];
 
 	eevdf_update(e, now);
-	if (!vf->t.member || !vtime_reached(&e->t, vf->t.v))
+	eevdf_hold(vf);
+	vf->claim = eevdf_lag(e, index);
+}
+
+/* Makes a VF forfeit what it was owed when it ran out of work: the fluid server would have met that
+ * claim while the VF had work. It owes what it has used since. */
+static inline void eevdf_forfeit(struct eevdf *e, struct eevdf_vf *vf)
+{
+	uint64_t claim, others = e->t.weights - vf->t.weight;
+
+	if (vf->claim <= 0 || !vf->t.member || others == 0)
 		return;
-	eevdf_was_early(e, now);
-	eevdf_leave(e, vf);
-	vtime_join(&e->t, &vf->t, vtime_now(&e->t));
+	claim = vtime_distance(vf->claim, vf->t.weight);
+	claim = vtime_divide((__int128)claim * (__int128)e->t.weights, others);
+	vtime_leave(&e->t, &vf->t);
+	vtime_join(&e->t, &vf->t, vf->t.v + claim);
 	eevdf_renew(e, vf);
+}
+
+/* Ends a turn of the VF: one that ends for lack of work costs the VF its claim, even if the VF has
+ * got some meanwhile. */
+static inline void eevdf_ends(struct eevdf *e, struct eevdf_vf *vf, enum vgpu_end reason)
+{
+	if (reason == VGPU_END_YIELD)
+		eevdf_forfeit(e, vf);
+	else
+		eevdf_hold(vf);
+	vf->claim = 0;
 }
 
 /* Removes the VF from this engine: what it is owed, or owes, is forgotten. */
@@ -560,6 +589,7 @@ static inline void eevdf_account(struct eevdf *e, const struct vgpu_usage *usage
 	if (usage->reason == VGPU_END_YIELD && charge < least)
 		vtime_charge(&e->t, &vf->t, least - charge);
 	eevdf_go_on(e, vf, usage);
+	eevdf_ends(e, vf, usage->reason);
 	eevdf_favour(e, vf, false);
 	eevdf_begins_to_wait(e, e->current);
 	eevdf_queue(e, e->current);

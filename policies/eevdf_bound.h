@@ -11,10 +11,10 @@
  *
  * of which one shortest slice is the slack with which j is eligible, and the other one and kept_j
  * are the rest in its request: slack + max(shortest slice, kept_j) is no more than that. Early_j is
- * how far ahead of time a grant of j was prolonged when another VF woke or j ran out of work: j was
- * going to be first at the end of its grant, and is not because the other has made V slower, or j
- * has forfeited its claim. And because the v of all members add up to their weights times V, at the
- * beginning as at the end, the others are served at most
+ * how far ahead of time a grant of j was prolonged when another VF woke: j was going to be first at
+ * the end of its grant, and is not because the other has made V slower. And because the v of all
+ * members add up to their weights times V, at the beginning as at the end, the others are served at
+ * most
  *
  *   S = debt_i * weights / weight_i + request * others' weights / weight_i + sum of ahead_j
  *
@@ -35,6 +35,10 @@
  * the third VF's job at another time, still has up to half of it between them:
  *
  *   |lag| <= ahead_i + behind_i + half of the largest ahead_j
+ *
+ * A VF that runs out of work, and gets some before its turn ends, keeps what it was owed: held is
+ * the most that it has kept so far. The fluid server had met that claim when the VF ran out of
+ * work, so for lag each VF may be ahead by held, too. Waits are as before, since V is.
  */
 #pragma once
 
@@ -68,20 +72,22 @@ static inline void eevdf_bound(const struct eevdf *e, uint32_t index, vgpu_nsec 
 		beyond = -eevdf_lag(e, i) - (int64_t)ahead;
 		if (i != index && beyond > 0)
 			debts += (uint64_t)beyond;
-		if (i != index && ahead > other)
-			other = ahead;
-		if (i == index)
+		if (i == index) {
 			own_ahead = ahead;
-		else
-			behind += vf->t.weight > w ? ahead / 2
-						   : vtime_divide((__int128)ahead * (__int128)w,
-								  w + vf->t.weight);
+			continue;
+		}
+		ahead += (vgpu_nsec)vf->held;
+		if (ahead > other)
+			other = ahead;
+		behind += vf->t.weight > w
+				  ? ahead / 2
+				  : vtime_divide((__int128)ahead * (__int128)w, w + vf->t.weight);
 	}
 	service = (uint64_t)(((unsigned __int128)(uint64_t)own->owed * weights +
 			      (unsigned __int128)request * (weights - w)) /
 			     w) +
 		  sum - own_ahead + most + debts;
-	out->max_lag = own_ahead + behind + other / 2;
+	out->max_lag = own_ahead + (vgpu_nsec)own->held + behind + other / 2;
 	least = e->facts->min_slice_ns < e->facts->min_run_ns || !e->facts->min_run_ns
 			? e->facts->min_slice_ns
 			: e->facts->min_run_ns;

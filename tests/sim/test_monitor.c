@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "builtin.h"
+#include "entitled.h"
 #include "fluid.h"
 #include "monitor.h"
 #include "peer.h"
@@ -475,6 +476,57 @@ TEST(the_fluid, "the fluid, by hand")
 	f[0].known = 10;
 	CU_ASSERT(near(fluid_serve(f, 3, 5), 2));
 	CU_ASSERT(near(f[0].had, 10));
+}
+
+/* Writes to PARTS what an ideal server of half the speed gives three VFs of weights 1, 1, 2 in 6 s:
+ * two that always work, and THIRD. */
+static void ideal(const struct scenario_vf *third, double parts[3])
+{
+	const double weights[] = {0.25, 0.25, 0.5};
+	struct scenario s;
+	uint32_t i;
+
+	scenario_init(&s, 3);
+	s.work_from = 100 * VGPU_MSEC;
+	s.until = s.work_from + 6 * VGPU_SEC;
+	s.vfs[0].work = s.vfs[1].work = VHOST_ALWAYS;
+	s.vfs[2] = *third;
+	CU_ASSERT_FATAL(entitled(&s, weights, 0.5, parts));
+	for (i = 0; i < 3; i++)
+		parts[i] /= 3e9;
+	CU_ASSERT(fabs(parts[0] + parts[1] + parts[2] - 1) < 1e-6);
+	scenario_free(&s);
+}
+
+#define EACH(ms)                                                                                   \
+	{                                                                                          \
+		(ms) * VGPU_MSEC, (ms)*VGPU_MSEC                                                   \
+	}
+
+/* Whoever pauses, pauses when the ideal server has done its work. */
+TEST(the_ideal, "what an ideal server gives to VFs that pause")
+{
+	static const struct {
+		struct scenario_vf vf;
+		double part;
+	} cases[] = {
+		{{.work = VHOST_ALWAYS}, 0.5},
+		{{.work = VHOST_NEVER}, 0},
+		/* A job of 5 ms takes 20 ms beside the others, of each 50. */
+		{{.work = VHOST_BURSTS, .burst = EACH(5), .think = EACH(30)}, 0.2},
+		/* 16 ms of each 25. */
+		{{.work = VHOST_PERIODIC, .burst = EACH(4), .period = EACH(25)}, 0.32},
+		/* 60 ms, so that each second tick comes while there is work. */
+		{{.work = VHOST_PERIODIC, .burst = EACH(15), .period = EACH(40)}, 0.375},
+	};
+	double parts[3];
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		ideal(&cases[i].vf, parts);
+		CU_ASSERT(fabs(parts[2] - cases[i].part) < 0.005);
+		CU_ASSERT(fabs(parts[1] - (1 - cases[i].part) / 2) < 0.005);
+	}
 }
 
 SUITE_MAIN("monitor")

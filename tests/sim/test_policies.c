@@ -1188,6 +1188,76 @@ TEST(rest_in_bounds, "what is added to a request is stated")
 	}
 }
 
+/* Two VFs have work; VF 0 has had a turn, and VF 1 runs out of work 1 ms after its own has begun.
+ * Ends that turn for REASON; returns the claim that VF 1 had when it ran out of work, and in GROWN
+ * by how much the lag that is stated of each VF has grown. */
+static int64_t pauses(enum vgpu_end reason, vgpu_nsec grown[2])
+{
+	struct vgpu_usage usage = {.reason = VGPU_END_SLICE};
+	struct vgpu_bound before, after;
+	struct vgpu_pick pick = {.vf = VGPU_NO_VF};
+	vgpu_nsec stated[2];
+	int64_t claim;
+	uint32_t vf;
+
+	for (vf = 0; vf < 2; vf++)
+		policy->wake(state, vf, 0);
+	policy->pick(state, &pick, 0);
+	CU_ASSERT_EQUAL_FATAL(pick.vf, 0);
+	policy->run(state, 0, 0);
+	usage.granted = usage.used = usage.charge = usage.end = pick.slice;
+	policy->account(state, &usage);
+	for (vf = 0; vf < 2; vf++) {
+		policy->bound(state, vf, &before);
+		stated[vf] = before.max_lag;
+	}
+	claim = (int64_t)(pick.slice - VGPU_MSEC) / 2;
+	usage.vf = 1;
+	usage.start = usage.end;
+	policy->pick(state, &pick, usage.start);
+	CU_ASSERT_EQUAL_FATAL(pick.vf, 1);
+	policy->run(state, 1, usage.start);
+	policy->drained(state, 1, usage.start + VGPU_MSEC);
+	usage.reason = reason;
+	usage.used = usage.charge = reason == VGPU_END_YIELD ? 2 * VGPU_MSEC : pick.slice;
+	usage.end += usage.used;
+	policy->account(state, &usage);
+	for (vf = 0; vf < 2; vf++) {
+		policy->bound(state, vf, &after);
+		grown[vf] = after.max_lag - stated[vf];
+	}
+	return claim;
+}
+
+/* A VF that gets work before its turn ends keeps what it was owed: it has no more and no less than
+ * one that has worked on, and what is stated allows for it. One whose turn ends for lack of work
+ * forfeits that, and owes what it has used since. */
+TEST(pauses_in_a_turn, "a pause within a turn")
+{
+	static const char *const names[] = {"fair", "qos"};
+	vgpu_nsec grown[2];
+	int64_t claim, lag;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		take(names[i], 2);
+		claim = pauses(VGPU_END_SLICE, grown);
+		lag = policy->export_lag(state, 1);
+		CU_ASSERT(lag >= -2 && lag <= 2);
+		CU_ASSERT(grown[0] + 2 >= (vgpu_nsec)claim && grown[0] <= (vgpu_nsec)claim + 2);
+		CU_ASSERT(grown[1] + 2 >= (vgpu_nsec)claim && grown[1] <= (vgpu_nsec)claim + 2);
+		free(state);
+
+		take(names[i], 2);
+		pauses(VGPU_END_YIELD, grown);
+		lag = policy->export_lag(state, 1);
+		CU_ASSERT(lag >= -(int64_t)VGPU_MSEC / 2 - 2 && lag <= -(int64_t)VGPU_MSEC / 2 + 2);
+		CU_ASSERT_EQUAL(grown[0], 0);
+		CU_ASSERT_EQUAL(grown[1], 0);
+		free(state);
+	}
+}
+
 /* qos: a bucket in debt holds back a guarantee of 6 ms for 28 ms; another guarantee, which is due
  * much later, runs no longer than that. */
 TEST(let_go, "guarantees that are let go")

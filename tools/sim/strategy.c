@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "entitled.h"
 #include "peer.h"
 #include "strategy.h"
 
@@ -31,6 +33,7 @@ static const vgpu_nsec jitter[] = {0, 50 * VGPU_USEC, 100 * VGPU_USEC};
 /* The results of a run. */
 struct outcome {
 	double *had;	 /* for each VF, the sum of its charges and of the policy's debt to it */
+	double *shares;	 /* of each VF, beside all others */
 	double all;	 /* service of all VFs */
 	double sleepers; /* to those that do not always work, and the switches of their turns */
 };
@@ -40,9 +43,10 @@ struct sample {
 	double sum, squares;
 };
 
-/* What one VF gains or loses: of what it loses, what went to sleepers may be taken off. */
+/* What one VF gains or loses: beside an honest run; the same, but of what it loses, what went to
+ * sleepers is taken off; and beside what an ideal fluid server would give it in the honest run. */
 struct paid {
-	struct sample all, beside;
+	struct sample all, beside, ideal;
 };
 
 /* Returns the longest world switch that one turn of VF I needs. */
@@ -64,12 +68,15 @@ static void run(const struct scenario *s, const struct vgpu_policy_ops *policy, 
 		abort(); /* this scenario has run before */
 	running_run(&r, s->until);
 	o->had = calloc(s->n_vfs, sizeof(*o->had));
+	o->shares = calloc(s->n_vfs, sizeof(*o->shares));
 	o->all = o->sleepers = 0;
 	for (i = 0; i < s->n_vfs; i++) {
 		served = (double)vhost_service(&r.host, i);
 		vgpu_core_vf_view(r.host.core, i, &v);
 		o->had[i] = served - (double)v.pending_ns + (double)v.lag_ns;
 		o->all += served;
+		if (v.share_denominator > 0)
+			o->shares[i] = (double)v.share_numerator / (double)v.share_denominator;
 		if (i == strategist || s->vfs[i].work == VHOST_ALWAYS)
 			continue;
 		o->sleepers += served + 2 * (double)v.ledger.dispatches * switch_of(s, i);
@@ -92,27 +99,49 @@ static void note(struct sample *s, double value)
 	s->squares += value * value;
 }
 
+static double mean_of(const struct sample *s, double n)
+{
+	return s->sum / n;
+}
+
 /* Returns the mean of N values, less SURE standard errors. */
 static double at_least(const struct sample *s, double n)
 {
-	double mean = s->sum / n, varies = s->squares / n - mean * mean;
+	double mean = mean_of(s, n), varies = s->squares / n - mean * mean;
 
 	return mean - SURE * sqrt(fmax(varies, 0) / (n - 1));
 }
 
-/* Adds what a pair of runs shows for VF I. A gain is a larger part of the service of all, so that
- * it does not count if switches become fewer. A loss does not count if the time goes to VFs that
- * sleep now and then and come at better times for them. */
+/* Adds what a pair of runs shows for VF I, which an ideal fluid server would give IDEAL. A gain is
+ * a larger part of the service of all, so that it does not count if switches become fewer. A loss
+ * does not count if the time goes to VFs that sleep now and then and come at better times for them.
+ */
 static void compare(const struct outcome *before, const struct outcome *after, uint32_t i,
-		    bool gains, struct paid *p)
+		    double ideal, bool gains, struct paid *p)
 {
-	double had = before->had[i], more = after->had[i] * before->all / after->all - had;
-	double less = had - after->had[i], to_others = after->sleepers - before->sleepers;
+	double had = before->had[i], has = after->had[i] * (gains ? before->all / after->all : 1);
+	double sign = gains ? 1 : -1, to_others = gains ? 0 : after->sleepers - before->sleepers;
 
 	if (had <= 0)
 		return;
-	note(&p->all, (gains ? more : less) / had);
-	note(&p->beside, (gains ? more : less - to_others) / had);
+	note(&p->all, sign * (has - had) / had);
+	note(&p->beside, (sign * (has - had) - to_others) / had);
+	note(&p->ideal, sign * (has - ideal) / ideal);
+}
+
+/* Writes to IDEAL what an ideal fluid server would give each VF in the honest run S, which had this
+ * outcome: what it had, if the policy does not share by weight among all VFs. */
+static void find_ideal(const struct scenario *s, const struct outcome *o, double *ideal)
+{
+	double sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < s->n_vfs; i++)
+		sum += o->shares[i];
+	if (fabs(sum - 1) < 1e-6 &&
+	    entitled(s, o->shares, o->all / (double)(s->until - s->work_from), ideal))
+		return;
+	memcpy(ideal, o->had, s->n_vfs * sizeof(*ideal));
 }
 
 /* Returns whether strategies are judged under POLICY: it charges, and serves every VF with work.
@@ -142,17 +171,22 @@ static void run_pair(const struct scenario *s, const struct vgpu_policy_ops *pol
 	uint32_t strategist = strategist_of(s), i;
 	struct outcome before, after;
 	struct scenario pair;
+	double *ideal = calloc(s->n_vfs, sizeof(*ideal));
 
 	scenario_copy(&pair, s);
 	pair.seed += k;
 	run(&pair, policy, strategist, &after, decisions);
 	behave(&pair.vfs[strategist], jitter[k % HONEST]);
 	run(&pair, policy, strategist, &before, decisions);
+	find_ideal(&pair, &before, ideal);
 	for (i = 0; i < s->n_vfs; i++)
 		if (i == strategist || s->vfs[i].work == VHOST_ALWAYS)
-			compare(&before, &after, i, i == strategist, &paid[i]);
+			compare(&before, &after, i, ideal[i], i == strategist, &paid[i]);
+	free(ideal);
 	free(before.had);
+	free(before.shares);
 	free(after.had);
+	free(after.shares);
 	scenario_free(&pair);
 }
 
@@ -161,12 +195,13 @@ static void run_pair(const struct scenario *s, const struct vgpu_policy_ops *pol
 static double most_paid(const struct paid *paid, uint32_t n_vfs, double n, bool surely,
 			uint32_t *vf)
 {
+	double (*value)(const struct sample *, double) = surely ? at_least : mean_of;
 	double worst = 0, part;
 	uint32_t i;
 
 	for (i = 0; i < n_vfs; i++) {
-		part = surely ? fmin(at_least(&paid[i].all, n), at_least(&paid[i].beside, n))
-			      : fmin(paid[i].all.sum, paid[i].beside.sum) / n;
+		part = fmin(fmin(value(&paid[i].all, n), value(&paid[i].beside, n)),
+			    value(&paid[i].ideal, n));
 		if (part > worst)
 			*vf = i;
 		worst = fmax(worst, part);
