@@ -7,13 +7,13 @@
 #include "domain.h"
 #include "vgpu/number.h"
 
-/* The largest size of a partition that is accepted, bytes. */
+/* The largest accepted size of a partition, bytes. */
 #define MOST_MEMORY (UINT64_C(1) << 44)
 
 struct reading {
 	struct session *s;
 	const struct command *c;
-	char *const *word; /* the next one */
+	char *const *word; /* the next word */
 	struct json_object *args;
 };
 
@@ -31,7 +31,7 @@ static int read_vf(struct reading *in)
 	return session_find_vf(in->s, *in->word++, in->args);
 }
 
-/* Reads a word that may be omitted. */
+/* Reads the GPU, which may be omitted. */
 static int read_gpu(struct reading *in)
 {
 	if (*in->word)
@@ -107,7 +107,7 @@ static int read_params(struct reading *in)
 	return EXIT_OK;
 }
 
-/* The words that commands.c uses for arguments, and what reads each of them. */
+/* The words that commands.c uses for arguments, and the function that reads each of them. */
 static const struct {
 	const char *word;
 	int (*read)(struct reading *in);

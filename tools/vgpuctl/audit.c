@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Compares three sources: vgpud's leases, the kernel's processes and podman's list, which is
- * outdated if a container's monitor was killed. Containers start and end while this program looks.
- * So it looks again after a moment, and reports only differences that it found both times.
+ * outdated if a container's monitor was killed. Containers start and end meanwhile, so this program
+ * compares twice, and reports only differences that it found both times.
  */
 #include "audit.h"
 
@@ -22,15 +22,16 @@
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
 
-/* The time between the two looks: longer than an engine needs to notice a start or an end. */
+/* Time between the two comparisons, microseconds: longer than an engine needs to notice a start or
+ * an end. */
 #define AGAIN_US 700000
 #define SLOT "/run/vgpud/gpu"
 #define LEASE_LENGTH 36
 
 struct look {
 	struct json_object *leases;	/* running leases from tenant.list */
-	struct json_object *containers; /* podman's; NULL: it is not asked */
-	struct json_object *found;	/* differences, texts */
+	struct json_object *containers; /* podman's list; NULL: podman was not asked */
+	struct json_object *found;	/* the differences, as texts */
 };
 
 __attribute__((format(printf, 2, 3))) static void differs(struct look *l, const char *format, ...)
@@ -57,7 +58,7 @@ static bool is_container(struct json_object *lease)
 	return strcmp(get_text(lease, "kind"), "container") == 0;
 }
 
-/* Returns the container with that id from podman's list of the caller's containers, or NULL. */
+/* Returns the container with the id ID from podman's list of the caller's containers, or NULL. */
 static struct json_object *container_of(const struct look *l, const char *id)
 {
 	size_t i;
@@ -84,7 +85,7 @@ static void look_at_lease(struct look *l, struct json_object *lease)
 		differs(l, "%s %s: vgpud has a lease of process %" PRId64 ", which has ended",
 			get_text(lease, "kind"), name, process);
 	if (!l->containers || !is_container(lease) || get_int(lease, "owner") != (int64_t)geteuid())
-		return; /* root's podman does not see users' containers */
+		return; /* podman of root does not list users' containers */
 	container = container_of(l, id);
 	if (!container)
 		differs(l, "container %s: it has a lease, and podman has no container %.12s", name,
@@ -99,7 +100,7 @@ static void look_at_lease(struct look *l, struct json_object *lease)
 			name, process, get_int(container, "Pid"));
 }
 
-/* Writes the lease whose directory a process has mounted in the slot; "": none. */
+/* Writes the lease whose directory is mounted in the slot of PROCESS; "" if none is. */
 static void find_mounted(int64_t process, char lease[LEASE_LENGTH + 1])
 {
 	char path[64], line[4096], root[4096], at[4096], *end, *next;
@@ -108,7 +109,8 @@ static void find_mounted(int64_t process, char lease[LEASE_LENGTH + 1])
 	lease[0] = '\0';
 	snprintf(path, sizeof(path), "/proc/%" PRId64 "/mountinfo", process);
 	f = fopen(path, "re");
-	/* The last one is on top. A directory that was removed is called so, with "//deleted". */
+	/* The last mount is on top. The kernel appends "//deleted" to a directory that was
+	 * removed. */
 	while (f && fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "%*s %*s %*s %4095s %4095s", root, at) != 2 ||
 		    strcmp(at, SLOT) != 0)
@@ -175,14 +177,15 @@ static int take_leases(const struct options *o, struct look *l)
 	return EXIT_OK;
 }
 
-/* Looks once. Returns an exit code; the caller must free what is in L in any case. */
+/* Collects all three sources in L. Returns an exit code; the caller must free L's members in any
+ * case. */
 static int look(const struct options *o, struct look *l)
 {
 	size_t i;
 	int code;
 
 	*l = (struct look){.leases = json_object_new_array(), .found = json_object_new_array()};
-	/* Podman takes the longest, so it is asked first: a lease that ends meanwhile is not in
+	/* podman takes the longest, so it is asked first: a lease that ends meanwhile is not in
 	 * vgpud's answer. */
 	if (o->podman && !(l->containers = engine_podman())) {
 		fputs("vgpuctl: audit: podman is not installed, or fails: see podman ps -a\n",
@@ -214,7 +217,7 @@ static bool has_found(const struct look *l, struct json_object *text)
 	return false;
 }
 
-/* Prints the differences that both looks have found. Returns whether there were any. */
+/* Prints the differences that both comparisons have found. Returns whether there were any. */
 static bool report(const struct options *o, const struct look *first, const struct look *l)
 {
 	struct json_object *both = json_object_new_array(), *answer = json_object_new_object();

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns how many bytes the control character has at the beginning of N bytes of TEXT; 0: there is
- * none. */
+/* Returns the number of bytes of the control character at the beginning of the N bytes TEXT; 0 if
+ * there is none. */
 static size_t control_at(const char *text, size_t n)
 {
 	const unsigned char c = (unsigned char)text[0], next = n > 1 ? (unsigned char)text[1] : 0;
@@ -40,7 +40,7 @@ void clean_text(char *text)
 
 static void clean_string(struct json_object *string)
 {
-	/* with what follows a NUL */
+	/* the bytes after a NUL are included */
 	size_t n = (size_t)json_object_get_string_len(string);
 	char *text = n ? malloc(n) : NULL;
 

@@ -5,9 +5,8 @@
 
 #include <json-c/json.h>
 
-/* Replaces the control characters of a text, those of UTF-8 too, but for line ends and tabs, by
+/* Replaces the control characters of a text, also those of UTF-8, except line ends and tabs, by
  * '?'. */
 void clean_text(char *text);
-/* As clean_text(), for all texts in an answer; members whose names have such characters are left
- * out. */
+/* As clean_text(), for all texts of an answer; removes members whose names have such characters. */
 void clean_answer(struct json_object *answer);

@@ -8,7 +8,7 @@
 #include "tenant.h"
 #include "view.h"
 
-#define ASKS (TAKES_HOST | TAKES_SOCKET) /* vgpud, here or on another host */
+#define ASKS (TAKES_HOST | TAKES_SOCKET) /* commands that ask vgpud, on this or another host */
 #define SHOWS (ASKS | TAKES_GPU | TAKES_FORMAT | TAKES_WATCH | TAKES_TIMES)
 #define LISTS (ASKS | TAKES_FORMAT | TAKES_WATCH | TAKES_TIMES)
 #define ACTS (ASKS | TAKES_GPU | TAKES_FORMAT)
@@ -129,15 +129,15 @@ static void row(FILE *to, const struct command *c)
 	fprintf(to, "  %-38s %s\n", text, c->help);
 }
 
-/* Returns whether a command begins with the words; those beyond a command's name are its arguments.
- */
+/* Returns whether a command begins with the words; words beyond the command's name are
+ * arguments. */
 static bool begins(const struct command *c, char *const *words, int n)
 {
 	return (n < 1 || strcmp(c->noun, words[0]) == 0) &&
 	       (n < 2 || !c->verb || strcmp(c->verb, words[1]) == 0);
 }
 
-/* Says that there is no such command, and which one the user may have meant. */
+/* Reports an unknown command, and names one that the user may have meant. */
 static void unknown(char *const *words, int n)
 {
 	char wanted[80], name[40], best[40] = "";
@@ -160,7 +160,7 @@ static void unknown(char *const *words, int n)
 	fputs(best[0] ? " See vgpuctl --help\n" : "; see vgpuctl --help\n", stderr);
 }
 
-/* Says which verbs a noun has. */
+/* Prints the verbs of a noun. */
 static void want_verb(const char *noun)
 {
 	const struct command *c;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Completion for all shells. The table of commands tells which kind of word comes next; vgpud is
- * asked for the names of GPUs, VFs, policies and parameters. If vgpud does not answer, no names are
- * offered, and nothing is reported.
+ * Completion for all shells. The kind of the next word is in the table of commands; vgpuctl asks
+ * vgpud for the names of GPUs, VFs, policies and parameters. If vgpud does not answer, vgpuctl
+ * offers no names and reports nothing.
  */
 #include "complete.h"
 
@@ -32,8 +32,8 @@ static void offer_each(struct json_object *list, const char *key, const char *af
 		printf("%s%s\n", get_text(at(list, i), key), after);
 }
 
-/* Asks vgpud. Returns NULL if it does not answer, or with --host, because ssh might ask for a
- * password. */
+/* Asks vgpud. Returns the answer, which the caller frees; NULL if vgpud does not answer, or with
+ * --host, because ssh might ask for a password. */
 static struct json_object *ask_vgpud(const struct line *line, const char *method, const char *vf)
 {
 	struct session s = {.options = line->options, .fd = -1};
@@ -71,7 +71,7 @@ static void offer_keys(struct json_object *o)
 	}
 }
 
-/* Offers the parameters of a VF, or of the policy that is named or in force. */
+/* Offers the parameters of a VF, or of the policy that is named or in use. */
 static void offer_params(const struct line *line, const struct command *c)
 {
 	struct json_object *answer, *list;
@@ -98,7 +98,7 @@ static void offer_params(const struct line *line, const struct command *c)
 	json_object_put(answer);
 }
 
-/* Offers arguments: what the command's words say at the place of the last word. */
+/* Offers values of the argument that the command has at the place of the last word. */
 static void offer_arguments(const struct line *line, const struct command *c, int used)
 {
 	bool is_first = line->n == used;
@@ -175,7 +175,7 @@ int complete(const struct options *options, char **words)
 	const struct command *c;
 	int used = 0, i, null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
-	/* No messages: they would spoil the shell's line. */
+	/* Messages would garble the shell's line, so they are discarded. */
 	if (null >= 0)
 		dup2(null, STDERR_FILENO);
 	for (i = 0; words[i]; i++) {

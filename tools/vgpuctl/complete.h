@@ -3,7 +3,7 @@
 
 #include "options.h"
 
-/* Prints, one on a line, what the last of WORDS may be, given those before it; the words end at
- * NULL. ":files" stands for the names of files, ":vms" for those of libvirt's domains. Returns an
- * exit code. */
+/* Prints the possible values of the last of WORDS, given the words before it, one on a line; WORDS
+ * end at NULL. ":files" stands for the names of files, ":vms" for those of libvirt's domains.
+ * Returns an exit code. */
 int complete(const struct options *options, char **words);

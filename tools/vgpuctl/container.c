@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A running container gets its lease by the number of its first process, for which vgpuctl asks the
- * container engine. vgpud gives the lease; vgpud-mount mounts its directory, for which vgpud itself
- * has no rights.
+ * A running container gets its lease by the number of its first process, which vgpuctl gets from
+ * the container engine. vgpud grants the lease; vgpud-mount mounts the lease's directory, which
+ * vgpud has no right to do.
  */
 #include "container.h"
 
@@ -22,7 +22,7 @@
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
 
-/* Makes vgpud-mount carry out WHAT for a lease. Returns an exit code. */
+/* Asks vgpud-mount to carry out WHAT, "attach" or "detach", for a lease. Returns an exit code. */
 static int order(const struct options *o, const char *what, const char *lease)
 {
 	const char *given = getenv("VGPUD_MOUNT_SOCKET");
@@ -102,8 +102,8 @@ static int attach(const struct options *o, const char *name, char **words)
 	return code;
 }
 
-/* Writes the lease of the container called NAME, or whose id begins so, to LEASE; "" if there is
- * none, or several. Returns an exit code. */
+/* Writes the lease of the container called NAME, or whose id begins with NAME, to LEASE; "" if
+ * there is none, or more than one. Returns an exit code. */
 static int find_lease(const struct options *o, const char *name, char lease[64])
 {
 	struct json_object *answer = NULL, *list, *one;
@@ -135,8 +135,8 @@ static int find_lease(const struct options *o, const char *name, char lease[64])
 	return EXIT_NOT_FOUND;
 }
 
-/* Ends the lease, whether or not it could be unmounted: its VF is free then. Returns an exit code.
- */
+/* Ends the lease, also if its directory could not be unmounted, so that its VF is free. Returns an
+ * exit code. */
 static int detach(const struct options *o, const char *lease)
 {
 	int code = order(o, "detach", lease), r = stop(o, lease);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * podman and docker do not tell hooks a container's name. So vgpuctl, run by the container's user,
- * asks them after the start; nothing waits for the answer. When a lease begins, vgpud makes a
- * directory beside its socket, for which --follow watches.
+ * asks them after the start; nothing waits for the answer. With --follow, vgpuctl watches the
+ * directory of vgpud's socket, in which vgpud makes a directory for each new lease.
  */
 #include "container_name.h"
 
@@ -19,8 +19,7 @@
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
 
-/* Returns whether the name or the image of a lease's container that runs is not known yet.
- */
+/* Returns whether LEASE is of a running container whose name or image vgpud does not know yet. */
 static bool is_unnamed(struct json_object *lease)
 {
 	const char *id = get_text(lease, "id"), *name = get_text(lease, "name");

@@ -11,10 +11,11 @@
 
 #include "exit_code.h"
 
-/* Longer answers are truncated; this is enough for thousands of containers. */
+/* Longer answers are truncated, bytes; this is enough for thousands of containers. */
 #define LONGEST (4u << 20)
 
-/* By preference; and how each prints its containers, a line for each. */
+/* Container engines, by preference; LINES: the words that make an engine print a line for each of
+ * its containers. */
 static const struct {
 	const char *name, *lines;
 } engines[] = {{"podman", "{{.ID}}|{{.Names}}|{{.Image}}|{{.PodName}}"},
@@ -46,8 +47,8 @@ static char *read_text(int fd)
 	return text;
 }
 
-/* Runs an engine. Returns what it prints, which the caller frees; NULL: it is not there, or fails.
- */
+/* Runs an engine. Returns its output, which the caller frees; NULL if it is not installed, or
+ * fails. */
 static char *output_of(const char *const *words)
 {
 	posix_spawn_file_actions_t actions;
@@ -68,7 +69,7 @@ static char *output_of(const char *const *words)
 	close(ends[1]);
 	if (pid > 0)
 		text = read_text(ends[0]);
-	close(ends[0]); /* ends an engine that prints more */
+	close(ends[0]); /* ends an engine that prints more than LONGEST */
 	if (pid > 0 && waitpid(pid, &status, 0) == pid && status == 0)
 		return text;
 	free(text);
@@ -110,7 +111,7 @@ int engine_find(const char *name, char id[160], int *pid)
 	return EXIT_NOT_FOUND;
 }
 
-/* Adds what a line says, "ID|NAME|IMAGE|POD". */
+/* Adds the container of the line "ID|NAME|IMAGE|POD" to ALL. */
 static void add_line(struct json_object *all, char *line)
 {
 	static const char *const keys[] = {"name", "image", "pod"};

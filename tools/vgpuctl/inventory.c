@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The inventory is made from vgpud's answers to gpu.capacity, so it offers what vgpud would admit.
- * A host with a lost GPU has no inventory: if OpenStack's scheduler were told less than there is,
- * it would drop the VMs' allocations.
+ * A host with a lost GPU prints no inventory: with a smaller inventory, OpenStack's scheduler would
+ * drop the allocations of VMs.
  */
 #include "inventory.h"
 
@@ -19,12 +19,12 @@
 #define MIB (1 << 20)
 #define LONGEST_FILE MIB
 
-/* Where the inventory is written, and the GPUs that it describes. */
+/* Where the inventory is written, and the GPUs in it. */
 struct report {
 	struct session *s;
 	FILE *to;
 	struct json_object *gpus; /* answers of gpu.capacity */
-	size_t first;		  /* the session's number of the first of them */
+	size_t first;		  /* number of the first of them in the session */
 };
 
 static struct json_object *gpu_at(const struct report *r, size_t i)
@@ -37,8 +37,8 @@ static int64_t mib(struct json_object *gpu, const char *key)
 	return get_int(get(gpu, "memory"), key) / MIB;
 }
 
-/* Adds a GPU's resource class to a host's. Totals are summed; the most that one VM can have is that
- * of the largest GPU. */
+/* Adds a GPU's resource class to the host's. Totals are summed; the most that one VM can book is
+ * that of the largest GPU. */
 static void add(struct offer_class *host, const struct offer_class *c)
 {
 	if (c->total <= 0)
@@ -59,7 +59,7 @@ static void print_class(FILE *to, const char *name, const struct offer_class *c)
 			name, c->total, c->least, c->most, c->step);
 }
 
-/* Returns whether a GPU before number I has the same trait. */
+/* Returns whether a GPU before number I has the trait TEXT as its number TRAIT. */
 static bool was_printed(const struct report *r, size_t i, int trait, const char *text)
 {
 	char other[OFFER_TRAIT_SIZE];
@@ -71,7 +71,7 @@ static bool was_printed(const struct report *r, size_t i, int trait, const char 
 	return false;
 }
 
-/* Prints each different trait that the GPUs have. */
+/* Prints each distinct trait of the GPUs once. */
 static void print_traits(const struct report *r)
 {
 	char text[OFFER_TRAIT_SIZE];
@@ -85,7 +85,8 @@ static void print_traits(const struct report *r)
 				fprintf(r->to, "        - %s\n", text);
 }
 
-/* Prints Nova's provider configuration (schema 1.0). VFS: whether the provider has the VFs, too. */
+/* Prints Nova's provider configuration (schema 1.0) for the provider that BY (name or uuid) and ID
+ * identify. VFS: whether the provider also has the VFs. */
 static void print_provider(const struct report *r, const char *by, const char *id, bool vfs)
 {
 	struct offer_class host[OFFER_CLASSES] = {{0}}, gpu[OFFER_CLASSES];
@@ -103,7 +104,7 @@ static void print_provider(const struct report *r, const char *by, const char *i
 		by, id);
 	for (c = vfs ? OFFER_VFS : OFFER_SHARE; c < OFFER_CLASSES; c++)
 		any += host[c].total;
-	if (any > 0) /* nova-compute does not start with an empty list */
+	if (any > 0) /* nova-compute does not start if the list is empty */
 		fputs("    inventories:\n      additional:\n", r->to);
 	for (c = vfs ? OFFER_VFS : OFFER_SHARE; c < OFFER_CLASSES; c++)
 		print_class(r->to, offer_names[c], &host[c]);
@@ -119,7 +120,7 @@ static int as_nova(struct report *r)
 	return EXIT_OK;
 }
 
-/* Returns the host's name, as its vgpud knows it. */
+/* Returns the host's name, as vgpud on that host gives it. */
 static const char *host_of(const struct report *r)
 {
 	return get_text(gpu_at(r, 0), "host");
@@ -168,7 +169,7 @@ static int as_nova_pci(struct report *r)
 	return EXIT_OK;
 }
 
-/* Adds to a GPU's answer what it offers in placement's terms, for vgpud-openstack. */
+/* Adds to a GPU's answer its resources in placement's terms, for vgpud-openstack. */
 static void add_offer(struct json_object *gpu)
 {
 	struct json_object *all = json_object_new_object(), *traits = json_object_new_array(), *one;
@@ -210,7 +211,8 @@ static int as_json(struct report *r)
 	return EXIT_OK;
 }
 
-/* Prints one target with its labels, as Prometheus' file_sd_configs and http_sd_configs read it. */
+/* Prints one target with its labels, in the form of Prometheus' file_sd_configs and
+ * http_sd_configs. */
 static int as_prometheus(struct report *r)
 {
 	struct json_object *list = json_object_new_array(), *o = json_object_new_object();
@@ -285,8 +287,8 @@ static int as_text(struct report *r)
 static const struct {
 	const char *name;
 	int (*print)(struct report *r);
-	bool provider; /* it names the host's provider */
-	bool all;      /* includes GPUs whose VFs no VM gets */
+	bool provider; /* the text has the name of the host's provider */
+	bool all;      /* includes GPUs whose VFs are not for VMs */
 	bool empty;    /* also printed for a host without a GPU */
 } formats[] = {
 	{"nova", as_nova, false, false, false},
@@ -296,8 +298,8 @@ static const struct {
 	{"cdi", as_cdi, false, true, true},
 };
 
-/* Asks about all GPUs; only with ALL about those whose VFs no VM gets. Refuses if one of them is
- * lost, and, unless EMPTY, if there is none. */
+/* Asks vgpud about all GPUs; about those whose VFs are not for VMs only with ALL. Refuses if one of
+ * them is lost, or, unless EMPTY, if there is none. */
 static int ask_gpus(struct report *r, bool all, bool empty)
 {
 	struct json_object *answer;
@@ -338,7 +340,7 @@ static int ask_gpus(struct report *r, bool all, bool empty)
 	return code;
 }
 
-/* Compares FILE with TEXT, and says where they differ. */
+/* Compares FILE with TEXT, and prints where they differ. */
 static int check(const char *file, const char *text)
 {
 	char *has = NULL;

@@ -4,7 +4,7 @@
 
 #include "session.h"
 
-/* Prints the inventory in the format of --format, or writes it to --output, whole or not at all;
- * with --check only says whether that file is what would be written. Connects. Returns an exit
- * code: EXIT_FAILED, too, if --check finds a difference. */
+/* Prints the inventory in the format of --format, or writes it to --output, completely or not at
+ * all; with --check only says whether that file has the present inventory. Connects to vgpud.
+ * Returns an exit code: EXIT_FAILED also if --check finds a difference. */
 int inventory(struct session *s);

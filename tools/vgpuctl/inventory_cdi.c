@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One file of one kind, version 0.5.0: podman 4.3 of Debian 12 ignores a file with a newer version
- * or an unknown field. The file sets no environment variables that images also set, because they
- * would replace the image's, and because "podman exec" does not get them. The hook mounts what is
- * only known when a container starts.
+ * or an unknown field. The file sets no environment variables that images also set, because it
+ * would replace the image's values, and because "podman exec" does not get them. The hook mounts
+ * what is known only when a container starts.
  */
 #include "inventory_cdi.h"
 
@@ -14,13 +14,13 @@
 #include "answer.h"
 
 #define KIND "vgpud.dev/gpu"
-/* The name of a slot without a lease. */
+/* The name of the device for a container that gets its lease later. */
 #define LATER "later"
-/* Longer than the hook's own deadline. */
+/* Seconds; longer than the hook's own deadline. */
 #define TIMEOUT_S 30
 
-/* Where programs look for libraries, whatever the distribution of the image: Debian's, Fedora's,
- * and, as a directory, NVIDIA's images. */
+/* Where programs look for libraries in images of Debian and Fedora; NVIDIA_PLACE, a directory, is
+ * for NVIDIA's images. */
 static const char *const places[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib64"};
 #define NVIDIA_PLACE "/usr/local/nvidia/lib64"
 static const char *const libraries[] = {"libcuda.so.1", "libnvidia-ml.so.1"};
@@ -52,7 +52,8 @@ static void add_mount(struct json_object *list, const char *from, const char *to
 	json_object_array_add(list, o);
 }
 
-/* Returns what every container has: the slot, and this host's libraries, where it has them. */
+/* Returns the mounts of every container: the slot, and those of this host's libraries that
+ * exist. */
 static struct json_object *mounts(void)
 {
 	struct json_object *list = json_object_new_array();
@@ -73,8 +74,8 @@ static struct json_object *mounts(void)
 	return list;
 }
 
-/* Returns a hook of CDI. Its environment is PATH alone: runtimes would give the hook their own, or
- * the image's. */
+/* Returns a hook of CDI. Its only environment variable is PATH, because runtimes would otherwise
+ * pass their own environment, or the image's. */
 static struct json_object *hook(const char *when, const char *option, const char *name,
 				const char *how)
 {
@@ -90,8 +91,9 @@ static struct json_object *hook(const char *when, const char *option, const char
 	return o;
 }
 
-/* Adds a device; OPTION: what of the hook names it. RENDERS: it computes outside of the container,
- * at the slot's socket, which Mesa's driver looks for at these variables alone. */
+/* Adds a device; OPTION, with NAME, tells the hook which one. RENDERS: work of the container runs
+ * outside of it, reached by the slot's socket, which Mesa's driver finds only by these
+ * variables. */
 static void add_device(struct json_object *devices, const char *name, const char *option,
 		       bool renders)
 {
@@ -121,15 +123,15 @@ static bool is_taken(struct json_object *devices, const char *name)
 	return false;
 }
 
-/* Returns whether NAME begins and ends as CDI requires; between, CDI accepts all characters that
- * vgpud does. */
+/* Returns whether NAME begins and ends as CDI requires; in between, CDI accepts all characters that
+ * vgpud accepts. */
 static bool is_name(const char *name)
 {
 	return isalnum((unsigned char)name[0]) && isalnum((unsigned char)name[strlen(name) - 1]);
 }
 
-/* Leaves out devices with names that CDI does not allow, and second devices of one name: an engine
- * ignores a file that has one. */
+/* Adds a device unless CDI does not allow its name or the name is already used, because an engine
+ * ignores a file with such a device. */
 static void try_device(struct json_object *devices, const char *name, const char *option,
 		       bool renders)
 {

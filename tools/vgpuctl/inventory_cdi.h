@@ -6,5 +6,5 @@
 #include <json-c/json.h>
 #include <stdio.h>
 
-/* Prints the file to TO: GPUS are answers of gpu.capacity. */
+/* Writes the file to TO. GPUS: answers of gpu.capacity. */
 void inventory_cdi(struct json_object *gpus, FILE *to);

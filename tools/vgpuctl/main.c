@@ -47,8 +47,8 @@ static int save(const char *path, struct json_object *answer,
 	return fclose(f) == 0 ? EXIT_OK : cannot_write(path);
 }
 
-/* Writes a recording to the file of --output. vgpud sends it in hexadecimal, because JSON has no
- * bytes. */
+/* Writes a recording to the file of --output. vgpud sends it in hexadecimal, because JSON cannot
+ * contain bytes. */
 static int save_recording(const struct options *o, struct json_object *answer)
 {
 	const char *text = get_text(answer, "recording");
@@ -84,7 +84,7 @@ static int show(const struct options *o, const struct command *c, struct json_ob
 	return EXIT_OK;
 }
 
-/* Asks about each GPU in turn, and shows the answers. A GPU that gives none does not keep the
+/* Asks about each GPU in turn, and shows the answers. A failure for one GPU does not keep the
  * others from being shown. */
 static int show_each(struct session *s, const struct command *c, struct json_object *args)
 {
@@ -123,7 +123,7 @@ static int show_one(struct session *s, const struct command *c, struct json_obje
 	struct json_object *answer = NULL;
 	int r;
 
-	/* vgpud itself says that a GPU must be named if there are several. */
+	/* If there are several GPUs and none is named, vgpud's error says so. */
 	if (c->scope == ONE_GPU && s->options->gpu && !get(args, "gpu"))
 		r = session_call_gpu(s, 0, c->method, json_object_get(args), &answer);
 	else
@@ -205,7 +205,7 @@ static int with_vgpud(const struct options *o, const struct command *c, char *co
 	return r;
 }
 
-/* Runs doctor on another host, with the vgpuctl there. */
+/* Runs doctor on another host, with that host's vgpuctl. */
 static int doctor_there(const struct options *o)
 {
 	char program[] = "vgpuctl", verb[] = "doctor", format[] = "-o", json[] = "json";
@@ -229,8 +229,8 @@ static int doctor_there(const struct options *o)
 	return code;
 }
 
-/* Runs a command that needs no vgpud. Returns its exit code, or EXIT_USAGE if its words are wrong.
- */
+/* Runs a command that does not ask vgpud. Returns its exit code, or EXIT_USAGE if its words are
+ * wrong. */
 static int without_vgpud(const struct options *o, const struct command *c, char **words)
 {
 	if (strcmp(c->noun, "bridge") == 0 && !words[0])
@@ -242,7 +242,7 @@ static int without_vgpud(const struct options *o, const struct command *c, char 
 	if (strcmp(c->noun, "validate") == 0 && words[0] && !words[1])
 		return validate(words[0], o->host, o->json);
 	if (strcmp(c->noun, "vm") == 0 && words[0] && words[1])
-		return domain_run(o->words); /* the program's name takes the place of the noun */
+		return domain_run(o->words); /* the program's name replaces the noun */
 	if (strcmp(c->noun, "complete") == 0)
 		return complete(o, words);
 	fprintf(stderr, "vgpuctl: %s%s%s: want %s\n", c->noun, c->verb ? " " : "",
@@ -283,7 +283,7 @@ int main(int argc, char **argv)
 			c->verb ? " " : "", c->verb ? c->verb : "");
 		return EXIT_USAGE;
 	}
-	/* Only top shows views again and again without being told to. */
+	/* Only top and dmon repeat without --watch or --follow. */
 	if (o.given & TAKES_TIMES && !o.watch && !o.follow && !is_top(c) && !is_log(c)) {
 		fprintf(stderr, "vgpuctl: --interval and --count need %s\n",
 			c->takes & TAKES_FOLLOW ? "--follow" : "--watch");
@@ -293,7 +293,8 @@ int main(int argc, char **argv)
 		if (remote_check(o.host) < 0)
 			return EXIT_USAGE;
 		remote_set(o.host);
-		if (o.socket == getenv("VGPUD_SOCKET")) /* which names a socket here */
+		if (o.socket == getenv("VGPUD_SOCKET")) /* VGPUD_SOCKET names a socket of this host,
+							 * not of --host's */
 			o.socket = NULL;
 	}
 	table_csv = o.csv;

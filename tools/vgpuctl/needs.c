@@ -9,7 +9,7 @@
 #include "remote.h"
 #include "vfio/doctor.h"
 
-/* Returns what the transport of a GPU's device needs. */
+/* Returns the DOCTOR_NEEDS_... bits of the transport of a GPU's device. */
 static unsigned needs_of(const char *device)
 {
 	static const struct {
@@ -26,7 +26,7 @@ static unsigned needs_of(const char *device)
 	return DOCTOR_NEEDS_PCI;
 }
 
-/* Returns the value of a line "KEY = VALUE"; NULL: it is another line. */
+/* Returns the value of a line "KEY = VALUE"; NULL if LINE has another key. */
 static const char *value_of(const char *line, const char *key)
 {
 	size_t n = strlen(key);
@@ -34,8 +34,8 @@ static const char *value_of(const char *line, const char *key)
 	return strncmp(line, key, n) == 0 && strncmp(line + n, " = ", 3) == 0 ? line + n + 3 : NULL;
 }
 
-/* Adds what the configuration needs, which was dumped as TEXT. Returns how many GPUs it has: 0 if
- * it is another vgpud's. */
+/* Adds the needs of the configuration that was dumped as TEXT to *ALL. Returns its number of GPUs;
+ * 0 if it is another vgpud's configuration. */
 static size_t read_dump(char *text, const char *socket, unsigned *all)
 {
 	const char *value;

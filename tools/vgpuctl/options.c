@@ -15,13 +15,13 @@ enum type { FLAG, TEXT, NUMBER, REAL, FORMAT };
 
 /* Every option, in the order of the help. */
 static const struct row {
-	const char *name;  /* NULL: it has only a letter */
-	char letter;	   /* 0: it has only a name */
-	const char *value; /* NULL: it takes none */
+	const char *name;  /* NULL: the option has only a letter */
+	char letter;	   /* 0: the option has only a name */
+	const char *value; /* NULL: the option has no value */
 	enum type type;
-	size_t at; /* in struct options */
+	size_t at; /* offset in struct options */
 	int64_t min, max;
-	unsigned of; /* commands that take it; 0: all do */
+	unsigned of; /* bits of the commands that take it; 0: all commands */
 	const char *help;
 } rows[] = {
 #define AT(member) offsetof(struct options, member)
@@ -146,7 +146,7 @@ static int store(const struct row *row, const char *value, struct options *o)
 	return 0;
 }
 
-/* Reports an unknown option, and names the one that the user may have meant. */
+/* Reports an unknown option, and names one that the user may have meant. */
 static int unknown(const char *word)
 {
 	size_t i, length = strcspn(word, "=");
@@ -175,7 +175,7 @@ int options_read(int argc, char **argv, struct options *o)
 	int c, r = 0;
 
 	for (i = 0; i < ROWS; i++) {
-		/* 256 + I tells long options apart, also those without a letter. */
+		/* 256 + I identifies a long option, also one without a letter. */
 		if (rows[i].name)
 			names[n++] =
 				(struct option){rows[i].name,

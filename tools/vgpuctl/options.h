@@ -42,15 +42,15 @@ struct options {
 	int n_words;
 };
 
-/* Reads the command line: options may stand anywhere, as --name VALUE or --name=VALUE. Reorders
- * ARGV, in which the words stay. Returns 0, or -EINVAL with the reason on stderr. */
+/* Reads the command line: options may be anywhere, as --name VALUE or --name=VALUE. Reorders ARGV,
+ * which keeps its words. Returns 0, or -EINVAL with the reason on stderr. */
 int options_read(int argc, char **argv, struct options *o);
 /* Prints the options that a command takes, and those that every command takes. */
 void options_help(FILE *to, unsigned takes);
-/* Returns the name of the first option of GIVEN that is not in TAKES; NULL: there is none. */
+/* Returns the name of the first option of GIVEN that is not in TAKES; NULL if there is none. */
 const char *options_refused(unsigned given, unsigned takes);
 /* Prints the names of the options that a command takes, one on a line. */
 void options_names(FILE *to, unsigned takes);
-/* Returns what the value of option WORD is, as the help calls it (FILE, NAME...); NULL: WORD is no
- * option, or one without a value. */
+/* Returns the word for the value of option WORD in the help (FILE, NAME...); NULL if WORD is not an
+ * option, or has no value. */
 const char *options_value(const char *word);

@@ -19,7 +19,7 @@ struct identity {
 	int n;
 };
 
-/* The user of a line of qemu.conf: user = "NAME". Empty: the line says something else. */
+/* Reads the user from the line user = "NAME" of qemu.conf; NAME becomes "" if LINE has none. */
 static void read_line(const char *line, char *name, size_t size)
 {
 	int at = 0;
@@ -67,7 +67,7 @@ static bool identify(const char *name, struct identity *out)
 	return true;
 }
 
-/* Returns whether WHO has the permission WANT (1: execute, 2: write) of a file. */
+/* Returns whether WHO has the permission WANT (1: execute, 2: write) for a file. */
 static bool permits(const struct identity *who, const struct stat *st, mode_t want)
 {
 	int i;
@@ -82,7 +82,7 @@ static bool permits(const struct identity *who, const struct stat *st, mode_t wa
 	return st->st_mode & want;
 }
 
-/* Checks one part of the path, a directory or the socket at its end. */
+/* Checks the access of WHO to one part of the path, a directory or the socket at its end. */
 static int look(const struct identity *who, const char *name, const char *path, mode_t want,
 		struct vgpu_error *err)
 {

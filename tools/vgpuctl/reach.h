@@ -5,8 +5,8 @@
 
 #include "vgpu/types.h"
 
-/* Writes the name of the user as whom libvirt runs QEMU here: "user" of the file CONF (qemu.conf),
- * else a user that distributions have for it, else root. */
+/* Writes the user as whom libvirt runs QEMU on this host: "user" of the file CONF (qemu.conf), else
+ * a user whom distributions create for that, else root. */
 void reach_qemu_user(const char *conf, char *name, size_t size);
 
 /* Checks that the user NAME, or "+NUMBER", may connect to the socket PATH, by the modes of the

@@ -18,7 +18,7 @@
 #include "vgpu/file.h"
 
 #define SSH_FAILED 255 /* ssh's own exit code: no connection */
-/* A shell's exit codes from here on: it cannot run the command, or the command was killed. */
+/* Exit codes of a shell from here on: the command could not be run, or was killed. */
 #define SHELL_FAILED 126
 
 #define MOST_OUTPUT (1u << 24)
@@ -38,7 +38,7 @@ void remote_set(const char *host)
 	other = host;
 }
 
-/* Appends ARG as one word of a shell, which ssh has on the other side. */
+/* Appends ARG as one word for the shell that ssh starts on the other host. */
 static void quote(FILE *to, const char *arg)
 {
 	fputs(" '", to);
@@ -50,7 +50,7 @@ static void quote(FILE *to, const char *arg)
 	fputc('\'', to);
 }
 
-/* Runs ARGV on HOST by ssh. -T: no terminal, which would change what is printed. */
+/* Runs ARGV on HOST by ssh. -T: without a terminal, which would change the output. */
 static int run_there(const char *host, char *const *argv)
 {
 	char *command = NULL;
@@ -68,7 +68,7 @@ static int run_there(const char *host, char *const *argv)
 	return -errno;
 }
 
-/* Returns only if ARGV cannot be run: -errno. */
+/* Runs ARGV, here or on the host of remote_set(). Returns only if that is impossible: -errno. */
 static int remote_run(char *const *argv)
 {
 	if (other)
@@ -77,7 +77,7 @@ static int remote_run(char *const *argv)
 	return -errno;
 }
 
-/* Waits for CHILD. Returns its exit code; -1: it had none. */
+/* Waits for CHILD. Returns its exit code; -1 if it had none. */
 static int code_of(pid_t child)
 {
 	int status;
@@ -92,7 +92,7 @@ int remote_code(int code)
 	return code < 0 || code >= SHELL_FAILED ? EXIT_FAILED : code;
 }
 
-/* In a child: becomes ARGV. */
+/* Called in a child: executes ARGV, or prints the reason and CURE. */
 _Noreturn static void become(char *const *argv, const char *cure)
 {
 	int r = remote_run(argv);
@@ -185,7 +185,8 @@ int remote_connect(const char *host, const char *path, pid_t *ssh)
 	return r;
 }
 
-/* Copies available bytes from FROM to TO. Returns false at FROM's end, or if TO accepts no more. */
+/* Copies available bytes from FROM to TO. Returns false at the end of FROM, or if TO accepts no
+ * more bytes. */
 static bool pass(int from, int to)
 {
 	char bytes[65536];
@@ -200,7 +201,8 @@ static bool pass(int from, int to)
 }
 
 /* Copies bytes in both directions until one end closes, or until vgpud at FD is stopped by a signal
- * before it has answered, which the client on the other host cannot see. Returns an exit code. */
+ * before it has answered, which the client on the other host cannot notice. Returns an exit
+ * code. */
 static int bridge(int fd)
 {
 	struct pollfd ends[] = {{STDIN_FILENO, POLLIN, 0}, {fd, POLLIN, 0}};

@@ -3,8 +3,9 @@
  * vgpud gives the VF to the process that asks, and takes it back when that process ends. So this
  * process asks, and then becomes the program by exec: its parent waits for the program itself.
  *
- * The layer of gated GPUs is an explicit one, in a directory of its own: the loader has it only
- * where this file names it. So it is with the CUDA library for VFs of softgpu.
+ * The layer of gated GPUs is an explicit layer in a directory of its own, which the loader searches
+ * only because this file names it in the environment. The same is true for the CUDA library for VFs
+ * of softgpu.
  */
 #include "run.h"
 
@@ -24,8 +25,8 @@
 
 #define MANIFEST "VkLayer_vgpud_gate.json"
 
-/* Returns the directory of the layer's manifest; NULL: the layer is not there, and stderr says so.
- */
+/* Returns the directory of the layer's manifest; NULL if the layer is not installed, with the
+ * reason on stderr. */
 static const char *layers(void)
 {
 	const char *at = getenv("VGPUD_LAYERS");
@@ -43,7 +44,7 @@ static const char *layers(void)
 	return NULL;
 }
 
-/* Puts WHAT in front of a list in the environment. */
+/* Prepends WHAT to a list in the environment variable NAME. */
 static int prepend(const char *name, const char *what)
 {
 	const char *before = getenv(name);
@@ -57,8 +58,8 @@ static int prepend(const char *name, const char *what)
 	return r;
 }
 
-/* Returns whether the program is a VM's QEMU: vgpud-qemu takes the wall up, of which QEMU itself is
- * spared. */
+/* Returns whether the program is QEMU for a VM: then vgpud-qemu installs the wall, which lets
+ * QEMU's own calls pass. */
 static bool is_qemu(char *const *words)
 {
 	const char *slash;
@@ -71,8 +72,8 @@ static bool is_qemu(char *const *words)
 	return false;
 }
 
-/* Puts this process behind the GPU's wall, if it has one. Does nothing for QEMU. Returns 0, or
- * -errno with the reason on stderr. */
+/* Puts this process behind the GPU's wall, if the GPU has one; but not QEMU, for which vgpud-qemu
+ * does it. Returns 0, or -errno with the reason on stderr. */
 static int wall(struct json_object *answer, char *const *words)
 {
 	const char *door = get_text(answer, "door");
@@ -84,7 +85,7 @@ static int wall(struct json_object *answer, char *const *words)
 	return r;
 }
 
-/* Sets the environment by which the program finds its VF. Returns 0 or -errno. */
+/* Sets the environment variables by which the program finds its VF. Returns 0 or -errno. */
 static int tell(struct json_object *answer)
 {
 	const char *door = get_text(answer, "door"), *socket = get_text(answer, "socket"),
@@ -109,8 +110,8 @@ static int tell(struct json_object *answer)
 	return r < 0 ? r : prepend("VK_INSTANCE_LAYERS", GATE_LAYER);
 }
 
-/* Returns the words of a container engine's "run", with the annotation that hands the lease to the
- * container; else WORDS themselves. The caller frees neither. */
+/* Returns the words of a container engine's "run" with the annotation that passes the lease to the
+ * container; for other programs, WORDS. The caller must not free the words. */
 static char **for_engine(char **words, const char *lease)
 {
 	static const char *const engines[] = {"podman", "docker", "nerdctl", NULL};
@@ -160,7 +161,7 @@ int run(const struct options *o, char **words)
 	}
 	if (r == 0) {
 		words = for_engine(words, get_text(answer, "lease"));
-		execvp(words[0], words); /* the connection closes then */
+		execvp(words[0], words); /* exec closes the connection */
 		r = -errno;
 	}
 	fprintf(stderr, "vgpuctl: %s: %s\n", words[0], strerror(-r));

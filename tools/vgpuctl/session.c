@@ -74,7 +74,7 @@ int session_call_gpu(struct session *s, size_t i, const char *method, struct jso
 	return r;
 }
 
-/* Returns whether WORD names the place ADDRESS: a PCI address in any form of vgpu/names.h, or a
+/* Returns whether WORD is the place ADDRESS: a PCI address in any form of vgpu/names.h, or a
  * path. */
 static bool is_address(const char *address, const char *word)
 {
@@ -123,8 +123,8 @@ const char *session_path(const struct options *o)
 	return o->socket ? o->socket : DEFAULT_SOCKET;
 }
 
-/* Waits for an ssh whose connection was closed, no longer than a program at the other end needs
- * that ends with it. Returns 0 or -errno. */
+/* Waits for the ssh of a closed connection, but no longer than a program at the other end needs to
+ * end with the connection. Returns 0 or -errno. */
 static int wait_for_ssh(pid_t ssh, int *status)
 {
 	struct pollfd p = {pidfd_open(ssh, 0), POLLIN, 0};
@@ -136,7 +136,8 @@ static int wait_for_ssh(pid_t ssh, int *status)
 	return waitpid(ssh, status, 0) == ssh ? 0 : -errno;
 }
 
-/* Ends the connection. Returns the exit code of the vgpuctl on the other host; 0 without one. */
+/* Ends the connection. Returns the exit code of the vgpuctl on the other host; 0 if there is
+ * none. */
 static int hang_up(struct session *s)
 {
 	int status = 0;
@@ -150,7 +151,7 @@ static int hang_up(struct session *s)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 }
 
-/* Connects to another host's vgpud. A failure is noticed only when the first answer is awaited.
+/* Connects to another host's vgpud. A failure is only noticed when the first answer is read.
  * Returns an exit code. */
 static int open_there(struct session *s)
 {

@@ -24,12 +24,13 @@
 #define APPARMOR "/etc/apparmor.d/abstractions/libvirt-qemu"
 
 struct round {
-	struct json_object *list; /* NULL: print each finding */
+	struct json_object *list; /* NULL: print each finding as text */
 	bool colour, well;
-	char cure[200]; /* the cure of the first bad finding that has one, with its subject */
-	char hook[200]; /* the same of libvirt's hook and of QEMU's access; "": they are not bad */
+	char cure[200]; /* remedy and subject of the first bad finding that has a remedy */
+	char hook[200]; /* the same, of libvirt's hook and of QEMU's access; "": those are not
+			 * bad */
 	bool no_gpu;	/* no PCI function is a GPU */
-	/* vgpud's answers, or why there are none. */
+	/* vgpud's answers; if it gives none, the reason. */
 	int answers; /* 0, or -errno */
 	struct vgpu_error silent;
 	struct json_object *gpus, *vms;
@@ -66,7 +67,7 @@ static void finding(void *data, enum doctor_verdict verdict, const char *subject
 	json_object_array_add(r->list, o);
 }
 
-/* Checks that libvirt calls the hook; vgpud-libvirt finds that out (see its probe.c). */
+/* Checks that libvirt calls the hook; vgpud-libvirt tests that (see its probe.c). */
 static void probe_hook(struct round *r)
 {
 	char unused[] = "", verb[] = "probe-hook";
@@ -89,7 +90,8 @@ static void probe_hook(struct round *r)
 	free(text);
 }
 
-/* libvirt runs every executable file in hooks/qemu.d; ours is a symlink to /usr/sbin/vgpud-hook. */
+/* Checks that the hook is installed: libvirt runs every executable file in hooks/qemu.d, where
+ * vgpud's is a symlink to /usr/sbin/vgpud-hook. */
 static void check_hook(struct round *r)
 {
 	if (access(LIBVIRT, F_OK) < 0)
@@ -103,7 +105,7 @@ static void check_hook(struct round *r)
 		probe_hook(r);
 }
 
-/* The label that libvirt gives to a VM must let it connect, too. */
+/* Checks that the security label that libvirt gives to a VM also lets QEMU connect. */
 static void check_labels(struct round *r)
 {
 	if (access("/sys/kernel/security/apparmor/profiles", F_OK) == 0 &&
@@ -118,8 +120,8 @@ static void check_labels(struct round *r)
 			"vgpud's softgpu.md, libvirt's QEMU");
 }
 
-/* Returns whether QEMU reaches the sockets of the VFs of one GPU; the first that it does not reach
- * is reported. Returns whether the VFs of that GPU have sockets. */
+/* Checks that QEMU can connect to the sockets of the VFs of one GPU, and reports the first to which
+ * it cannot. Returns whether the VFs of that GPU have sockets. */
 static bool check_sockets(struct round *r, const char *gpu, struct json_object *vfs,
 			  const char *user)
 {
@@ -149,7 +151,7 @@ static bool check_sockets(struct round *r, const char *gpu, struct json_object *
 	return true;
 }
 
-/* Checks that the QEMU of a VM can have a VF of softgpu. */
+/* Checks that the QEMU of a VM can use a VF of softgpu. */
 static void check_qemu(const struct options *o, struct round *r)
 {
 	struct json_object *gpus = NULL, *answer, *args;
@@ -182,7 +184,7 @@ static void check_qemu(const struct options *o, struct round *r)
 		close(fd);
 }
 
-/* Asks vgpud once: a vgpud that does not answer is waited for once. */
+/* Asks vgpud once, so that a vgpud that does not answer costs only one time-out. */
 static void ask_vgpud(const struct options *o, struct round *r)
 {
 	int fd = client_connect(session_path(o), &r->silent);
@@ -194,13 +196,14 @@ static void ask_vgpud(const struct options *o, struct round *r)
 		close(fd);
 }
 
-/* Returns whether vgpud does not serve, and it is known why. */
+/* Returns whether vgpud does not serve requests for a known reason. */
 static bool is_silent(const struct round *r)
 {
 	return r->answers < 0 && strncmp(r->silent.text, "vgpud", 5) == 0;
 }
 
-/* That vgpud does not answer, and GPUs that it has lost. One that was never started is no fault. */
+/* Reports a vgpud that does not answer, and GPUs that it has lost. A vgpud that was never started
+ * is not an error. */
 static void check_vgpud(struct round *r)
 {
 	struct json_object *list = get(r->gpus, "gpus"), *g;
@@ -218,20 +221,18 @@ static void check_vgpud(struct round *r)
 		snprintf(subject, sizeof(subject), "GPU %s", get_text(g, "gpu"));
 		if (strcmp(get_text(g, "state"), "lost") == 0)
 			finding(r, DOCTOR_BAD, subject, get_text(g, "why"),
-				"vgpud looks for it, and schedules the others meanwhile");
+				"vgpud looks for it again, and schedules the other GPUs meanwhile");
 	}
 }
 
-/* What vgpud warns of, about VMs that run. */
+/* Reports vgpud's warnings about running VMs. */
 static void check_vms(struct round *r)
 {
 	static const char *const texts[][3] = {
 		{"unadmitted", "runs, and vgpud did not admit its claim",
-		 "see whether libvirt calls the hook, and start the VM anew"},
+		 "check that libvirt calls the hook, and start the VM anew"},
 		{"wrong-device",
-		 "has a device for a VF that does not go together with its claim: it will not "
-		 "start "
-		 "again like this",
+		 "has a device that does not match its claim for a VF, so it will not start again",
 		 "'vgpuctl vm explain' says what is wrong"},
 		{"may-lose-state",
 		 "could be saved or migrated, and its VF would be dead after that",
@@ -252,7 +253,7 @@ static void check_vms(struct round *r)
 	}
 }
 
-/* The one thing to do next. A vgpud with GPUs shows that the host is ready for those. */
+/* Prints the next thing to do. If vgpud has GPUs, this host is ready for those. */
 static void next_step(const struct round *r)
 {
 	size_t gpus = count(get(r->gpus, "gpus")), vms = count(get(r->vms, "vms"));

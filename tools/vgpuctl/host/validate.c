@@ -15,7 +15,7 @@
 #include "vgpu/file.h"
 #include "vgpu/param.h"
 
-/* Reads FILE ("-": stdin), or, on another host or where no such file exists, the XML of the libvirt
+/* Reads FILE ("-": stdin); or if ELSEWHERE, or if there is no such file, the XML of the libvirt
  * domain of that name. The caller frees the text. Returns an exit code. */
 static int slurp(const char *file, bool elsewhere, char **text, size_t *size)
 {
