@@ -91,7 +91,7 @@ struct json_object *tenant_claim(const struct options *o, char ***words)
 	return args;
 }
 
-/* Returns the user who is charged for a lease; "" for a VM. */
+/* Writes the user who is charged for a lease; "" for a VM's lease. */
 static void owner_of(struct json_object *o, char *text, size_t size)
 {
 	const struct passwd *user;
@@ -156,7 +156,7 @@ void view_tenant_explain(struct json_object *o)
 	       *name && *id ? id : "", *name && *id ? ")" : "", get_text(o, "why"));
 }
 
-/* Makes the method's arguments from a command's words. Returns false if the words do not fit the
+/* Makes the method's arguments from a command's words. Returns false if the words do not suit the
  * command. */
 static bool read_words(const struct command *c, char **words, struct json_object *args)
 {

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands for programs and containers, which speak to the tenants' socket of vgpud. */
+/* The commands for programs and containers, which use the tenants' socket of vgpud. One thread. */
 #pragma once
 
 #include "commands.h"
 #include "options.h"
 #include "vgpu/local_socket.h"
 
-/* Calls METHOD at the tenants' socket with ARGS, which it frees. Returns the connection and the
- * answer, both the caller's; or an exit code as a negative number, with the reason on stderr. */
+/* Calls METHOD at the tenants' socket with ARGS, which it frees. Returns the connection, and the
+ * answer in *ANSWER, both owned by the caller; or an exit code as a negative number, with the
+ * reason on stderr. */
 int tenant_call(const struct options *o, const char *method, struct json_object *args,
 		struct json_object **answer);
-/* Writes the directory of the tenants' socket and of the leases' directories to OUT. */
+/* Writes the directory that has the tenants' socket and the leases' directories to OUT. */
 void tenant_directory(const struct options *o, char out[VGPU_SOCKET_PATH]);
-/* Makes the arguments of tenant.start from the options, and from the parameters NAME=VALUE with
+/* Makes the arguments of tenant.start from the options and from the parameters NAME=VALUE with
  * which *WORDS begins; sets *WORDS to the first word after them. The caller frees the arguments.
  * Returns NULL, with the reason on stderr, if an option is invalid. */
 struct json_object *tenant_claim(const struct options *o, char ***words);
-/* Does a command whose method is one of the tenants' socket. Returns an exit code. */
+/* Carries out a command whose method is one of the tenants' socket. Returns an exit code. */
 int tenant(const struct options *o, const struct command *c, char **words);
 
 /* Print the results of tenant.list and tenant.explain. */

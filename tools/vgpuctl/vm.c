@@ -9,7 +9,7 @@
 #include "vgpu/names.h"
 #include "view.h"
 
-/* Returns whether an element of vm.list is a VM that runs without the VF reserved for it. */
+/* Returns whether an element of vm.list is a VM that runs without its reserved VF. */
 static bool vm_lacks_device(struct json_object *vm)
 {
 	return get(vm, "attached") && !get_bool(vm, "attached") &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events have times of CLOCK_MONOTONIC. They are shown as the time of day, as in the journal: by
- * the difference of the two clocks now. The time of day is the same on all hosts.
+ * Events have times of CLOCK_MONOTONIC. They are shown as the time of day, as in the journal, using
+ * the present difference of the two clocks. The time of day is taken to be the same on all hosts.
  */
 #include "events.h"
 
@@ -16,7 +16,7 @@
 #include "vgpu/number.h"
 #include "vgpu/output.h"
 
-/* By how much CLOCK_MONOTONIC is ahead where vgpud runs, nanoseconds. */
+/* By how much CLOCK_MONOTONIC of vgpud's host is ahead of this host's, ns. */
 static int64_t ahead_there;
 
 /* Returns CLOCK_MONOTONIC, ns, of the host where vgpud runs. */
@@ -25,7 +25,7 @@ static int64_t now_there(void)
 	return (int64_t)vgpu_now() + ahead_there;
 }
 
-/* Returns by how many ns the time of day is ahead of that clock. */
+/* Returns by how many ns the time of day is ahead of CLOCK_MONOTONIC of vgpud's host. */
 static int64_t day_ahead(void)
 {
 	struct timespec t;
@@ -46,8 +46,8 @@ static void time_of_day(int64_t monotonic, char *out, size_t size)
 	snprintf(out, size, "%s.%06" PRId64, text, ns % (int64_t)VGPU_SEC / 1000);
 }
 
-/* Parses "30s", "10m", "2h" or "1d" as a time before now, CLOCK_MONOTONIC. Returns false if TEXT is
- * none of these. */
+/* Parses "30s", "10m", "2h" or "1d" as a time before now, and writes the instant on
+ * CLOCK_MONOTONIC. Returns false if TEXT has another form. */
 static bool parse_ago(const char *text, int64_t *out)
 {
 	static const char units[] = "smhd";
@@ -66,8 +66,8 @@ static bool parse_ago(const char *text, int64_t *out)
 	return true;
 }
 
-/* Parses a local time of today, or with a date, to CLOCK_MONOTONIC. Returns false if TEXT is
- * neither. */
+/* Parses a local time of today, or with a date, and writes the instant on CLOCK_MONOTONIC. Returns
+ * false if TEXT has another form. */
 static bool parse_day(const char *text, int64_t *out)
 {
 	static const char *const forms[] = {"%H:%M", "%H:%M:%S", "%Y-%m-%d", "%Y-%m-%d %H:%M",
@@ -82,7 +82,8 @@ static bool parse_day(const char *text, int64_t *out)
 		tm.tm_hour = tm.tm_min = tm.tm_sec = 0;
 		tm.tm_isdst = -1;
 		end = strptime(text, forms[i], &tm);
-		if (end && (!*end || *end == '.')) { /* as printed, with microseconds */
+		if (end && (!*end || *end == '.')) { /* also as events prints it, with
+						      * microseconds */
 			*out = (int64_t)mktime(&tm) * (int64_t)VGPU_SEC - day_ahead();
 			return true;
 		}
@@ -90,7 +91,8 @@ static bool parse_day(const char *text, int64_t *out)
 	return false;
 }
 
-/* Sets *SINCE to the instant that --since names, CLOCK_MONOTONIC; 0: from the beginning. */
+/* Sets *SINCE to the instant of --since on CLOCK_MONOTONIC; 0: from the beginning. Returns false if
+ * TEXT is invalid. */
 static bool parse_since(const char *text, int64_t *since)
 {
 	*since = 0;
@@ -101,7 +103,7 @@ static bool parse_since(const char *text, int64_t *since)
 	return true;
 }
 
-/* What a record says, without its time. */
+/* Writes the sentence of a record, without its time, to OUT. */
 static void describe(struct json_object *r, char *out, size_t size)
 {
 	const char *type = get_text(r, "type"), *what = get(r, "what") ? get_text(r, "what") : "";
@@ -146,13 +148,13 @@ static void print_record(const struct session *s, struct json_object *r)
 		printf("%s  %s\n", get_text(r, "time"), text);
 }
 
-/* What was printed of a GPU: all records before T, and N of those at T. */
+/* The records of a GPU that were printed: all before T, and N of those at T. */
 struct seen {
 	int64_t t;
 	size_t n;
 };
 
-/* Asks for the newest LIMIT records of a GPU since an instant. */
+/* Asks for the newest LIMIT records of a GPU since SINCE. Returns an exit code. */
 static int ask_records(struct session *s, size_t gpu, int64_t since, int64_t limit,
 		       struct json_object **answer)
 {
@@ -163,8 +165,8 @@ static int ask_records(struct session *s, size_t gpu, int64_t since, int64_t lim
 	return session_call_gpu(s, gpu, "events", args, answer);
 }
 
-/* Compares the clocks of this host and of that of --host: each counts from its own start. Returns
- * an exit code. */
+/* Compares CLOCK_MONOTONIC of this host and that of --host, because each counts from its host's
+ * start. Returns an exit code. */
 static int compare_clocks(struct session *s)
 {
 	struct json_object *answer;
@@ -199,7 +201,7 @@ static int print_answers(struct session *s, int64_t since, int64_t limit)
 	return r;
 }
 
-/* Adds a list of the new records of a GPU to LISTS. */
+/* Appends the list of the new records of a GPU to LISTS. Returns an exit code. */
 static int fetch(struct session *s, size_t gpu, int64_t limit, struct seen *seen,
 		 struct json_object *lists)
 {
@@ -229,7 +231,7 @@ static int fetch(struct session *s, size_t gpu, int64_t limit, struct seen *seen
 	return EXIT_OK;
 }
 
-/* Takes the earliest record that was not taken yet; NULL: there is none. */
+/* Takes the earliest record that was not taken yet; NULL if there is none. */
 static struct json_object *take(struct json_object *lists, size_t *taken)
 {
 	struct json_object *r, *earliest = NULL;
@@ -246,7 +248,7 @@ static struct json_object *take(struct json_object *lists, size_t *taken)
 	return earliest;
 }
 
-/* Prints the new records of all GPUs, the newest LIMIT of them. */
+/* Prints the newest LIMIT of the new records of all GPUs. Returns an exit code. */
 static int print_new(struct session *s, int64_t limit, struct seen *seen)
 {
 	struct json_object *lists = json_object_new_array(), *record;

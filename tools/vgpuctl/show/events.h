@@ -3,6 +3,6 @@
 
 #include "session.h"
 
-/* Prints the events of all GPUs in the order of time; with --follow, further ones as they happen.
+/* Prints the events of all GPUs in order of time; with --follow, also later ones as they happen.
  * Returns an exit code. */
 int events(struct session *s);

@@ -9,7 +9,7 @@
 
 #define MIB(bytes) ((bytes) >> 20)
 
-/* How an extent is shown: a word in the list, a character in the map. */
+/* How an extent is shown: by a word in the list, by a character in the map. */
 struct label {
 	char word[32], mark;
 };
@@ -37,7 +37,7 @@ static struct label label_of(struct json_object *extent)
 	return l;
 }
 
-/* Prints the map of the TOTAL bytes from BEGIN as one line of WIDTH characters. */
+/* Prints the map of the TOTAL bytes from BEGIN on as one line of WIDTH characters. */
 static void draw(struct json_object *list, int64_t begin, int64_t total, unsigned width)
 {
 	size_t i = 0, n = count(list);
@@ -70,7 +70,7 @@ static void list_extents(struct json_object *list, int64_t begin)
 
 #define SECONDS(name) ((double)get_int(o, name) / 1e9)
 
-/* Prints which VFs are swapped out, and how long the swaps took. */
+/* Prints which VFs are swapped out, and how long swapping took. */
 static void view_host(struct json_object *o, unsigned width)
 {
 	struct json_object *list = get(o, "host_extents");
@@ -152,7 +152,7 @@ static const char *colour_of(struct json_object *extent)
 			       : colours[get_int(extent, "vf") % 8];
 }
 
-/* Draws a row of the map at height Y: the TOTAL bytes from BEGIN. */
+/* Draws a row of the map at height Y, of the TOTAL bytes from BEGIN on. */
 static void row_svg(struct json_object *list, int64_t begin, int64_t total, int y, FILE *to)
 {
 	double scale = total > 0 ? 1100.0 / (double)total : 0, x, w;

@@ -18,16 +18,16 @@
 bool view_colour;
 
 #define WIDEST 4000u
-/* Shows the cursor, and what was on the terminal before. */
+/* Shows the cursor, and restores the terminal's former contents. */
 #define GIVE_BACK "\033[?25h\033[?1049l"
 
 static volatile sig_atomic_t over, changed;
-static bool drawn, keys; /* stdout is drawn on; stdin has keys */
+static bool drawn, keys; /* stdout is drawn on; stdin delivers keys */
 static struct termios usual;
 static FILE *page, *terminal;
 static char *text;
 static size_t size;
-static unsigned first; /* the first line shown of those that scroll */
+static unsigned first; /* the first visible line of those that scroll */
 
 static unsigned from_environment(const char *name, unsigned otherwise)
 {
@@ -61,7 +61,8 @@ unsigned screen_picture_width(void)
 	return width < WIDEST ? width : WIDEST;
 }
 
-/* The second request to end is obeyed here: vgpud does not answer, or stdout takes nothing. */
+/* The second signal ends the program here, because the main loop may be blocked: vgpud does not
+ * answer, or stdout accepts no output. */
 static void on_signal(int n)
 {
 	ssize_t ignored = 0;
@@ -134,7 +135,7 @@ bool screen_is_drawn(void)
 	return drawn;
 }
 
-/* stdout is a variable of glibc's, which a program may set. */
+/* Replaces glibc's variable stdout, as glibc allows. */
 void screen_open(void)
 {
 	page = drawn ? open_memstream(&text, &size) : NULL;
@@ -144,7 +145,7 @@ void screen_open(void)
 	stdout = page;
 }
 
-/* Draws the line at LINE, and returns the next one; NULL: there is none. */
+/* Draws the line at LINE. Returns the next line, or NULL if there is none. */
 static const char *draw_line(const char *line, unsigned width)
 {
 	const char *end = strchr(line, '\n');
@@ -205,7 +206,7 @@ void screen_draw(unsigned fixed)
 	text = NULL;
 }
 
-/* What was typed and not taken yet. */
+/* Typed bytes that were not taken yet. */
 static char typed[64];
 static size_t n_typed;
 
@@ -217,7 +218,7 @@ static bool read_keys(void)
 	return n > 0;
 }
 
-/* Takes a key. The arrows arrive as ESC [ A and ESC [ B, other keys' sequences mean nothing. */
+/* Takes a key. The arrows arrive as ESC [ A and ESC [ B; sequences of other keys are ignored. */
 static int take_key(void)
 {
 	size_t n = 1;
@@ -281,7 +282,7 @@ int screen_wait(vgpu_nsec until)
 	sigset_t all, usually;
 	int key;
 
-	/* A signal that arrives before ppoll ends it. */
+	/* Unblocked only in ppoll(), so that a signal that arrives before it interrupts it. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &usually);
 	key = wait_for_key(until, &usually);

@@ -30,14 +30,14 @@ static void add(struct spans *s, int vf, int64_t from, int64_t to, enum kind kin
 	add_part(s, vf, from, to, kind, 1);
 }
 
-/* Pairs the records of beginnings and ends. A span that began before the first record starts at
- * "since", one that has not ended ends now. */
+/* Pairs the records of beginnings and ends. A span that began before the first record begins at the
+ * answer's "since"; one that has not ended ends now. */
 struct spans spans_collect(struct json_object *o)
 {
 	struct json_object *records = get(o, "records");
 	int64_t since = get_int(o, "since_ns"), now = get_int(o, "now_ns");
 	static const enum kind kinds[] = {RUN, WINDOW, RESET};
-	int64_t begun[3][MAX_VFS] = {{0}}; /* by kinds */
+	int64_t begun[3][MAX_VFS] = {{0}}; /* by kind and VF */
 	struct spans s = {NULL, 0};
 	size_t i;
 	int k, vf;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which VF did what from when to when, from the records of vgpud's method timeline. */
+/* Spans of time in which a VF did something, from the records of vgpud's method timeline. */
 #pragma once
 
 #include <json-c/json.h>
@@ -12,7 +12,7 @@
 /* SERVED: an epoch of a GPU whose firmware schedules, in which the VF had turns. */
 enum kind { RUN, OVERRUN, WINDOW, RESET, SERVED, KINDS };
 
-/* What they are called. */
+/* The names of the kinds. */
 extern const char *const kind_names[KINDS];
 
 struct span {
@@ -29,16 +29,17 @@ struct spans {
 
 /* Returns the spans of an answer; the caller frees the list. */
 struct spans spans_collect(struct json_object *answer);
-/* Returns when a plan came into force, if RECORD says that of its GPU's first VF; else 0. */
+/* Returns when a plan came into force, CLOCK_MONOTONIC, ns, if RECORD says that and is of its GPU's
+ * first VF; else 0. */
 int64_t spans_plan(struct json_object *record);
-/* Returns whether the answer is of a GPU whose firmware schedules. */
+/* Returns whether the answer is about a GPU whose firmware schedules. */
 bool spans_governed(struct json_object *answer);
-/* Returns the VFs of an answer. */
+/* Returns the number of VFs in an answer. */
 int spans_vfs(struct json_object *answer);
-/* Returns the name of the VF's VM; "": it has none. The text is the answer's. */
+/* Returns the name of the VF's VM, owned by the answer; "" if it has none. */
 const char *spans_vm(struct json_object *answer, int vf);
-/* Writes "VF N", with the name of its VM. */
+/* Writes "VF N" and the name of its VM to OUT. */
 void spans_label(struct json_object *answer, int vf, char *out, size_t size);
-/* Returns the distance of marks on an axis, nanoseconds: 1, 2 or 5 times a power of ten, so that
- * SPAN has at most MOST of them. */
+/* Returns the distance between marks on an axis, ns: 1, 2 or 5 times a power of ten, so that SPAN
+ * has at most MOST marks. */
 int64_t spans_step(int64_t span, unsigned most);

@@ -13,7 +13,7 @@
 
 #define COLUMNS 20u
 #define SEPARATOR 2u
-/* The narrowest column that text is wrapped into. */
+/* The least width to which the last column is wrapped. */
 #define NARROWEST 20u
 
 struct table {
@@ -73,7 +73,7 @@ void cell_part(struct table *t, double part)
 		cell(t, "%.2f %%", 100 * part);
 }
 
-/* Returns how many columns of the terminal column C needs. */
+/* Returns the width of column C on the terminal. */
 static unsigned needs(const struct table *t, unsigned c)
 {
 	unsigned most = text_width(head(t->heads[c])), width;
@@ -86,7 +86,8 @@ static unsigned needs(const struct table *t, unsigned c)
 	return most;
 }
 
-/* Puts line breaks between words so that no line has more than WIDTH columns, if words allow it. */
+/* Inserts line breaks between words so that no line has more than WIDTH columns, unless a word is
+ * longer. */
 static void wrap(char *text, unsigned width)
 {
 	char *line = text, *space = NULL, *c;
@@ -104,7 +105,7 @@ static void wrap(char *text, unsigned width)
 		*space = '\n';
 }
 
-/* Chooses the columns that the terminal has room for, and wraps the last one. */
+/* Chooses the columns for which the terminal has room, and wraps the last one. */
 static void fit(struct table *t, bool *shown)
 {
 	unsigned all = 0, width[COLUMNS], most = screen_width(), c, last = t->columns - 1;
@@ -164,7 +165,7 @@ static void put_csv(const char *text, bool more)
 	putchar(more ? ',' : '\n');
 }
 
-/* The heads come once, before the first of the tables that have them. */
+/* The heads are printed once, before the first of the tables that have them. */
 static void print_csv(struct table *t)
 {
 	static const char *const *printed;

@@ -6,8 +6,8 @@
 
 #define LONGEST 40u
 
-/* Reads one character of TEXT: its columns, and its bytes in *SIZE. Returns false if it cannot be
- * printed. */
+/* Reads one character of TEXT: its width in columns, and its bytes in *SIZE. Returns false if it
+ * cannot be printed. */
 static bool next(const char *text, size_t *size, unsigned *columns)
 {
 	mbstate_t state = {0};

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Text in columns of a terminal: a name may be UTF-8, and may hold anything. */
+/* Text in columns of a terminal: a name may be UTF-8, and may contain any bytes. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Returns how many columns TEXT takes. What cannot be printed takes one, as '?'. */
+/* Returns how many columns TEXT takes. A character that cannot be printed takes one, as '?'. */
 unsigned text_width(const char *text);
-/* Writes at most WIDTH columns of TEXT; returns how many. */
+/* Writes at most WIDTH columns of TEXT; returns the number written. */
 unsigned text_put(FILE *to, const char *text, unsigned width);
-/* Writes TEXT in exactly WIDTH columns; what is too long ends in '+'. */
+/* Writes TEXT in exactly WIDTH columns; a text that is too long is cut and ends in '+'. */
 void text_put_cell(FILE *to, const char *text, unsigned width, bool right);
-/* Writes TEXT for XML and HTML. */
+/* Writes TEXT with the escapes of XML and HTML. */
 void text_put_xml(FILE *to, const char *text);
-/* Returns by how many typing errors (a character more, less, another, or two exchanged) A differs
- * from B; at most 99. */
+/* Returns the number of typing errors (a character added, missing, replaced, or two exchanged) by
+ * which A differs from B; at most 99. */
 unsigned text_distance(const char *a, const char *b);

@@ -11,15 +11,15 @@
 #include "view.h"
 
 #define NAME_MOST 20u
-#define COUNTER_STEPS 40u  /* at most so many values of a trace's counter */
+#define COUNTER_STEPS 40u  /* the most values of a trace's counter */
 #define TRACE_THREADS 100u /* more than a GPU has VFs */
 
-/* How long a VF did what in each column. */
+/* For how long, in ns, a VF did each kind of thing in a column. */
 struct column {
 	double time[KINDS];
 };
 
-/* Adds a span to the columns that it touches; a column is LENGTH nanoseconds long. */
+/* Adds a span to the columns that it touches; a column covers LENGTH ns. */
 static void spread(struct column *row, unsigned width, const struct span *s, int64_t since,
 		   double length)
 {
@@ -33,8 +33,8 @@ static void spread(struct column *row, unsigned width, const struct span *s, int
 	}
 }
 
-/* Returns what the VF did for most of the column's time; or, where firmware gave it turns, how many
- * eighths of that it had. */
+/* Returns the mark of what the VF did for most of the column's time; or, where firmware gave it
+ * turns, how many eighths of the time it had. */
 static char mark_of(const struct column *c, double length)
 {
 	static const char marks[SERVED] = {'#', '!', 'x', 'R'};
@@ -53,7 +53,7 @@ static char mark_of(const struct column *c, double length)
 	return mark;
 }
 
-/* Prints the axis: marks at round numbers of milliseconds before now. */
+/* Prints the axis: marks at round numbers of ms before now. */
 static void axis(int64_t span, unsigned width, unsigned label)
 {
 	int64_t step = spans_step(span, width / 12 ? width / 12 : 1), t;
@@ -153,8 +153,8 @@ void view_timeline(struct json_object *o)
 }
 
 /* Returns the number of a VF's thread in a trace. Perfetto finds the name of a thread by this
- * alone: it is no other VF's, of whatever GPU, nor that of a process, whose main thread it would
- * be, nor 0. */
+ * number alone, so it differs from that of every other VF of every GPU, from that of a process
+ * (which would be its main thread), and from 0. */
 static size_t thread_of(size_t pid, int64_t vf)
 {
 	return TRACE_THREADS * pid + (size_t)vf;
@@ -168,8 +168,9 @@ static void put_name(const char *key, const char *name)
 	json_object_put(o);
 }
 
-/* Prints counters of a VF: which part of each step it had the engine, overran, had a window or was
- * reset; or which part it was served. Steps are counted from the first instant of the answer. */
+/* Prints the counters of a VF: in which part of each step it had the engine, overran, had a window
+ * or was reset; or which part it was served. Steps are counted from the first instant of the
+ * answer. */
 static void trace_counters(struct json_object *o, const struct spans *s, int vf, size_t pid)
 {
 	int64_t since = get_int(o, "since_ns"), span = get_int(o, "now_ns") - since;
@@ -197,7 +198,7 @@ static void trace_counters(struct json_object *o, const struct spans *s, int vf,
 	free(row);
 }
 
-/* The quantum of a plan, as an instant of its VF. */
+/* Prints the VF's quantum in a plan, as an instant. */
 static void trace_plan(struct json_object *record, size_t pid)
 {
 	if (strcmp(get_text(record, "type"), "plan") != 0)
@@ -231,7 +232,7 @@ static void trace_gpu(struct json_object *o, size_t pid)
 	for (i = 0; i < count(get(o, "records")); i++)
 		trace_plan(at(get(o, "records"), i), pid);
 	for (i = 0; i < s.n; i++)
-		if (s.list[i].kind != SERVED) /* a counter says more of an epoch */
+		if (s.list[i].kind != SERVED) /* for an epoch a counter says more */
 			printf(",\n{\"ph\":\"X\",\"pid\":%zu,\"tid\":%zu,\"name\":\"%s\","
 			       "\"ts\":%.3f,\"dur\":%.3f}",
 			       pid, thread_of(pid, s.list[i].vf), kind_names[s.list[i].kind],
@@ -256,8 +257,8 @@ int timeline_trace(struct session *s, struct json_object *args)
 			json_object_array_add(answers, answer);
 	}
 	if (r == EXIT_OK) {
-		/* No displayTimeUnit: there were versions of Perfetto that took it for the unit of
-		 * the times, which is always microseconds. */
+		/* No displayTimeUnit, because some versions of Perfetto took it for the unit of the
+		 * times, which is always microseconds. */
 		puts("{\"traceEvents\":[");
 		for (i = 0; i < count(answers); i++)
 			trace_gpu(at(answers, i), i + 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Draws which VF ran when: as a picture, and as a page that zooms. */
+/* Draws which VF ran when: as a picture, and as a page in which the user can zoom. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -83,7 +83,7 @@ static const char script[] =
 #include "timeline_js.h"
 	;
 
-/* Writes NAME = the JSON of VALUE, which it frees. "<" would end the script. */
+/* Writes NAME = VALUE as JSON, and frees VALUE. "<" is escaped, because it could end the script. */
 static void put_value(FILE *to, const char *name, struct json_object *value)
 {
 	const char *text = json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN);

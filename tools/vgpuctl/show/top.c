@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * top: what each VF had of the engine since the view before, beside what the policy promises it and
- * what it received since vgpud started. Overhead is what neither a VF nor idleness accounts for:
- * world switches, exclusive windows and resets. The rows of a GPU add up to 100 %.
+ * top: the part of the engine that each VF had since the previous view, beside the part that the
+ * policy promises it and the part that it received since vgpud started. Overhead is the time that
+ * neither VFs nor idleness account for: world switches, exclusive windows and resets. The rows of a
+ * GPU add up to 100 %.
  */
 #include "top.h"
 
@@ -25,10 +26,10 @@
 #define BAR_MOST 60u
 
 struct row {
-	struct json_object *vf; /* NULL: a row that stands for no VF */
+	struct json_object *vf; /* NULL: the row of overhead or idleness */
 	const char *name;
-	double now, received; /* parts of the time; below 0: there was no time */
-	double turns;	      /* a second */
+	double now, received; /* fractions of the time; below 0: there was no time */
+	double turns;	      /* per second */
 	double overrun_ms, wait_ms;
 };
 
@@ -38,7 +39,7 @@ struct view {
 	double seconds; /* seconds since the previous view */
 };
 
-/* The orders of rows: those with the largest value come first. */
+/* The orders of rows, by a value; the largest value comes first. */
 static double by_vf(const struct row *r)
 {
 	return -(double)get_int(r->vf, "vf");
@@ -67,7 +68,7 @@ static double by_overrun(const struct row *r)
 static const struct order {
 	char key;
 	const char *name;
-	double (*value)(const struct row *r); /* NULL: by the name of the VM */
+	double (*value)(const struct row *r); /* NULL: order by the name of the VM */
 } orders[] = {
 	{'v', "vf", by_vf},	      {'m', "vm", NULL},
 	{'n', "now", by_now},	      {'r', "received", by_received},
@@ -113,12 +114,12 @@ enum kind {
 	KINDS
 };
 
-/* The columns; a terminal shows those for which it is wide enough. */
+/* The columns; a terminal shows those whose FROM is at most its width. */
 static const struct column {
 	const char *head;
 	unsigned width;
 	bool right;
-	unsigned from; /* the least width of the terminal */
+	unsigned from; /* least width of the terminal, in columns */
 } columns[KINDS] = {
 	[K_VF] = {"VF", 4, false, 0},
 	[K_VM] = {"VM", 0, false, 0},
@@ -134,8 +135,8 @@ static const struct column {
 	[K_OVERRUN] = {"OVERRUN", 10, true, 0},
 };
 
-/* Widths of the columns for a terminal of WIDTH columns; 0: not shown. What is left over after the
- * names of VMs is the bar's. */
+/* Sets the widths of the columns for a terminal of WIDTH columns; 0: not shown. The bar gets the
+ * width that remains after the names of VMs. */
 static void lay_out(unsigned width, unsigned longest, unsigned *out)
 {
 	unsigned used = 0, k, most = longest > VM_MOST ? VM_MOST : longest;
@@ -203,7 +204,8 @@ static void fill(enum kind k, const struct row *r, unsigned width, char *out, si
 			 get_bool(r->vf, "on_engine") ? "*" : "");
 		break;
 	case K_ADDRESS:
-		/* of a socket, its own name: the directory is the same for all */
+		/* for a socket, only the file's name, because all sockets of a GPU are in one
+		 * directory */
 		snprintf(out, size, "%s",
 			 strrchr(get_text(r->vf, "address"), '/')
 				 ? strrchr(get_text(r->vf, "address"), '/') + 1
@@ -251,7 +253,7 @@ static void print_row(const struct row *r, const unsigned *widths)
 	putchar('\n');
 }
 
-/* Returns what a counter has grown by. It begins anew when vgpud restarts. */
+/* Returns by how much a counter has grown. It begins anew when vgpud restarts. */
 static double grown(struct json_object *now, struct json_object *before, const char *key)
 {
 	double d = (double)(get_int(now, key) - get_int(before, key));
@@ -274,7 +276,7 @@ static double part(double a, double b)
 	return b > 0 ? a / b : -1;
 }
 
-/* Makes the rows of a GPU from two answers of vf.list; BEFORE may be NULL. */
+/* Makes the rows of a GPU from two answers of vf.list, of which BEFORE may be NULL. */
 static void make(struct view *v, struct json_object *now, struct json_object *before, bool by_vm)
 {
 	struct json_object *list = get(now, "vfs"), *vf, *was;
@@ -348,7 +350,7 @@ static void print_view(struct json_object *now, struct json_object *before, size
 	free(v);
 }
 
-/* Asks vgpud about all GPUs. Returns an exit code. */
+/* Asks vgpud about all GPUs; the caller frees *OUT. Returns an exit code. */
 static int look(struct session *s, struct json_object **out)
 {
 	struct json_object *list = json_object_new_array(), *answer;
@@ -376,14 +378,14 @@ static void draw(struct session *s, struct json_object *now, struct json_object 
 	screen_draw(2);
 }
 
-/* The columns of dmon, with their units, and their width as text. */
+/* The columns of dmon with their units, and their widths as text. */
 static const char *const log_heads[] = {"TIME",	       "GPU",	      ">VF",	  "VM",
 					">NOW %",      ">RECEIVED %", ">WAIT ms", ">TURNS /s",
 					">OVERRUN ms", ">MEMORY MiB", "STATE",	  NULL};
 static const unsigned log_widths[] = {19, 8, 3, 16, 7, 10, 9, 8, 10, 10, 12};
 #define LOG_COLUMNS (sizeof(log_widths) / sizeof(log_widths[0]))
 
-/* Puts one cell of a line, into T or, without one, to stdout. */
+/* Puts one cell of a line into table T or, if T is NULL, to stdout. */
 static void put_log(struct table *t, size_t column, const char *text)
 {
 	bool right = log_heads[column][0] == '>';
@@ -417,7 +419,7 @@ static void log_vf(struct table *t, const char *when, const char *gpu, const str
 				  : text[i]);
 }
 
-/* Prints a line for each VF: what it had since the answer before. */
+/* Prints a line for each VF: what it had since the answer BEFORE. */
 static void print_log(struct json_object *now, struct json_object *before, bool heads)
 {
 	struct table *t = table_csv ? table_new(log_heads) : NULL;
@@ -433,7 +435,7 @@ static void print_log(struct json_object *now, struct json_object *before, bool 
 		put_log(NULL, i, log_heads[i] + strspn(log_heads[i], ">"));
 	for (g = 0; v && g < count(now); g++) {
 		make(v, at(now, g), at(before, g), false);
-		for (i = 2; i < v->n; i++) /* behind overhead and idleness */
+		for (i = 2; i < v->n; i++) /* behind the rows of overhead and idleness */
 			log_vf(t, when, get_text(at(now, g), "gpu"), &v->rows[i]);
 	}
 	free(v);
@@ -512,7 +514,7 @@ int top(struct session *s, bool by_vm)
 	}
 	screen_begin();
 	r = look(s, &now);
-	/* A view shows what changed since the answer before: the first one has none. */
+	/* A view shows changes since the previous answer, so the first one has none. */
 	if (r == EXIT_OK && screen_is_drawn())
 		draw(s, now, NULL, by_vm);
 	for (n = 0; r == EXIT_OK && key != KEY_END && !ferror(stdout) &&

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints vgpud's answers for people, to stdout unless a FILE is given. */
+/* Prints vgpud's answers for people, to stdout or to a given FILE. The answers stay the caller's.
+ * One thread. */
 #pragma once
 
 #include <json-c/json.h>
@@ -34,10 +35,10 @@ void view_vm_explain(struct json_object *o);
 /* timeline.c, timeline_page.c: which VF ran when */
 void view_timeline(struct json_object *o);
 void timeline_svg(struct json_object *o, FILE *to);
-/* A page that needs nothing else, and zooms. */
+/* Writes a page that needs no other file, and in which the user can zoom. */
 void timeline_html(struct json_object *o, FILE *to);
-/* Prints the Chrome trace format, which Perfetto reads, of all GPUs; ARGS are those of the method
- * timeline. Returns an exit code. */
+/* Prints the timeline of all GPUs in the Chrome trace format, which Perfetto reads; ARGS: arguments
+ * of the method timeline. Returns an exit code. */
 int timeline_trace(struct session *s, struct json_object *args);
 
 /* memory_view.c: which VF has which part of a GPU's memory */

@@ -3,7 +3,7 @@
 
 #include "answer.h"
 
-/* Lists differences between what runs and what is configured. */
+/* Lists differences between the running and the written configuration. */
 static void view_differences(struct json_object *o, const char *live, const char *restart)
 {
 	struct json_object *list = get(o, "differences"), *d;

@@ -40,7 +40,7 @@ static void line(const char *name, const char *value)
 	printf("%-18s %s\n", name, value);
 }
 
-/* Prints how the GPU stops work, and how long that took when it was measured. */
+/* Prints how the GPU stops work, and the measured time for that. */
 static void preemption(struct json_object *o)
 {
 	static const struct {
@@ -75,7 +75,8 @@ static void preemption(struct json_object *o)
 	line("preemption", text);
 }
 
-/* Returns what the engine does in a phase, for a sentence that ends in the VF, if there is one. */
+/* Returns what the engine does in a phase, as the beginning of a sentence that ends with the VF, if
+ * any. */
 static const char *phase_text(const char *phase)
 {
 	static const char *const texts[][2] = {
@@ -103,7 +104,7 @@ static void governor(struct json_object *o)
 	line("plans", text);
 }
 
-/* What the scheduler of the GPU's own driver does. */
+/* Prints what the scheduler of the GPU's own driver does. */
 static void declared(struct json_object *o)
 {
 	struct json_object *d = get(o, "declared"), *lists = get(d, "runlists"), *list;

@@ -7,7 +7,7 @@
 #include "answer.h"
 #include "table.h"
 
-/* A bound in ms, or "-" if the policy promises none. */
+/* Prints a bound in ms, or "-" if the policy promises none. */
 static void bound_cell(struct table *t, struct json_object *vf, const char *key)
 {
 	if (get(vf, key))
@@ -16,7 +16,7 @@ static void bound_cell(struct table *t, struct json_object *vf, const char *key)
 		cell(t, "-");
 }
 
-/* A share, and of what. */
+/* Prints a share, and of what it is a share. */
 static void share_cell(struct table *t, struct json_object *vf)
 {
 	if (strcmp(get_text(vf, "share_of"), "class") == 0)
@@ -26,7 +26,8 @@ static void share_cell(struct table *t, struct json_object *vf)
 		cell_part(t, promised(vf));
 }
 
-/* What was asked for, in the same units; of a policy of somebody else's, what it promises. */
+/* Prints the guarantee in the units in which it was configured; for a policy that vgpuctl does not
+ * know (a plug-in), the promised budget. */
 static void guarantee_cell(struct table *t, struct json_object *vf)
 {
 	struct json_object *params = get(vf, "params");
@@ -56,7 +57,7 @@ static void limit_cell(struct table *t, struct json_object *vf)
 		cell(t, "-");
 }
 
-/* A part in millionths, or "-" if it is 0. */
+/* Prints millionths in percent, or "-" if the value is 0. */
 static void ppm_cell(struct table *t, struct json_object *vf, const char *key)
 {
 	cell_part(t, get_int(vf, key) ? (double)get_int(vf, key) / 1e6 : -1);
@@ -101,12 +102,12 @@ static bool is_promised(struct json_object *o, const char *what)
 	return false;
 }
 
-/* vgpud's longest turn, after which it sees whether the VF stops: admission counts a switch for
+/* vgpud's longest turn, ns, after which it checks that the VF stops: admission counts a switch for
  * each. */
 #define LONGEST_TURN 500e6
 
-/* Returns the most that budgets, and the world switches in and back that they cause, take of the
- * engine's time. With reclaim=grub, VFs with a budget may fill what admission leaves them. */
+/* Returns the largest part of the engine's time that budgets take, with the world switches in and
+ * back that they cause. With reclaim=grub, VFs with a budget may use all that admission leaves. */
 static double most_of_budgets(struct json_object *o)
 {
 	struct json_object *list = get(o, "vfs"), *params = get(o, "params"), *vf;
@@ -126,7 +127,7 @@ static double most_of_budgets(struct json_object *o)
 	return sum < 1 ? sum : 1;
 }
 
-/* Of a policy with budgets and no shares: what VFs without a budget have. */
+/* Prints, for a policy with budgets and without shares, what VFs without a budget get. */
 static void explain_rest(struct json_object *o)
 {
 	double most = most_of_budgets(o);
@@ -140,8 +141,8 @@ static void explain_rest(struct json_object *o)
 		puts("No VF has a budget: all take turns, and nothing is promised.");
 }
 
-/* Returns whether the shares add up to more than there is: each is what the VF has when it is up,
- * beside those that are up now. */
+/* Returns whether the shares add up to more than the whole: each share is what the VF has when it
+ * is up, beside those that are up now. */
 static bool counts_twice(struct json_object *list)
 {
 	double sum = 0;

@@ -17,7 +17,7 @@ static double served_by_all(struct json_object *list)
 	return sum;
 }
 
-/* The VFs of a GPU whose firmware schedules. */
+/* Prints the VFs of a GPU whose firmware schedules. */
 static void governed_vfs(struct json_object *o)
 {
 	static const char *const heads[] = {
@@ -92,7 +92,7 @@ void view_vf_list(struct json_object *o)
 		switched_vfs(o);
 }
 
-/* Parts per million also in percent, as people write them. */
+/* Prints parameters, with millionths also in percent, as people write them. */
 static void print_params(struct json_object *o, const char *before)
 {
 	json_object_object_foreach(members(o), key, value)

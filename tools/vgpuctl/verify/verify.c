@@ -9,7 +9,8 @@
 #include "vgpu/clock.h"
 #include "vgpu/number.h"
 
-/* Samples are taken this often, or seldom enough that a report has SAMPLES_WANTED of them. */
+/* The time between samples; it is longer if a report would otherwise have more than SAMPLES_WANTED
+ * of them. */
 #define LOOK_EACH (200 * (int64_t)VGPU_MSEC)
 #define SAMPLES_WANTED 1500
 
@@ -20,7 +21,7 @@ static int64_t interval_of(int64_t seconds)
 	return seldom > LOOK_EACH ? seldom : LOOK_EACH;
 }
 
-/* Reads "all", or numbers of VFs with commas between. */
+/* Reads "all", or numbers of VFs separated by commas. */
 static int read_busy(struct verify *v, const char *text)
 {
 	char *copy, *word, *rest = NULL;

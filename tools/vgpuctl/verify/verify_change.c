@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How soon a change acts: the weight of a VF is doubled, or halved if it can be no more, and put
- * back. Seen are the plan that has other quanta for it (governed GPUs), and the first span in which
- * its part of what it and the other VFs with work were served has passed the middle between the old
- * part and the new one.
+ * Measures how soon a change takes effect: doubles the weight of a VF (halves it, if it is too
+ * large to double), and restores it. Notes the first plan with other quanta for the VF (governed
+ * GPUs), and the first span in which the VF's part of the service of all VFs with work is past the
+ * middle between the old part and the new one.
  *
- * Signals are held back meanwhile, so that neither one nor a second one ends vgpuctl before the
- * weight is put back.
+ * Signals are blocked meanwhile, so that neither the first nor a second one ends vgpuctl before the
+ * weight is restored.
  */
 #include <signal.h>
 #include <string.h>
@@ -18,18 +18,19 @@
 #define GIVE_UP (20 * (int64_t)VGPU_SEC)
 #define LOOK_EACH (50 * (int64_t)VGPU_MSEC)
 #define PUT_BACK_TRIES 5
-/* A switched GPU's turns are short: what VFs had in so long tells their parts. */
+/* Length of a span, ns. On a switched GPU turns are short, so what VFs had in this time shows their
+ * parts. */
 #define SPAN (250 * (int64_t)VGPU_MSEC)
 
 struct change {
 	int64_t vf, was, is; /* weights */
 	int64_t asked;	     /* when the weight was changed */
-	int64_t planned;     /* when a plan with other quanta was in force; 0: not seen */
-	int64_t acted;	     /* when its part had changed; 0: not seen */
+	int64_t planned;     /* when a plan with other quanta was in force; 0: not seen yet */
+	int64_t acted;	     /* when its part had changed; 0: not seen yet */
 	double part_was, part_is;
-	double quantum_was; /* part of all quanta, before */
-	vgpu_vf_set others; /* VFs that it is compared with */
-	size_t epochs;	    /* records of v->epochs before the change */
+	double quantum_was; /* its part of all quanta before the change */
+	vgpu_vf_set others; /* VFs with which it is compared */
+	size_t epochs;	    /* number of records in v->epochs before the change */
 };
 
 static int set_weight(struct verify *v, int64_t vf, int64_t weight)
@@ -51,7 +52,7 @@ static int put_back(struct verify *v, const struct change *c)
 {
 	int i, r = EXIT_FAILED;
 
-	/* Without the connection no try can help. */
+	/* Without a connection further tries cannot help. */
 	for (i = 0; i < PUT_BACK_TRIES && r != EXIT_OK && r != EXIT_NO_DAEMON; i++)
 		r = set_weight(v, c->vf, c->was);
 	if (r == EXIT_OK)
@@ -65,7 +66,8 @@ static int put_back(struct verify *v, const struct change *c)
 	return r;
 }
 
-/* Returns what VF was served of what it and the others were between two samples; -1: nothing. */
+/* Returns the VF's part of the service of the compared VFs between two samples; -1 if they had
+ * none. */
 static double part_between(const struct change *c, const struct verify_sample *a,
 			   const struct verify_sample *b)
 {
@@ -82,7 +84,7 @@ static double part_between(const struct change *c, const struct verify_sample *a
 	return all > 0 ? own / all : -1;
 }
 
-/* Returns the sample that was taken last at T or before; NULL: none. */
+/* Returns the last sample that was taken at T or before; NULL if there is none. */
 static const struct verify_sample *sample_at(const struct verify *v, int64_t t)
 {
 	uint64_t i;
@@ -100,7 +102,8 @@ static bool has_passed(const struct change *c, double part)
 	return part >= 0 && (c->part_is > c->part_was ? part > middle : part < middle);
 }
 
-/* VF's part of all quanta in the last plan of the records before END; 0: none. */
+/* Returns VF's part of all quanta in the last plan of the records from FROM to before END; 0 if
+ * there is none. *T: the time of the plan. */
 static double quantum_part(const struct verify *v, int64_t vf, size_t from, size_t end, int64_t *t)
 {
 	double own = 0, all = 0;
@@ -151,7 +154,8 @@ static void look_for_effect(const struct verify *v, struct change *c)
 {
 	const struct verify_sample *last = verify_last(v, 0), *first;
 
-	/* A reading of a governed GPU is of an epoch; the first one that began after the plan. */
+	/* On a governed GPU a sample is of an epoch: use the first epoch that began after the
+	 * plan. */
 	first = v->governed ? verify_last(v, 1) : sample_at(v, last->now - SPAN);
 	if (c->acted || !first || first->now < (v->governed ? c->planned : c->asked) ||
 	    (v->governed && c->planned == 0))
@@ -160,7 +164,7 @@ static void look_for_effect(const struct verify *v, struct change *c)
 		c->acted = last->now;
 }
 
-/* Waits until DUE, or for one of the signals that are held back. Returns whether one came. */
+/* Waits until DUE, or for one of the blocked signals. Returns whether a signal came. */
 static bool wait_until(int64_t due, const sigset_t *held)
 {
 	int64_t left = due - (int64_t)vgpu_now();
@@ -171,7 +175,7 @@ static bool wait_until(int64_t due, const sigset_t *held)
 	return sigtimedwait(held, NULL, &t) > 0;
 }
 
-/* Looks until the change has acted; then puts it back, whatever happened. */
+/* Watches until the change has taken effect; then restores the weight in every case. */
 static int follow(struct verify *v, struct change *c)
 {
 	sigset_t held, usual;
@@ -187,7 +191,7 @@ static int follow(struct verify *v, struct change *c)
 	due = (int64_t)vgpu_now();
 	c->asked = due;
 	r = set_weight(v, c->vf, c->is);
-	if (r != EXIT_OK && r != EXIT_NO_DAEMON) { /* it was refused */
+	if (r != EXIT_OK && r != EXIT_NO_DAEMON) { /* vgpud has refused the change */
 		sigprocmask(SIG_SETMASK, &usual, NULL);
 		return r;
 	}
@@ -206,8 +210,9 @@ static int follow(struct verify *v, struct change *c)
 }
 
 /*
- * A change is applied to the next epoch; the plan that follows takes the GPU less than another one.
- * It acts at each VF's next turn, and shows in the first epoch that begins after that.
+ * Adds the findings. A change is applied to the next epoch; the plan that follows takes the GPU
+ * less than one more epoch. It takes effect at each VF's next turn, and shows in the first epoch
+ * that begins after that.
  */
 static void conclude(struct verify *v, const struct change *c)
 {
@@ -239,7 +244,7 @@ static void conclude(struct verify *v, const struct change *c)
 			     100 * c->part_was, 100 * c->part_is);
 }
 
-/* Returns why VF cannot be measured, or NULL; fills in the change. */
+/* Fills in the change. Returns NULL, or why VF cannot be measured. */
 static const char *prepare(struct verify *v, struct change *c)
 {
 	const struct verify_sample *now = verify_last(v, 0);
@@ -300,7 +305,7 @@ int verify_change(struct verify *v, const char *word, int64_t interval)
 	r = follow(v, &c);
 	if (r == EXIT_OK)
 		conclude(v, &c);
-	/* What follows is measured with the old weight again. */
+	/* The later measurements are with the old weight again. */
 	return r == EXIT_OK && !v->interrupted
 		       ? verify_watch(v, (int64_t)vgpu_now() + 2 * interval, interval)
 		       : r;

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The judges. A bound is what vgpud states; what is compared with it comes from its counters.
+ * The judges compare bounds that vgpud promises with its counters.
  *
- * Shares: by its bound, a VF's service is never more than L away from its exact share of what all
- * were served. So for two VFs that always work, the difference of their services, each over its
- * share, moves by no more than 2 (L / share + L' / share') in any span.
+ * Shares: by its bound, a VF's service is never more than L away from its exact share of the
+ * service of all VFs. So for two VFs that always work, the difference of their services, each over
+ * its share, moves by no more than 2 (L / share + L' / share') in any span.
  */
 
 #include "answer.h"
 #include "verify.h"
 #include "vgpu/types.h"
 
-/* Counters must account for so much of the time in which a VF always had work; the rest may be
- * world switches. */
+/* Counters must account for at least this part of the time in which a VF always had work; the rest
+ * may be world switches. */
 #define ACCOUNTED 0.75
-/* Clocks of the counters and of the host may differ by so much. */
+/* The clocks of the counters and of the host may differ by this part. */
 #define CLOCKS_DIFFER 0.01
 
-/* Two VFs, for as long as both work and nothing changes. */
+/* Two VFs, while both work and nothing changes. */
 struct pair {
 	double least, most; /* range of the difference of their services divided by their shares */
 	double allowed, had;
-	double worst; /* (most - least) / allowed, of all spans that can be judged */
+	double worst; /* the largest (most - least) / allowed of all spans that can be judged */
 	double worst_moved, worst_allowed; /* ns of the first VF */
 	bool judged;
 };
@@ -50,7 +50,8 @@ static void end_span(struct pair *p, double share)
 {
 	double moved = p->most - p->least;
 
-	/* If even a VF that gets nothing keeps the bound, the span was too short. */
+	/* If even a VF without any service would keep the bound, the span was too short to
+	 * judge. */
 	if (p->allowed <= 0 || p->had < p->allowed)
 		return;
 	p->judged = true;
@@ -146,7 +147,8 @@ void verify_shares(struct verify *v)
 	}
 }
 
-/* Returns the longest span in which the VF's counter stood still although it worked. */
+/* Returns the longest span, ns, in which the VF's counter did not change although the VF had
+ * work. */
 static int64_t stood_still(const struct verify *v, int vf)
 {
 	int64_t since = v->samples[0].now, longest = 0;
@@ -164,7 +166,8 @@ static int64_t stood_still(const struct verify *v, int vf)
 	return longest;
 }
 
-/* Turns of a governed GPU are not seen: only that a VF was not served at all tells. */
+/* vgpud's records do not show the turns of a governed GPU, so only time without any service can be
+ * judged. */
 static void judge_governed_wait(struct verify *v, int vf)
 {
 	const struct verify_vf *last = &v->samples[v->n - 1].vfs[vf];
@@ -202,7 +205,7 @@ static void judge_wait(struct verify *v, int vf)
 			     (unsigned long long)w->n, (double)w->late / 1e6);
 }
 
-/* Counters go forward, add up, and count all the time and no more. */
+/* Checks that counters never decrease, add up, and account for all the time and no more. */
 static void judge_counters(struct verify *v)
 {
 	const struct verify_sample *a = &v->samples[0], *b = &v->samples[v->n - 1], *s;
@@ -241,7 +244,8 @@ static void judge_counters(struct verify *v)
 			     "least so much must be");
 }
 
-/* A VF that works must be counted within its wait and, where vgpud reads seldom, two readings. */
+/* Checks that a VF with work is counted within its promised wait and, where vgpud reads the
+ * counters rarely, two readings. */
 static void judge_still(struct verify *v, int vf)
 {
 	const struct verify_vf *last = &v->samples[v->n - 1].vfs[vf];

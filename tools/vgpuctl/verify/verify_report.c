@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The report: a JSON file that says by itself what was measured, where and how. It names no VM and
- * no host. */
+/* The report: a JSON file that contains what was measured, where and how. It contains no name of a
+ * VM or a host. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 #include "vgpu/file.h"
 
 #define FORMAT "vgpud-verify-1"
-#define MODE 0666 /* less the umask, as other programs' files */
+#define MODE 0666 /* before the umask, as for other programs' files */
 #define NOTHING "nothing could be judged: have VFs work all the time, or measure longer"
 
 static const char *const verdicts[VERDICTS] = {"kept", "BROKEN", "not judged", "measured"};
@@ -64,7 +64,8 @@ static bool has(const struct verify *v, enum verdict verdict)
 	return false;
 }
 
-/* That counters add up, go forward and move tells nothing of what the policy promises. */
+/* Returns whether CHECK is about a promise of the policy; that counters add up, never decrease and
+ * change is not. */
 static bool is_promised(struct json_object *check)
 {
 	return strncmp(get_text(check, "check"), "counter", 7) != 0;
@@ -83,7 +84,7 @@ enum verdict verify_result(const struct verify *v)
 	return NOT_JUDGED;
 }
 
-/* Names of VMs stay on the host. */
+/* Returns a copy of ANSWER without the names of VMs, which must not leave the host. */
 static struct json_object *without_names(struct json_object *answer)
 {
 	struct json_object *list = get(answer, "vfs");
@@ -94,7 +95,7 @@ static struct json_object *without_names(struct json_object *answer)
 	return json_object_get(answer);
 }
 
-/* [now, wall, [run...], [bitmap of VFs with work]], each sample a row. */
+/* Returns an array with a row for each sample: [now, wall, [run...], [bitmap of VFs with work]]. */
 static struct json_object *samples(const struct verify *v)
 {
 	struct json_object *list = json_object_new_array(), *row, *runs;
@@ -171,9 +172,9 @@ static struct json_object *report(const struct verify *v)
 }
 
 /*
- * A file is written under another name, which is opened before anything is measured, and renamed at
- * the end: until then the report of an earlier time stands. A device or a pipe cannot be replaced:
- * it is opened at once.
+ * Returns whether the report at PATH replaces a file: then it is written under another name, which
+ * is opened before anything is measured, and renamed at the end, so that an earlier report stays
+ * until then. A device or a pipe cannot be replaced, so it is opened at once.
  */
 static bool is_replaced(const char *path)
 {
@@ -190,7 +191,7 @@ static int refuse(const struct verify *v, int r)
 	return EXIT_FAILED;
 }
 
-/* Opens what is there, or makes a file beside it. Returns 0 or -errno. */
+/* Opens PATH if it cannot be replaced, else makes a file beside it. Returns 0 or -errno. */
 static int open_report(struct verify *v)
 {
 	int r;
@@ -199,7 +200,7 @@ static int open_report(struct verify *v)
 		v->to = open(v->path, O_WRONLY | O_CLOEXEC);
 		return v->to < 0 ? -errno : 0;
 	}
-	/* Who may not write a file is not to replace it either. */
+	/* A user who may not write the file must not replace it. */
 	if (access(v->path, W_OK) < 0 && (errno != ENOENT || !*v->path))
 		return -errno;
 	r = vgpu_file_stage(v->path, MODE, "", 0);
@@ -209,7 +210,8 @@ static int open_report(struct verify *v)
 
 int verify_claim(struct verify *v, const char *path)
 {
-	char *resolved = realpath(path, NULL); /* replaces the target of a link, not the link */
+	char *resolved = realpath(path, NULL); /* so that the target of a link is replaced, not the
+						* link */
 	int r;
 
 	v->to = -1;
@@ -218,7 +220,7 @@ int verify_claim(struct verify *v, const char *path)
 	return r < 0 ? refuse(v, r) : EXIT_OK;
 }
 
-/* Returns 0 or -errno. */
+/* Writes TEXT to the report's file. Returns 0 or -errno. */
 static int write_report(struct verify *v, const char *text)
 {
 	if (!v->is_staged)

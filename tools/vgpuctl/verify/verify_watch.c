@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Samples of vgpud's counters, and of a switched GPU every turn: a VF waits from waking, or from
- * the end of a turn with work left, to its next turn. Waits with an exclusive window, a reset, a
- * change of policy or of a VF's state in them do not count: the policies' bounds leave these out.
- * vgpud is not to blame for a machine that stands still: what a turn took beyond its grant, and a
- * switch beyond the usual time, is counted apart.
+ * Samples of vgpud's counters, and every turn of a switched GPU: a VF waits from waking, or from
+ * the end of a turn with work left, to its next turn. Waits that contain an exclusive window, a
+ * reset, a change of policy or of a VF's state do not count, because the policies' bounds exclude
+ * these. The host may delay vgpud, so the time of a turn beyond its grant, and of a switch beyond
+ * the usual time, is counted separately.
  */
 #include "verify.h"
 
@@ -15,23 +15,25 @@
 #include "screen.h"
 #include "vgpu/clock.h"
 
-/* Records so old are complete: a step of vgpud writes several with one time. */
+/* Records older than this, ns, are complete: a step of vgpud writes several records with one
+ * time. */
 #define SETTLED (20 * (int64_t)VGPU_MSEC)
 #define SAMPLES_MOST 100000u
-/* At least so many records of epochs are kept, and at most twice as many: 31 VFs have five million
- * in a day. */
+/* At least this many records of epochs are kept, and at most twice as many: 31 VFs have five
+ * million in a day. */
 #define EPOCHS_KEPT 100000u
 
 struct verify_walk {
-	int64_t seen;	 /* records until then were taken */
-	int64_t stopped; /* when the last turn ended; 0: one runs, or it is not known */
+	int64_t seen;	 /* time up to which records were taken */
+	int64_t stopped; /* when the last turn ended; 0: a turn runs, or unknown */
 	int64_t granted, began;
-	int64_t usual; /* switch time, estimate */
-	int64_t late;  /* total lateness of turns and switches so far */
+	int64_t usual; /* estimated switch time, ns */
+	int64_t late;  /* total lateness of turns and switches so far, ns */
 	struct {
 		bool works;
-		int64_t since; /* waits since then; 0: does not, or not to be judged */
-		int64_t late;  /* walk->late then */
+		int64_t since; /* when it began to wait; 0: it does not wait, or must not be
+				* judged */
+		int64_t late;  /* walk->late at SINCE */
 	} vfs[MAX_VFS];
 };
 
@@ -40,7 +42,7 @@ static int64_t stated(struct json_object *vf, const char *key)
 	return get(vf, key) ? get_int(vf, key) : -1;
 }
 
-/* Returns by how much the sums that the architecture document states of a VF do not add up. */
+/* Returns by how many ns the sums that docs/architecture.md states for a VF do not add up. */
 static int64_t vf_astray(struct json_object *vf)
 {
 	int64_t had = get_int(vf, "run_ns") + get_int(vf, "switch_ns") + get_int(vf, "fined_ns") +
@@ -74,7 +76,7 @@ static void take_vf(struct verify *v, struct json_object *vf, const struct verif
 		.wait_most = stated(vf, "wait_bound_ns"),
 		.share = promised(vf),
 	};
-	/* Guarantees and limits are not shares in proportion. */
+	/* A VF with a guarantee or a limit has no share in proportion. */
 	if (is->lag_most < 0 || get_int(vf, "budget_ns") || get_int(vf, "limit_ppm"))
 		is->share = 0;
 	is->works = v->busy >> i & 1 || (works && (!before || before->vfs[i].events == is->events));
@@ -107,7 +109,7 @@ static struct verify_sample *next_sample(struct verify *v)
 	return &v->samples[v->n];
 }
 
-/* Of a governed GPU a sample is new only if counters were read since the last one. */
+/* Takes a sample. On a governed GPU it is new only if counters were read since the previous one. */
 static void take_sample(struct verify *v)
 {
 	const struct verify_sample *before = verify_last(v, 0);
@@ -118,7 +120,7 @@ static void take_sample(struct verify *v)
 	if (before && before->wall == get_int(v->vfs, "wall_ns"))
 		return;
 	to = next_sample(v);
-	before = verify_last(v, 0); /* it may have moved */
+	before = verify_last(v, 0); /* again, because the array may have moved */
 	if (!to)
 		return;
 	*to = (struct verify_sample){
@@ -135,7 +137,7 @@ static void take_sample(struct verify *v)
 		     get_int(v->gpu, "unread_ns");
 	for (i = 0; i < count(list); i++)
 		take_vf(v, at(list, i), before, to);
-	/* unread_ns is of another answer. */
+	/* unread_ns belongs to another answer, so the sums cannot be compared. */
 	if (v->governed && get_int(v->gpu, "wall_ns") != to->wall)
 		to->astray = 0;
 	v->n++;
@@ -166,7 +168,7 @@ static void end_wait(struct verify *v, int vf, int64_t t)
 		return;
 	w->vfs[vf].since = 0;
 	to->n++;
-	/* The bound of the end or of any time before: it may have changed during the wait. */
+	/* The bound may have changed during a wait, so the largest one counts. */
 	to->bound = bound > to->bound ? bound : to->bound;
 	if (wait > to->longest) {
 		to->longest = wait;
@@ -296,7 +298,7 @@ static int read_records(struct verify *v)
 	if (e != EXIT_OK)
 		return e;
 	records = get(answer, "records");
-	/* vgpud keeps so many records only: what is missing cannot be judged. */
+	/* vgpud keeps a limited number of records: waits in missing ones cannot be judged. */
 	if (count(records) && get_int(at(records, 0), "t_ns") > w->seen &&
 	    get_int(answer, "since_ns") <= w->seen && count(records) > 32000)
 		on_disturbance(v, 0, 0, NULL);
@@ -344,7 +346,7 @@ int verify_look(struct verify *v)
 	return read_records(v);
 }
 
-/* Returns why nothing of the GPU can be judged, or NULL. */
+/* Returns why nothing of the GPU can be judged, or NULL if something can. */
 static const char *tells_nothing(const struct verify *v)
 {
 	struct json_object *vf = at(get(v->vfs, "vfs"), 0);
