@@ -10,7 +10,7 @@
 #include "bar.h"
 #include "vfio/kernel.h"
 
-/* Where the thread goes on if its access fails; NULL: it accesses nothing. */
+/* where the thread continues if its access fails; NULL: it accesses nothing */
 static __thread sigjmp_buf *volatile escape;
 static struct sigaction before;
 
@@ -26,7 +26,7 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
 		before.sa_sigaction(number, info, context);
 		return;
 	}
-	/* Not ours: the access is repeated without this handler and ends the program. */
+	/* Not an access of this file: it is repeated without this handler, and ends the program. */
 	sigaction(SIGBUS, &before, NULL);
 }
 

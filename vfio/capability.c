@@ -11,7 +11,8 @@ bool vfio_find_ext_cap(const uint8_t *config, uint16_t id, uint16_t *at)
 {
 	uint32_t header, pos, left;
 
-	/* Bounds the walk: a chain cannot have more members than the space has places. */
+	/* Limits the walk, also for a circular chain: it cannot have more members than the space
+	 * has places. */
 	pos = EXT_CAP_FIRST;
 	if (*at) {
 		memcpy(&header, config + *at, sizeof(header));

@@ -19,7 +19,7 @@ struct doctor {
 	unsigned needs;
 };
 
-/* Reports what is missing, which is bad if a GPU needs it. */
+/* Reports something that is missing: as bad if a GPU needs it, else as a note. */
 static void missing(const struct doctor *d, enum doctor_needs need, const char *subject,
 		    const char *what, const char *cure)
 {
@@ -77,7 +77,7 @@ static void check_modules(const struct doctor *d)
 	}
 }
 
-/* "[none] integrity confidentiality" */
+/* Reads the active mode from a line such as "[none] integrity confidentiality". */
 static void check_lockdown(const struct doctor *d)
 {
 	char text[80];
@@ -110,7 +110,7 @@ static void check_interface(const struct doctor *d)
 		  "");
 }
 
-/* HELD: by a driver of the host, which may want its VFs elsewhere. */
+/* HELD: a driver of the host has the PF, and may bind its VFs to another driver. */
 static void check_vfs(const struct doctor *d, const struct pci_info *pf, bool held)
 {
 	char vf[PCI_ADDRESS_SIZE], finding[160], user[64], driver[64];

@@ -35,8 +35,8 @@ int gim_read_slices(const char *pf, uint32_t n, uint32_t *slices)
 	return found < n ? -EINVAL : 0;
 }
 
-/* GIM reads the text with sscanf and does not end it: without the newline, digits that lie behind
- * it by chance would count. */
+/* GIM reads the text with sscanf() and does not terminate it: without the newline, digits in the
+ * memory behind it would be read, too. */
 int gim_write_slice(const char *pf, uint32_t vf, uint32_t slice)
 {
 	char text[32];
@@ -45,7 +45,7 @@ int gim_write_slice(const char *pf, uint32_t vf, uint32_t slice)
 	return kernel_write_here(text, SLICES, pf);
 }
 
-/* "1,1,2": one number for each GPU, in an order that only GIM knows. */
+/* Reads a text such as "1,1,2": one number for each GPU, in an order that only GIM knows. */
 enum gim_mode gim_mode(void)
 {
 	char text[256], *rest = text, *word;
@@ -67,7 +67,7 @@ bool gim_read_partitions(const char *pf, struct gim_partitions *out)
 	int r = kernel_read_text(text, sizeof(text),
 				 PCI_DEVICES "/%s/accelerator_partition_profile", pf);
 
-	/* A line of titles, and one of values. */
+	/* The text has a line of titles and a line of values. */
 	row = r < 0 ? NULL : strchr(text, '\n');
 	if (!row || sscanf(row, "%" SCNu32 " %15s", &out->index, out->profile) != 2)
 		return false;

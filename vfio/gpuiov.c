@@ -4,8 +4,7 @@
 
 #include "vfio/gpuiov.h"
 
-/* Registers of which a layout does not say where they are: softgpu has them in BAR 5, below
- * 0x1000. */
+/* Registers whose place a layout does not define: softgpu has them in BAR 5, below 0x1000. */
 #define OWN(n)                                                                                     \
 	{                                                                                          \
 		GPUIOV_MMIO, 0x0440u + 4u * (n)                                                    \
@@ -46,7 +45,7 @@ const struct gpuiov_layout gpuiov_layout_navi = {
 	.max_vfs = GPUIOV_MOST_VFS,
 };
 
-/* softgpu's own: as the newer one, and what FEATURES says. */
+/* softgpu's own layout: the newer one, with the extensions that FEATURES lists. */
 const struct gpuiov_layout gpuiov_layout_soft = {
 	.name = "soft",
 	.at = {NAVI_REGISTERS, [GPUIOV_FEATURES] = CAP(0x220)},

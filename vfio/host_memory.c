@@ -18,7 +18,7 @@
 
 #define MAX_NODE 1023
 
-/* Returns the name under which the store keeps it: a hash (FNV-1a), because stores do not accept
+/* Returns the name of DEVICE's memory in the store: a hash (FNV-1a), because stores do not accept
  * the characters of device names. */
 static const char *name_of(char out[32], const char *device)
 {
@@ -95,7 +95,7 @@ static int map(struct vfio_host_memory *m, int fd, const char *name,
 					      : "",
 				      strerror(errno));
 	m->memory = p;
-	madvise(p, m->size, MADV_DONTDUMP); /* no core dump holds what tenants have there */
+	madvise(p, m->size, MADV_DONTDUMP); /* keeps tenants' data out of core dumps */
 	r = bind_to(p, m->size, node);
 	if (r < 0)
 		return vgpu_error_set(err, r, "cannot place host memory on NUMA node %d: %s", node,

@@ -11,15 +11,16 @@
 #include "vfio/nvidia_admin.h"
 #include "vfio/xe_admin.h"
 
-/* Reads quantum (ms) or preemption time-out (us) of a function, 0: the PF. 0 or -errno. */
+/* Reads the quantum (ms) or the preemption time-out (us) of a function, 0 being the PF. Returns 0
+ * or -errno. */
 typedef int read_setting(const char *where, uint32_t function, enum xe_setting setting,
 			 uint32_t *value);
 
 struct turns {
-	uint32_t least[2], most[2]; /* ranges for VFs: quantum and time-out */
+	uint32_t least[2], most[2]; /* least and greatest over all VFs: quantum, time-out */
 	uint32_t pf[2];
-	uint32_t endless; /* functions */
-	char first[16];	  /* the first of them */
+	uint32_t endless; /* number of functions with an endless setting */
+	char first[16];	  /* name of the first of them */
 	int error;	  /* the first error */
 };
 
@@ -50,7 +51,7 @@ static void read_turns(read_setting *read, const char *where, uint32_t n_vfs, st
 	}
 }
 
-/* What is set, what of it is endless, and that it is lost. */
+/* Reports the settings, which of them are endless, and that nothing saves them. */
 static void report_turns(const struct pci_info *pf, read_setting *read, const char *where,
 			 const char *files, doctor_report *report, void *data)
 {
@@ -91,7 +92,8 @@ static int read_xe(const char *where, uint32_t function, enum xe_setting setting
 	return xe_read(where, function, setting, value);
 }
 
-/* A tool of Intel's sets the PF's priority the wrong way round: intel/xpumanager, linvf.cpp. */
+/* Checks for a known error of Intel's tool, which sets the PF's priority the wrong way round:
+ * intel/xpumanager, linvf.cpp. */
 static void report_priorities(const struct pci_info *pf, doctor_report *report, void *data)
 {
 	uint32_t own, vf;
@@ -121,7 +123,7 @@ static void report_memory(const struct pci_info *pf, doctor_report *report, void
 		most = bytes > most ? bytes : most;
 	}
 	if (least == UINT64_MAX)
-		return; /* the host has none of its own */
+		return; /* no VF has memory of which the kernel tells */
 	snprintf(finding, sizeof(finding), "memory of VFs: %" PRIu64 " to %" PRIu64 " MiB",
 		 least >> 20, most >> 20);
 	report(data, DOCTOR_OK, pf->address, finding, "");
@@ -140,7 +142,7 @@ static void report_xe(const struct pci_info *pf, doctor_report *report, void *da
 		report(data, DOCTOR_NOTE, pf->address, "the kernel does not count what VFs use",
 		       "use Linux 6.19 or later, with CONFIG_PERF_EVENTS");
 	if (pf->vfs == 0)
-		return; /* the kernel sets VFs up when it makes them */
+		return; /* the kernel configures VFs when it makes them */
 	report_turns(pf, read_xe, pf->address,
 		     "sriov_admin/.bulk_profile/exec_quantum_ms and preempt_timeout_us", report,
 		     data);
@@ -148,7 +150,7 @@ static void report_xe(const struct pci_info *pf, doctor_report *report, void *da
 	report_memory(pf, report, data);
 }
 
-/* WHERE: the folder of a card's SR-IOV settings. */
+/* WHERE: the directory of a card's SR-IOV settings. */
 static int read_i915(const char *where, uint32_t function, enum xe_setting setting, uint32_t *value)
 {
 	const char *file = setting == XE_QUANTUM ? "exec_quantum_ms" : "preempt_timeout_us";
@@ -159,7 +161,7 @@ static int read_i915(const char *where, uint32_t function, enum xe_setting setti
 	if (function)
 		snprintf(folder, sizeof(folder), "vf%" PRIu32, function);
 	r = kernel_read_number(&number, "%s/%s/gt0/%s", where, folder, file);
-	if (r == -ENOENT) /* of GPUs with one GT */
+	if (r == -ENOENT) /* GPUs with one GT have no such directory */
 		r = kernel_read_number(&number, "%s/%s/gt/%s", where, folder, file);
 	*value = (uint32_t)number;
 	return r;
@@ -173,7 +175,7 @@ static int card(void *out, const char *name)
 	return 1;
 }
 
-/* Intel's own kernels have such settings under i915, by two names. */
+/* Intel's own kernels have such settings under i915, in files of two names. */
 static void report_i915(const struct pci_info *pf, doctor_report *report, void *data)
 {
 	static const char *const folders[] = {"prelim_iov", "iov"};

@@ -12,7 +12,7 @@
 #include "vgpu/descriptor.h"
 #include "vgpu/number.h"
 
-/* Sets ERR to what went wrong with a device node and its remedy. Returns the error. */
+/* Sets ERR to the problem with a device node, and its remedy. Returns the error. */
 static int explain(const struct pci_info *info, const char *path, int r, struct vgpu_error *err)
 {
 	char user[64];
@@ -137,8 +137,8 @@ static int first_name(void *data, const char *name)
 	return 1;
 }
 
-/* Finds the device node of the function. Returns false if the kernel has no such nodes, or no
- * iommufd. */
+/* Finds the device node of the function. Returns false if the kernel has no device nodes for
+ * functions, or no iommufd. */
 static bool has_node(const struct pci_info *info, char *path, size_t size)
 {
 	char directory[96], name[32];
@@ -155,7 +155,7 @@ static bool has_node(const struct pci_info *info, char *path, size_t size)
 	return true;
 }
 
-/* Attaches a new address space for the function's DMA in place of any earlier one. */
+/* Attaches a new address space for the function's DMA, and replaces an earlier one. */
 static int attach_space(struct iommu *m, int device)
 {
 	struct iommu_ioas_alloc ioas = {.size = sizeof(ioas)};
@@ -174,8 +174,7 @@ static int open_node(struct iommu *m, const struct pci_info *info, const char *p
 	char user[64];
 	int r;
 
-	/* The kernel lets several processes open the node, and fails a second bind with just
-	 * EINVAL. */
+	/* The kernel lets several processes open the node; a second bind only fails with EINVAL. */
 	if (pci_user(info->address, user, sizeof(user)))
 		return explain(info, path, -EBUSY, err);
 	*device = vfio_kernel->open(path, O_RDWR);

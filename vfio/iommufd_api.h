@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of the kernel's iommufd interface that are used here, by the kernel's names. The
- * headers of the oldest system that we build on (Linux 6.1) lack them. */
+/* The parts of the kernel's iommufd interface that are used here, with the kernel's names. The
+ * headers of the oldest supported system (Linux 6.1) lack them. */
 #pragma once
 
 #include <linux/vfio.h>
@@ -51,8 +51,8 @@ struct vfio_device_attach_iommufd_pt {
 #define VFIO_DEVICE_BIND_FLAG_TOKEN 1u
 #endif
 
-/* struct vfio_device_bind_iommufd as it is since Linux 6.17. Headers from 6.6 to 6.16 have it
- * without its last field. */
+/* struct vfio_device_bind_iommufd since Linux 6.17. Headers from 6.6 to 6.16 lack its last
+ * field. */
 struct bind_with_token {
 	uint32_t argsz, flags;
 	int32_t iommufd;

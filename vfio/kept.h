@@ -6,10 +6,10 @@
 
 #include "iommu.h"
 
-/* Keeps copies of all of them, or none: then a restart of vgpud resets the PF. */
+/* Stores copies of all descriptors, or of none: then a restart of vgpud resets the PF. */
 void kept_put(const char *address, const struct iommu *m, int device);
-/* Takes the descriptors that an earlier process kept, if there are all and the device still
- * answers. Returns whether it did; the descriptors are then the caller's. */
+/* Takes the descriptors that an earlier process stored, if there are all and the device still
+ * answers. Returns whether it did; the caller then owns them. */
 bool kept_take(const char *address, struct iommu *m, int *device);
-/* Removes them from the store. */
+/* Removes the descriptors from the store. */
 void kept_drop(const char *address);

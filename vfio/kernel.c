@@ -96,7 +96,8 @@ static int real_perf_open(uint32_t type, uint64_t config, int cpu)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/* Counters have no offset: pread() fails. One whose unit has gone reads as an empty file. */
+/* Counters have no offset, so pread() fails. A counter whose unit was removed reads as an empty
+ * file. */
 static int real_perf_read(int fd, uint64_t *value)
 {
 	ssize_t n = read(fd, value, sizeof(*value));
@@ -197,7 +198,7 @@ static int64_t now_ms(void)
 	return (int64_t)(vgpu_now() / VGPU_MSEC);
 }
 
-/* Receives a number through a pipe. Returns 0; -ETIMEDOUT; -ECHILD: the writer ended without
+/* Receives a number through a pipe. Returns 0; -ETIMEDOUT; -ECHILD: the writer has ended without
  * sending it. */
 static int receive_result(int fd, int deadline_ms, int *result)
 {
@@ -214,10 +215,12 @@ static int receive_result(int fd, int deadline_ms, int *result)
 	return read(fd, result, sizeof(*result)) == (ssize_t)sizeof(*result) ? 0 : -ECHILD;
 }
 
-/* Closes all descriptors above stderr but one, which becomes standard input: a write that is late
- * must hold no lock, socket or device of ours, which the next to open it would find in use. All at
- * once: a process that closes connections may wait for a pipe to learn that its other copies have
- * gone, and the last copy of a connection is not to be here. */
+/*
+ * Closes all descriptors above stderr except KEPT, which becomes standard input: a write that takes
+ * long must not keep a lock, socket or device of this process in use. All are closed by one call,
+ * because a process that closes connections one by one may wait for another process to close its
+ * copies, and this one must not have the last copy.
+ */
 static void close_all_but(int kept)
 {
 	dup2(kept, STDIN_FILENO);
@@ -225,8 +228,8 @@ static void close_all_but(int kept)
 }
 
 /*
- * A grandchild writes, because a write that is late must not leave a zombie of ours: init reaps it.
- * Neither child calls anything that needs a lock which another thread may have held at the fork.
+ * A grandchild writes, so that a write that takes long leaves no zombie: init reaps it. Neither
+ * child calls anything that needs a lock, which another thread may have held at the fork.
  */
 int kernel_write_text(int deadline_ms, const char *text, const char *format, ...)
 {
@@ -280,7 +283,7 @@ int kernel_each_line(const char *path, void (*each)(void *data, const char *line
 			have -= (size_t)(end + 1 - line);
 		}
 		if (have == sizeof(text) - 1)
-			have = 0; /* drop it: no line of interest is so long */
+			have = 0; /* skip a longer line: no line of interest is so long */
 		memmove(text, line, have);
 	}
 	close(fd);

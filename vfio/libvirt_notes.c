@@ -9,16 +9,16 @@
 
 struct notes {
 	pid_t pid; /* the process of the VM to find */
-	int found; /* how many are that process's */
+	int found; /* number of files that name that process */
 	char *uuid;
 	size_t size;
 	/* of the file that is read */
 	bool is_its, in_domain, done;
 };
 
-/* <domstatus state='running' reason='booted' pid='4711'>, other things, and then <domain ...>, in
- * which <uuid> comes first but for <name>. What a VM's owner has written comes after that: its
- * metadata may have any elements. */
+/* A file has <domstatus state='running' reason='booted' pid='4711'>, other elements, and then
+ * <domain ...>, in which <uuid> is the first element except <name>. Text that a VM's owner has
+ * written comes later: its metadata may contain any elements. */
 static void note_line(void *data, const char *line)
 {
 	struct notes *n = data;
@@ -50,7 +50,7 @@ static int read_note(void *data, const char *name)
 	return 0;
 }
 
-/* Two VMs with one process: one of them has ended, and it is unknown which. */
+/* If two files name one process, one of their VMs has ended, and it is unknown which. */
 bool libvirt_vm_of(pid_t pid, char *uuid, size_t size)
 {
 	struct notes n = {.pid = pid, .uuid = uuid, .size = size};

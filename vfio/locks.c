@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Locks and marks of a function that several processes have: locks of bytes of one file, which
- * belong to an open file description (F_OFD_SETLK). The kernel lets go of them when the last
- * descriptor of that description is closed, wherever it is by then: in another process, or in a
- * message that no process will receive any more.
+ * belong to an open file description (F_OFD_SETLK). The kernel releases them when the last
+ * descriptor of that description is closed, also if that is in another process, or in a message
+ * that no process receives any more.
  *
  * A mark is a lock for reading, by a description of its own that can only read: so several may hold
  * the same mark, and the receiver of the descriptor gets no right to write. The kernel's fdinfo
@@ -19,7 +19,7 @@
 #include "vfio/device.h"
 #include "vgpu/descriptor.h"
 
-/* Marks are behind the locks. */
+/* Offset of the marks' bytes, behind the locks. */
 #define MARKS_AT (INT64_C(1) << 32)
 
 static int lock_fd(struct vfio_device *d)
@@ -67,7 +67,8 @@ static bool are_of_one_file(int a, int b)
 	       x.st_ino == y.st_ino;
 }
 
-/* Returns the byte that FD's description has locked for reading; -1: none, or not one only. */
+/* Returns the number of the byte that FD's description has locked for reading; -1 if it has locked
+ * none, or more than one. */
 static int64_t locked_byte(int fd)
 {
 	uint64_t first, last;

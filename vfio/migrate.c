@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether the state of a VF can be moved. The authority is VFIO's feature
- * VFIO_DEVICE_FEATURE_MIGRATION, which only an open device answers; opening resets the function. So
- * vgpud goes by the name of the VF's driver, and QEMU, which asks VFIO for the feature of the
- * device that it has open anyway, refuses to move what the name has promised and the kernel or the
- * firmware cannot do.
+ * Whether the state of a VF can be moved. Only an open device can answer that
+ * (VFIO_DEVICE_FEATURE_MIGRATION), but opening resets the function. So vgpud decides by the name of
+ * the VF's driver. QEMU, which has the device open, asks VFIO and refuses a migration that the
+ * kernel or the firmware does not support in spite of the name.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of models, which udev's database of hardware (hwdb) has by the kernel's modalias. */
+/* Names of models, from udev's database of hardware (hwdb), by the kernel's modalias. */
 #include <libudev.h>
 #include <stdio.h>
 

@@ -75,7 +75,7 @@ struct search {
 	size_t size;
 };
 
-/* "1428 : NVIDIA H200X-141C", after a line of titles. */
+/* Reads "1428 : NVIDIA H200X-141C", after a line of titles. */
 static void look_at_type(void *data, const char *line)
 {
 	struct search *s = data;
@@ -102,7 +102,7 @@ bool nvidia_can_have(const char *pf, uint32_t vf, uint32_t type, char *out, size
 	return s.found;
 }
 
-/* Finds what follows "-uuid" among words that each end in NUL. */
+/* Finds the word after "-uuid" among words that each end in NUL. */
 static bool find_uuid(const char *words, size_t n, char *uuid, size_t size)
 {
 	const char *at = words, *end = words + n;
@@ -119,7 +119,7 @@ static bool find_uuid(const char *words, size_t n, char *uuid, size_t size)
 	return false;
 }
 
-/* By its arguments, which it can change. */
+/* Reads the UUID from the process's arguments, which the process can change. */
 static bool read_arguments(pid_t pid, char *uuid, size_t size)
 {
 	char path[64], words[8192];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which driver of the host has a PF. */
+/* Finds the driver of the host that a PF is bound to. */
 #include <errno.h>
 #include <string.h>
 

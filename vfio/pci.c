@@ -133,7 +133,7 @@ int pci_vf_address(const char *pf, uint32_t n, char out[PCI_ADDRESS_SIZE])
 }
 
 /* A search for a descriptor of the group's node, of the function's own node, or of a VFIO device,
- * which since Linux 6.18 names its function in fdinfo. */
+ * whose function fdinfo names since Linux 6.18. */
 struct search {
 	const char *address;
 	char group[32], node[64];
@@ -264,7 +264,7 @@ void pci_vfio_driver(const char *address, char *out, size_t size)
 		    0 &&
 	    uname(&system) == 0) {
 		snprintf(path, sizeof(path), "/lib/modules/%s/modules.alias", system.release);
-		kernel_each_line(path, alias, &a); /* without the file there are no variants */
+		kernel_each_line(path, alias, &a); /* without the file, *OUT becomes vfio-pci */
 	}
 	snprintf(out, size, "%s", a.module);
 	/* Names of modules have underscores where names of drivers have dashes. */

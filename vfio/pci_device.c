@@ -39,13 +39,13 @@ struct dma {
 
 struct pci_device {
 	struct vfio_device device;
-	struct vfio_device_ops ops; /* with the name of the interface */
+	struct vfio_device_ops ops; /* a copy with the name of the interface */
 	struct pci_info info;
 	struct iommu iommu;
 	int fd;
-	int wanted, faulted; /* eventfds: the kernel wants it closed; PCI Express error */
+	int wanted, faulted; /* eventfds: the kernel wants the device closed; PCI Express error */
 	int news;	     /* epoll descriptor of both */
-	int given_up;	     /* error from vfio_check, or 0 */
+	int given_up;	     /* error that vfio_check() has returned, or 0 */
 	struct {
 		uint64_t size, offset, mmap_size;
 		struct bar bar;
@@ -67,8 +67,8 @@ static int pci_region(struct vfio_device *d, uint32_t region, struct vfio_region
 	return 0;
 }
 
-/* Returns the mapping of a region that reaches to END, at WANTED if it is made now. NULL: use the
- * descriptor. */
+/* Returns the mapping of a region up to END; a new one is made at WANTED if that is free. NULL: use
+ * the descriptor. */
 static struct bar *mapped(struct pci_device *p, uint32_t region, uint64_t end, void *wanted)
 {
 	if (region >= REGIONS || p->regions[region].mmap_size == 0 ||
@@ -187,7 +187,7 @@ static int pci_dma_map(struct vfio_device *d, int fd, uint64_t offset, uint64_t 
 		return -errno;
 	}
 	r = iommu_map(&p->iommu, dma->memory, iova, size);
-	/* An earlier process, whose address space this still is, has mapped the range. */
+	/* An earlier process, whose address space still exists, has mapped the range. */
 	if (r == -EEXIST && !has_mapped(p, iova, size) && iommu_unmap(&p->iommu, iova, size) == 0)
 		r = iommu_map(&p->iommu, dma->memory, iova, size);
 	if (r < 0) {
@@ -219,7 +219,7 @@ static int pci_dma_unmap(struct vfio_device *d, uint64_t iova, uint64_t size)
 	return -ENOENT;
 }
 
-/* EAGAIN: another thread of the kernel holds the lock that a reset needs. */
+/* Returns -EAGAIN if another thread of the kernel holds the lock that a reset needs. */
 static int pci_reset(struct vfio_device *d)
 {
 	struct timespec pause = {0, 5000000};
@@ -372,7 +372,7 @@ static int split(const char *name, char address[PCI_ADDRESS_SIZE], char token[TO
 	return 0;
 }
 
-/* Finds the token for a function: a PF gets this host's token, and VFs of PFs that VFIO holds are
+/* Finds the token for a function: PFs get this host's token, and VFs of PFs that VFIO holds are
  * opened with it. "": the function needs none. */
 static int find_token(const struct pci_info *info, const char *file, char token[TOKEN_SIZE],
 		      struct vgpu_error *err)
@@ -431,7 +431,7 @@ static int take_pf(const struct pci_info *info, struct vgpu_error *err)
 	return pci_suppress_resets(info->address, err);
 }
 
-/* Only a PF is taken from its driver, so that a mistyped address does not unbind a disk. */
+/* Only PFs are unbound from their driver, so that a mistyped address does not unbind a disk. */
 static int check_driver(const struct pci_info *info, struct vgpu_error *err)
 {
 	return strstr(info->driver, "vfio")

@@ -41,13 +41,13 @@ int gpuiov_recognise(const uint8_t config[GPUIOV_CONFIG_SIZE], size_t size,
 	out->model = model_of(config);
 	if (!out->model)
 		return vgpu_error_set(err, -ENODEV, "not a GPU that vgpud has a driver for");
-	/* The kernel shows the rest only to root. */
+	/* The kernel shows the rest of the configuration space only to root. */
 	if (size < GPUIOV_CONFIG_SIZE)
 		return vgpu_error_set(err, -EACCES,
 				      "only root can read its capabilities: run this as root");
 	if (!vfio_find_ext_cap(config, PCI_EXT_CAP_SRIOV, &out->sriov))
 		return vgpu_error_set(err, -ENODEV, "no SR-IOV capability");
-	/* A chain that comes back to where it was has no end. */
+	/* The number of steps is limited, because a circular chain has no end. */
 	for (left = GPUIOV_CONFIG_SIZE / 8; left > 0 && (vsec & 0xffff) != GPUIOV_VSEC_ID; left--) {
 		if (!vfio_find_ext_cap(config, PCI_EXT_CAP_VENDOR, &out->cap))
 			return vgpu_error_set(err, -ENODEV, "no GPU-IOV capability");

@@ -143,7 +143,7 @@ static int bind_vf(const char *pf, uint32_t n, struct vgpu_error *err)
 	r = pci_check_group(&info, err);
 	if (r < 0)
 		return r;
-	/* Whichever VFIO driver a VF is in use with serves its user. */
+	/* If a process uses the VF, leave it with the VFIO driver that it has. */
 	if (strstr(info.driver, "vfio") && pci_user(vf, user, sizeof(user)))
 		return 0;
 	pci_vfio_driver(vf, driver, sizeof(driver));
@@ -185,14 +185,14 @@ int pci_set_vfs(const char *pf, uint32_t n, struct vgpu_error *err)
 	return r;
 }
 
-/* A process of its own writes, because this write may wait for a lock that another program's unbind
+/* A separate process writes, because this write may wait for a lock that another program's unbind
  * of the VF holds for ever. */
 int pci_reset_vf(const char *pf, uint32_t n)
 {
 	return kernel_write_text(RESET_MS, "1", PCI_DEVICES "/%s/virtfn%" PRIu32 "/reset", pf, n);
 }
 
-/* Linux before 5.15 has no such list: nothing to do. */
+/* Linux before 5.15 has no such list; then there is nothing to do. */
 static int set_resets(const char *address, const char *methods)
 {
 	int r = kernel_write_text(QUICK_MS, methods, PCI_DEVICES "/%s/reset_method", address);

@@ -2,8 +2,8 @@
 /*
  * A function held through sysfs: configuration space through `config`, BARs through `resourceN`.
  * Opening and closing reset nothing. It has no interrupts, so that its driver polls. Kernel
- * lockdown forbids it. A PF is bound to pci-pf-stub first, and its VFs need no token. A VF inside
- * of a VM stays as it is: a process without any rights but those to three files can have it.
+ * lockdown forbids it. A PF is bound to pci-pf-stub first, and its VFs need no token. A VF inside a
+ * VM is not bound to another driver: a process that may only open three files can use it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ struct sysfs_device {
 	struct pci_info info;
 	int config;
 	uint64_t sizes[BARS], addresses[BARS];
-	int files[BARS]; /* descriptors of BARs that were used */
+	int files[BARS]; /* descriptors of the BARs that were opened */
 	struct bar bars[BARS];
 };
 
@@ -137,7 +137,7 @@ static int sysfs_dma_unmap(struct vfio_device *d, uint64_t iova, uint64_t size)
 	return -ENOTSUP;
 }
 
-/* The registers' file, which only users of the VF may open. */
+/* Returns the descriptor of the registers' file, which only users of the VF may open. */
 static int sysfs_lock_fd(struct vfio_device *d)
 {
 	return of(d)->files[VFIO_REGION_BAR5];
@@ -179,10 +179,10 @@ static void sysfs_close(struct vfio_device *d)
 	.set_vfs = sysfs_set_vfs, .fd = sysfs_fd, .close = sysfs_close
 
 static const struct vfio_device_ops sysfs_ops = {OPS};
-/* Of a VF that other processes may have, too. */
+/* for a VF that other processes may use, too */
 static const struct vfio_device_ops shared_ops = {OPS, .lock_fd = sysfs_lock_fd};
 
-/* Reads the sizes of the BARs: one line each, with first address, last address and flags. */
+/* Reads the sizes of the BARs from lines with first address, last address and flags. */
 static int read_sizes(struct sysfs_device *s)
 {
 	uint64_t first, last, flags;
@@ -205,7 +205,8 @@ static int read_sizes(struct sysfs_device *s)
 	return r < 0 ? r : 0;
 }
 
-/* A reset that the kernel does not know of clears the addresses in a function's BARs. */
+/* Checks the addresses in a function's BARs, which a reset clears that the kernel does not know
+ * about. */
 static int check_addresses(struct sysfs_device *s, struct vgpu_error *err)
 {
 	uint32_t bars[BARS], i;
@@ -266,7 +267,7 @@ static int acquire(struct sysfs_device *s, const char *address, struct vgpu_erro
 		     : 0;
 }
 
-/* What is wrong with a VF's files. */
+/* Sets ERR to the problem with a VF's files. Returns R. */
 static int explain(const struct sysfs_device *s, int r, struct vgpu_error *err)
 {
 	if (r == -EACCES)
@@ -283,8 +284,9 @@ static int explain(const struct sysfs_device *s, int r, struct vgpu_error *err)
 	return vgpu_error_set(err, r, "cannot open %s: %s", s->info.address, strerror(-r));
 }
 
-/* Opens the first N BARs of a VF that a program uses. HOW: the lock of its registers' file, which
- * only users of the VF may open: LOCK_EX, LOCK_SH to share the VF, or 0 to read registers only. */
+/* Opens the first N BARs of a VF that a program uses. HOW: the lock to take on the registers' file,
+ * which only users of the VF may open: LOCK_EX, LOCK_SH to share the VF, or 0 to read registers
+ * only. */
 static int open_vf(struct sysfs_device *s, const char *address, uint32_t n, int how,
 		   struct vgpu_error *err)
 {
@@ -320,8 +322,8 @@ static int open_vf(struct sysfs_device *s, const char *address, uint32_t n, int 
 	}
 	if (r == 0)
 		r = bar_read(&s->bars[used[0]], SOFTGPU_MEMORY_SIZE, &size, sizeof(size));
-	/* A reset by the host clears the command register of the VF, but not what QEMU maps; a
-	 * VF that is switched off reads as ones or zeros. */
+	/* A reset by the host clears the VF's command register, but QEMU keeps its mapping; a VF
+	 * that is switched off reads as ones or zeros. */
 	if (r == 0 && !(command & PCI_COMMAND_MEMORY) && (size == 0 || size == UINT64_MAX))
 		return vgpu_error_set(err, -EIO,
 				      "%s is switched off: as root, write 1 to " PCI_DEVICES

@@ -25,8 +25,8 @@ int vfio_thread_create(pthread_t *thread, const char *name, int policy, int prio
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	/* A thread begins with its creator's name. To name another one takes a file of /proc, which
-	 * a confined process cannot open. */
+	/* A thread inherits its creator's name. Renaming another thread needs a file of /proc,
+	 * which a confined process cannot open, so the creator renames itself for a moment. */
 	prctl(PR_GET_NAME, own);
 	prctl(PR_SET_NAME, name);
 	r = pthread_create(thread, NULL, run, arg);

@@ -9,10 +9,10 @@
 #include "vgpu/file.h"
 #include "vgpu/names.h"
 
-/* A UUID, and what an editor may have put behind it. */
+/* Bytes: a UUID, and white space that an editor may have added. */
 #define MAX_FILE 256u
 
-/* A version 4 UUID (RFC 9562). */
+/* Makes a version 4 UUID (RFC 9562). */
 static int make_token(char out[TOKEN_SIZE])
 {
 	uint8_t b[16];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Transports, by which a function is reached. Each has a prefix of device names, and opens what
- * follows it. */
+/* Transports, through which functions are accessed. Each has a prefix of device names, and opens
+ * the device that the rest of a name describes. */
 #pragma once
 
 #include "vfio/device.h"
@@ -22,18 +22,18 @@ int sysfs_vf_share(struct vfio_device **out, const char *name, struct vgpu_error
 /* vfio:ADDRESS[,token=UUID][,token-file=PATH] */
 int vfio_pci_open(struct vfio_device **out, const char *name, struct vgpu_error *err);
 
-/* Writes, then reads: for transports that need two trips. */
+/* Writes, then reads, for transports that need two messages. */
 int transport_write_read(struct vfio_device *d, uint32_t region, uint64_t write_offset,
 			 const void *data, uint32_t size, uint64_t read_offset, void *out,
 			 uint32_t out_size);
 
-/* Has the kernel make N VFs of the PF at ADDRESS, and then enables them in registers that a reset
+/* Lets the kernel make N VFs of the PF at ADDRESS, and then enables them in registers that a reset
  * has cleared. Returns 0, or -errno with the reason in ERR. */
 int transport_kernel_vfs(struct vfio_device *d, const char *address, uint32_t n,
 			 struct vgpu_error *err);
 
-/* Checks, before a PF is unbound from its driver, whether a driver of vgpud knows it. Changes
- * nothing. Returns 0; -ENODEV: none does; -EBUSY: its driver schedules its VFs, and keeps it;
- * -EINVAL: it is a VF; -EACCES: only root can tell; with the reason in ERR. */
+/* Checks whether a driver of vgpud supports a PF, before it is unbound from its driver. Changes
+ * nothing. Returns 0; -ENODEV: no driver supports it; -EBUSY: its present driver schedules its VFs,
+ * and keeps it; -EINVAL: it is a VF; -EACCES: only root can tell; with the reason in ERR. */
 int transport_recognise(const struct pci_info *info, struct gpuiov_identity *out,
 			struct vgpu_error *err);

@@ -70,7 +70,7 @@ static int send_parts(struct client *c, struct iovec *iov, size_t parts, const i
 	return 0;
 }
 
-/* Receives exactly SIZE bytes. The first descriptor goes to *FD, others are closed. */
+/* Receives exactly SIZE bytes. *FD becomes the first descriptor; others are closed. */
 static int receive(struct client *c, void *data, size_t size, int *fd)
 {
 	struct vgpu_received got;
@@ -174,7 +174,7 @@ static int user_write(struct vfio_device *d, uint32_t region, uint64_t offset, c
 	return send_parts(c, iov, 3, NULL, 0);
 }
 
-/* Returns whether a header is the successful reply to ASKED, of SIZE bytes. */
+/* Returns whether header H is the successful reply to ASKED, of SIZE bytes. */
 static bool is_answer(const struct vfio_user_header *h, const struct vfio_user_header *asked,
 		      size_t size)
 {
@@ -182,14 +182,14 @@ static bool is_answer(const struct vfio_user_header *h, const struct vfio_user_h
 	       (h->flags & (VFIO_USER_TYPE_MASK | VFIO_USER_ERROR)) == VFIO_USER_REPLY;
 }
 
-/* Most replies have a few bytes. */
+/* Room for most replies, which have a few bytes. */
 struct small_reply {
 	struct vfio_user_header header;
 	struct vfio_user_access access;
 	uint8_t data[64];
 };
 
-/* Receives a reply of SIZE bytes, or a shorter one if its header says so: an error. */
+/* Receives a reply of SIZE bytes; or a shorter one, which is an error, if its header says so. */
 static int receive_small(struct client *c, struct small_reply *reply, size_t size)
 {
 	size_t have = 0;
@@ -259,7 +259,7 @@ static int user_write_read(struct vfio_device *d, uint32_t region, uint64_t writ
 	return receive(c, out, out_size, NULL);
 }
 
-/* Gets what the server says about a region, and its descriptor. */
+/* Gets the server's description of a region, and the region's descriptor. */
 static int region_info(struct client *c, uint32_t index, struct vfio_region *out, int *fd)
 {
 	struct {
@@ -310,7 +310,7 @@ static int user_map(struct vfio_device *d, uint32_t index, void *wanted, void **
 	/* Accesses beyond the end of a shorter file would raise SIGBUS. */
 	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size < region.mmap_size)
 		return -EPROTO;
-	/* First, so that its address is free again. */
+	/* First unmap, so that the address is free again. */
 	if (c->maps[index].address)
 		munmap(c->maps[index].address, c->maps[index].size);
 	c->maps[index] = (struct mapping){NULL, 0};
@@ -368,7 +368,7 @@ static int user_fd(struct vfio_device *d)
 	return of(d)->fd;
 }
 
-/* Between calls the server sends nothing: only the end of the connection is readable. */
+/* The server sends nothing between calls, so the connection is readable only when it has ended. */
 static int user_check(struct vfio_device *d)
 {
 	char byte;
@@ -405,8 +405,8 @@ static const struct vfio_device_ops user_ops = {
 	.close = user_close,
 };
 
-/* Returns the number that the peer states for the capability NAME, in quotes; 0: it states none.
- * Nothing else is read of its JSON, so that the libraries of guests need no other library than
+/* Returns the number that the peer's JSON has for the capability NAME, in quotes; 0 if it has none.
+ * Nothing else of the JSON is parsed, so that the libraries of guests need no library except
  * libc. */
 static uint64_t stated(const char *json, const char *name)
 {
@@ -454,7 +454,7 @@ static int negotiate(struct client *c)
 	return 0;
 }
 
-/* Makes the connection FD, which it takes over, a device at PATH. */
+/* Makes a device at PATH from the connection FD, which it takes over. */
 static int make_client(struct vfio_device **out, int fd, const char *path, struct vgpu_error *err)
 {
 	struct timeval timeout = {TIMEOUT_S, 0};
@@ -496,12 +496,13 @@ int vfio_user_open(struct vfio_device **out, const char *path, struct vgpu_error
 	return make_client(out, fd, path, err);
 }
 
-/* A lease's VF has one client, as every socket of a VF. */
+/* A VF has one client at a time, also through a lease's socket. */
 #define IS_USED                                                                                    \
-	"another process uses the VF of this lease: one at a time can; start them one after the "  \
-	"other, or ask for a VF for each"
+	"another process uses the VF of this lease, which serves one at a time: start them one "   \
+	"after the other, or request a VF for each"
 
-/* What vgpud says: one byte and a connection, or why there is none. */
+/* Receives vgpud's answer: one byte and the descriptor of a connection, or the reason why there is
+ * none. */
 int vfio_lease_open(struct vfio_device **out, const char *path, struct vgpu_error *err)
 {
 	VGPU_AUTO_CLOSE int fd = vgpu_socket_connect_within(path, TIMEOUT_S * VGPU_SEC);

@@ -10,7 +10,7 @@
 #include "vfio/user_server.h"
 
 struct dma_map {
-	int fd; /* -1: mapped without memory that the server can reach */
+	int fd; /* -1: mapped without memory that the server can access */
 	uint32_t flags;
 	uint64_t iova, size, offset;
 	void *memory; /* mapping of huge pages, which have no pwrite; else NULL */
@@ -18,14 +18,15 @@ struct dma_map {
 
 struct connection {
 	int fd;
-	bool ready;  /* the version was negotiated */
-	size_t have; /* bytes received of the current message */
+	bool ready;  /* the version has been negotiated */
+	size_t have; /* bytes of the current message received so far */
 	uint8_t head[sizeof(struct vfio_user_header)];
 	uint8_t *message; /* header and payload; NULL until the header is complete */
 	int fds[VFIO_USER_MAX_FDS];
 	unsigned n_fds;
-	unsigned lent;	/* replies with a descriptor since the client had read everything */
-	uint8_t *reply; /* a reply that could not be sent in full yet */
+	unsigned lent;	/* number of replies with a descriptor since the client had read
+			 * everything */
+	uint8_t *reply; /* a reply that is not completely sent yet */
 	size_t reply_size, reply_sent;
 };
 
@@ -39,17 +40,17 @@ struct vfio_endpoint {
 	bool closing;
 	struct connection c; /* c.fd < 0: no client */
 
-	/* Shared with other threads, under LOCK: */
+	/* Shared with other threads, protected by LOCK: */
 	pthread_mutex_t lock;
 	int vectors[VFIO_USER_MAX_VECTORS];
 	struct dma_map *maps;
 	unsigned n_maps;
 };
 
-/* Reads more of the current message. Returns 1: it is complete; 0: not yet; negative errno: end the
- * connection. */
+/* Reads more of the current message. Returns 1: it is complete; 0: not yet; negative errno: the
+ * connection must be ended. Server's thread, as the functions below. */
 int connection_receive(struct connection *c);
-/* Handles the complete message. Returns a negative errno to end the connection. */
+/* Handles the complete message. Returns 0, or a negative errno if the connection must be ended. */
 int connection_handle(struct vfio_endpoint *e);
 /* Sends the rest of the reply. Returns 0: done; 1: the socket is full; or a negative errno. */
 int connection_flush(struct connection *c);

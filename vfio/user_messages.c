@@ -26,7 +26,7 @@
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
 
-/* Replies with descriptors that a client may leave unread. */
+/* The largest number of replies with descriptors that a client may leave unread. */
 #define MAX_LENT 8u
 
 void connection_drop_fds(struct connection *c)
@@ -67,9 +67,8 @@ int connection_flush(struct connection *c)
 	return 0;
 }
 
-/* Returns whether another descriptor may go to the client. Those that it does not read count
- * against the limit of this process's user, over all its connections, however it goes on after
- * that. */
+/* Returns whether another descriptor may be sent to the client. Unread descriptors count against
+ * the limit of this process's user, over all its connections, whatever the client does later. */
 static bool may_lend(struct connection *c)
 {
 	int unread = 0;
@@ -104,7 +103,7 @@ static int reply(struct connection *c, const void *payload, size_t size, int fd)
 	if (sent == header.size)
 		return 0;
 	if (fd >= 0 && n < 0)
-		return -EAGAIN; /* only a client that floods the server comes here */
+		return -EAGAIN; /* only a client that floods the server gets here */
 	c->reply = malloc(header.size);
 	if (!c->reply)
 		return -ENOMEM;
@@ -131,7 +130,7 @@ static int reply_error(struct connection *c, int error)
 	if (request->flags & VFIO_USER_NO_REPLY)
 		return 0;
 	n = send(c->fd, &header, sizeof(header), MSG_NOSIGNAL | MSG_DONTWAIT);
-	/* The socket has no room for 16 bytes: the client does not read. */
+	/* If the socket has no room for 16 bytes, the client does not read. */
 	return n == (ssize_t)sizeof(header) ? 0 : -EPIPE;
 }
 
@@ -239,8 +238,8 @@ static bool make_nonblocking(int fd)
 	return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
-/* Raises a vector. The client shares the file flags and may have made a full eventfd blocking: poll
- * first. */
+/* Raises a vector. Polls first, because the client shares the file's flags and may have made a full
+ * eventfd blocking. */
 static void signal_vector(int fd)
 {
 	struct pollfd ready = {.fd = fd, .events = POLLOUT};
@@ -280,7 +279,7 @@ static int on_set_irqs(struct vfio_endpoint *e, const void *payload, size_t size
 				c->fds[i - r->start] = -1;
 			}
 		} else if (kind == VFIO_USER_IRQ_DATA_NONE && r->count == 0) {
-			vgpu_close(vector); /* in VFIO this switches all vectors off */
+			vgpu_close(vector); /* in VFIO this disables all vectors */
 		} else if (named && *vector >= 0 &&
 			   (kind == VFIO_USER_IRQ_DATA_NONE ||
 			    (kind == VFIO_USER_IRQ_DATA_BOOL &&
@@ -309,7 +308,7 @@ static bool has_huge_pages(int fd)
 	return fstatfs(fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC;
 }
 
-/* Maps a file of huge pages; other files are left alone. Returns 0 or a positive errno. */
+/* Maps a file of huge pages; does nothing for other files. Returns 0 or a positive errno. */
 static int map_huge(struct dma_map *map)
 {
 	int seals = fcntl(map->fd, F_GET_SEALS);
@@ -486,7 +485,7 @@ int connection_handle(struct vfio_endpoint *e)
 	return result;
 }
 
-/* Takes the descriptors of a message; closes those beyond VFIO_USER_MAX_FDS. */
+/* Takes the descriptors of a message; closes those after the first VFIO_USER_MAX_FDS. */
 static void take_fds(struct connection *c, struct vgpu_received *got)
 {
 	uint32_t i;

@@ -19,7 +19,7 @@
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
 
-/* Messages of one client before the next client is served. */
+/* Number of messages of one client before the next client is served. */
 #define BURST 16
 #define BACKLOG 4
 
@@ -27,19 +27,20 @@
 struct budget {
 	uint32_t percent; /* long-term limit, percent of one CPU; 0: none */
 	int64_t most;	  /* largest unused allowance, nanoseconds */
-	int64_t left;	  /* below 0: what has been used too much */
+	int64_t left;	  /* below 0: time used in excess, ns */
 	vgpu_nsec at, used;
 };
 
 struct vfio_server {
 	pthread_t thread;
 	int epoll, wake;
-	int spare; /* a descriptor that is given up to refuse a client where no other is left */
+	int spare; /* descriptor that is closed to accept and refuse a client when no other is
+		    * left */
 	bool stop;
-	_Atomic bool asked; /* ANSWER is to be called */
+	_Atomic bool asked; /* ANSWER must be called */
 	void (*answer)(void *data);
 	void *answer_data;
-	struct budget budget; /* the thread's */
+	struct budget budget; /* of the thread */
 	pthread_mutex_t lock; /* protects the list; the thread holds it except while it waits */
 	struct vfio_endpoint *endpoints;
 };
@@ -111,7 +112,8 @@ static void refuse(int fd)
 	close(fd);
 }
 
-/* Serves what a client has sent before it closed its socket, and disconnects it. */
+/* Serves the messages that a client sent before it closed its socket, and disconnects the
+ * client. */
 static void finish_closed(struct vfio_endpoint *e)
 {
 	struct pollfd hangup = {.fd = e->c.fd};
@@ -130,8 +132,8 @@ static void accept_client(struct vfio_endpoint *e)
 	struct epoll_event want = {.events = EPOLLIN, .data.ptr = &e->c};
 	int fd;
 
-	/* The former client may have closed without the server having noticed yet; the next one
-	 * waits to be accepted. */
+	/* The former client may have closed its connection, but the server not have noticed yet,
+	 * while the next one waits to be accepted. */
 	finish_closed(e);
 	fd = accept_at(e);
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
@@ -161,8 +163,7 @@ static vgpu_nsec cpu_time(void)
 	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
 }
 
-/* Returns how long the thread is to rest now, nanoseconds: it has used what it may, and a part of
- * what it is still to get. */
+/* Returns for how long the thread must pause now, ns, because it has overdrawn its CPU budget. */
 static vgpu_nsec rest_needed(struct budget *b)
 {
 	vgpu_nsec at = vgpu_now(), used = cpu_time();
@@ -226,8 +227,8 @@ static void *server_thread(void *arg)
 				answer_asked(s);
 				continue;
 			}
-			/* Look for the endpoint: it may have been removed since epoll_wait
-			 * returned. */
+			/* Search for the endpoint, because it may have been removed since
+			 * epoll_wait() returned. */
 			for (e = s->endpoints; e; e = e->next) {
 				if (events[i].data.ptr == e)
 					accept_client(e);
@@ -302,7 +303,7 @@ static int add_endpoint(struct vfio_server *s, int listener, int connection,
 	for (i = 0; i < VFIO_USER_MAX_VECTORS; i++)
 		e->vectors[i] = -1;
 	pthread_mutex_lock(&s->lock);
-	*out = e; /* with the lock: vfio_server_ask()'s answer may look */
+	*out = e; /* with the lock, because vfio_server_ask()'s answer may read it */
 	e->next = s->endpoints;
 	s->endpoints = e;
 	epoll_ctl(s->epoll, EPOLL_CTL_ADD, listener >= 0 ? listener : connection, &want);
@@ -334,7 +335,7 @@ int vfio_server_adopt(struct vfio_server *s, int connection, const struct vfio_s
 
 void vfio_server_ask(struct vfio_server *s, void (*answer)(void *data), void *data)
 {
-	/* The server's thread may be looking at them for the question before. */
+	/* The server's thread may still be reading these two for the previous inquiry. */
 	if (s->answer != answer || s->answer_data != data) {
 		s->answer = answer;
 		s->answer_data = data;

@@ -21,7 +21,7 @@ static const char *const files[XE_SETTINGS] = {
 static const char *const priorities[] = {
 	[XE_LOW] = "low", [XE_NORMAL] = "normal", [XE_HIGH] = "high"};
 
-/* A function's folder: "pf", "vf1", "vf2" ... */
+/* A function's directory: "pf", "vf1", "vf2" ... */
 struct folder {
 	char name[16];
 };
@@ -80,7 +80,7 @@ int xe_recognise(const char *address, struct pci_info *out, struct vgpu_error *e
 	return 0;
 }
 
-/* The word in brackets: "low [normal]". */
+/* Reads the word in brackets: "low [normal]". */
 static int parse_priority(const char *text, uint32_t *value)
 {
 	const char *open = strchr(text, '[');
@@ -136,7 +136,8 @@ bool xe_has_priorities(const char *pf)
 	return kernel_has(files[XE_PRIORITY], ADMIN "/.bulk_profile", pf);
 }
 
-/* The kernel hides the file for all VFs, not that of each, if it cannot divide the memory. */
+/* If the kernel cannot divide the memory, it hides the file of all VFs together, but not those of
+ * single VFs. */
 bool xe_has_memory(const char *pf)
 {
 	return kernel_has("vram_quota", ADMIN "/.bulk_profile", pf) &&

@@ -102,7 +102,7 @@ as_root exec -d "$id" /build/vgpu-guest sha256 --device lease:/run/vgpud/gpu/vf.
 used() { [ "$(json vf list | jq -r --argjson vf "$(lease "$id" .vf)" '.vfs[] | select(.vf == $vf) | .state')" = active ]; }
 await 60 used
 as_root exec "$id" $check >"$run/out.txt" 2>&1 && fail "two processes use one VF of a container at a time"
-grep -q "another process uses the VF of this lease: one at a time can" "$run/out.txt" || fail "a second process is told: $(cat "$run/out.txt")"
+grep -q "another process uses the VF of this lease, which serves one at a time" "$run/out.txt" || fail "a second process is told: $(cat "$run/out.txt")"
 end root "$id"
 await 20 has ""
 

@@ -18,7 +18,7 @@ enum { VFIO_REGION_BAR0 = 0, VFIO_REGION_BAR2 = 2, VFIO_REGION_BAR5 = 5, VFIO_RE
 
 struct vfio_region {
 	uint64_t size;
-	uint64_t mmap_size; /* mappable from offset 0; 0: not mappable */
+	uint64_t mmap_size; /* bytes that can be mapped, from offset 0; 0: none */
 };
 
 struct vfio_device;
@@ -38,12 +38,13 @@ struct vfio_device_ops {
 	int (*dma_map)(struct vfio_device *d, int fd, uint64_t offset, uint64_t iova,
 		       uint64_t size);
 	int (*dma_unmap)(struct vfio_device *d, uint64_t iova, uint64_t size);
-	int (*lock_fd)(struct vfio_device *d); /* the file with its locks; NULL: not shared */
+	int (*lock_fd)(struct vfio_device *d); /* descriptor of the file that has its locks; NULL:
+						* it cannot be shared */
 	int (*reset)(struct vfio_device *d);
 	int (*set_vfs)(struct vfio_device *d, uint32_t n, struct vgpu_error *err);
 	int (*fd)(struct vfio_device *d);
 	int (*check)(struct vfio_device *d);   /* NULL: cannot check */
-	void (*forget)(struct vfio_device *d); /* NULL: nothing is kept */
+	void (*forget)(struct vfio_device *d); /* NULL: the store has nothing of it */
 	void (*close)(struct vfio_device *d);
 };
 
@@ -67,12 +68,12 @@ struct vfio_device {
  */
 int vfio_device_open(struct vfio_device **out, const char *name, struct vgpu_error *err);
 
-/* Gets the token that VFs of the PF NAME are opened with, a UUID; "": they need none. Any
+/* Gets the token with which VFs of the PF NAME are opened, a UUID; "": they need none. Any
  * thread. */
 #define VFIO_TOKEN_SIZE 37
 void vfio_vf_token(const char *name, char out[VFIO_TOKEN_SIZE]);
 
-/* Removes the function's descriptors from the store (vfio/store.h): to be called before closing a
+/* Removes the function's descriptors from the store (vfio/store.h). Must be called before closing a
  * function that is lost, or that the kernel wants back. */
 static inline void vfio_device_forget(struct vfio_device *d)
 {
@@ -103,7 +104,7 @@ static inline int vfio_write(struct vfio_device *d, uint32_t region, uint64_t of
 	return d->ops->write(d, region, offset, data, size);
 }
 
-/* Writes, then reads the same region, in one trip if the transport can. */
+/* Writes, then reads in the same region, in one message if the transport can. */
 static inline int vfio_write_read(struct vfio_device *d, uint32_t region, uint64_t write_offset,
 				  const void *data, uint32_t size, uint64_t read_offset, void *out,
 				  uint32_t out_size)
@@ -111,7 +112,7 @@ static inline int vfio_write_read(struct vfio_device *d, uint32_t region, uint64
 	return d->ops->write_read(d, region, write_offset, data, size, read_offset, out, out_size);
 }
 
-/* Maps the mappable part of a region, until the device is closed. */
+/* Maps the mappable part of a region, which stays mapped until the device is closed. */
 static inline int vfio_map(struct vfio_device *d, uint32_t region, void **out, size_t *size)
 {
 	return d->ops->map(d, region, NULL, out, size);
@@ -125,7 +126,8 @@ static inline int vfio_map_at(struct vfio_device *d, uint32_t region, void *want
 	return d->ops->map(d, region, wanted, out, size);
 }
 
-/* Makes the device signal eventfds[i] for MSI-X vector i. The eventfds stay the caller's. */
+/* Makes the device signal eventfds[i] for MSI-X vector i. The caller keeps the eventfds, and closes
+ * them. */
 static inline int vfio_irqs(struct vfio_device *d, const int *eventfds, uint32_t count)
 {
 	return d->ops->irqs(d, eventfds, count);
@@ -142,20 +144,22 @@ static inline int vfio_dma_unmap(struct vfio_device *d, uint64_t iova, uint64_t 
 	return d->ops->dma_unmap(d, iova, size);
 }
 
-/* A function that was opened as shared has numbered locks. Takes lock N, or releases it. Returns 0;
- * -EAGAIN: another process has it; -ENOTSUP: the function is not shared; or another -errno. The end
- * of a process, for any reason, releases its locks. Never waits. */
+/* Takes lock N of a function that was opened as shared if ON, else releases it. Returns 0; -EAGAIN:
+ * another process has the lock; -ENOTSUP: the function is not shared; or another -errno. When a
+ * process ends, for any reason, its locks are released. Never waits. */
 int vfio_lock(struct vfio_device *d, uint32_t n, bool on);
 
-/* A shared function also has numbered marks, each of which any number of descriptors may hold.
- * Returns a new descriptor, the caller's, that holds mark N until its last copy is closed, in any
- * process or in transit between two; it is closed by exec. Or -errno; -ENOTSUP: the function is not
- * shared. Never waits. */
+/*
+ * A shared function also has numbered marks, each of which any number of descriptors may hold.
+ * Returns a new descriptor, owned by the caller, that holds mark N until its last copy is closed,
+ * in any process or in a message between two; exec closes it. Otherwise returns -errno; -ENOTSUP:
+ * the function is not shared. Never waits.
+ */
 int vfio_mark(struct vfio_device *d, uint32_t n);
-/* Gets the mark that FD holds, which may come from another process. Returns 0; -EINVAL: FD is no
- * such descriptor, or one of another function; or -ENOTSUP. */
+/* Gets the number of the mark that FD holds, which may come from another process. Returns 0;
+ * -EINVAL: FD holds no mark, or one of another function; or -ENOTSUP. */
 int vfio_mark_of(struct vfio_device *d, int fd, uint32_t *n);
-/* Returns whether a descriptor holds mark N, or that is unknown. */
+/* Returns whether a descriptor holds mark N; true also if that is unknown. */
 bool vfio_is_marked(struct vfio_device *d, uint32_t n);
 
 static inline int vfio_reset(struct vfio_device *d)
@@ -163,27 +167,28 @@ static inline int vfio_reset(struct vfio_device *d)
 	return d->ops->reset(d);
 }
 
-/* Makes exactly N VFs of a PF, bound for their tenants; may block for seconds. Returns 0, or -errno
- * with the reason in ERR; -EBUSY if a VF that must be removed is in use. */
+/* Makes exactly N VFs of a PF, bound to the driver that tenants need; may block for seconds.
+ * Returns 0, or -errno with the reason in ERR; -EBUSY if a VF that must be removed is in use. */
 static inline int vfio_set_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *err)
 {
 	return d->ops->set_vfs(d, n, err);
 }
 
-/* Enables N VFs in the PF's registers only: for a device that no kernel manages, and after a GPU
- * reset of which the kernel does not know. Takes a few accesses. Returns 0, or -errno with the
- * reason in ERR. */
+/* Enables N VFs in the PF's registers only: for a device that the kernel does not manage, and after
+ * a GPU reset that the kernel does not know about. Takes a few register accesses. Returns 0, or
+ * -errno with the reason in ERR. */
 int vfio_enable_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *err);
 
-/* Returns a descriptor, the device's, that is readable when vfio_check has something to report; -1:
- * the transport has none. */
+/* Returns a descriptor, owned by the device, that becomes readable when vfio_check() has something
+ * to report; -1 if the transport has none. */
 static inline int vfio_fd(struct vfio_device *d)
 {
 	return d->ops->fd(d);
 }
 
-/* Returns 0 while the device can be used. -ENODEV: it is gone. -ESTALE: the kernel wants it back
- * and waits until it is closed. -EREMOTEIO: PCI Express reported an uncorrectable error (AER). */
+/* Returns 0 while the device can be used. -ENODEV: it was removed. -ESTALE: the kernel wants it
+ * back, and waits until it is closed. -EREMOTEIO: PCI Express reported an uncorrectable error
+ * (AER). */
 static inline int vfio_check(struct vfio_device *d)
 {
 	return d->ops->check ? d->ops->check(d) : 0;

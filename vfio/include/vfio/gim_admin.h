@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * AMD GPUs that are bound to AMD's driver GIM (amd/MxGPU-Virtualization). GIM creates the VFs when
- * it is loaded. A Radeon PRO V710's VFs have turns, whose lengths are in a file of debugfs; GPUs of
- * the MI300 kind are divided in space: each VF has its own part, and there is nothing to slice.
- * Calls may block. Any thread, one at a time for each GPU.
+ * it is loaded. The VFs of a Radeon PRO V710 have turns, whose lengths are in a file of debugfs.
+ * GPUs of the MI300 kind are divided in space: each VF has its own part of the GPU, so they have no
+ * time slices. Calls may block. Any thread, one at a time for each GPU.
  */
 #pragma once
 
@@ -18,7 +18,7 @@
 /* How the GPU's own scheduler treats VFs without work (GIM's parameter sch_policy). */
 enum gim_mode {
 	GIM_MODE_UNKNOWN = 0, /* the parameter is not set, or differs between GPUs */
-	GIM_MODE_SOLID,	      /* 1: turns of VFs without work pass unused */
+	GIM_MODE_SOLID,	      /* 1: a VF without work keeps its turn, which passes unused */
 	GIM_MODE_LIQUID,      /* 2: VFs without work are skipped */
 	GIM_MODE_SOFTWARE,    /* 3 and more: GIM itself switches, with one slice for all VFs */
 };
@@ -27,7 +27,7 @@ enum gim_mode {
 struct gim_partitions {
 	char profile[16]; /* "CPX" */
 	char memory[16];  /* "NPS4" */
-	uint32_t index;	  /* number of the profile */
+	uint32_t index;	  /* the profile's number */
 };
 
 /* Describes the GPU with that address if vgpud can schedule it. Returns 0, or -errno with the
@@ -35,10 +35,10 @@ struct gim_partitions {
 int gim_recognise(const char *address, struct pci_info *out, struct vgpu_error *err);
 
 /* Reads the slices of VFs 0 to N - 1, microseconds. Returns 0 or -errno; -EOPNOTSUPP: the GPU has
- * none; -EINVAL: the file has another form, or fewer VFs. */
+ * no slices; -EINVAL: the file has an unknown form, or fewer VFs. */
 int gim_read_slices(const char *pf, uint32_t n, uint32_t *slices);
-/* Writes the slice of a VF. GIM stops the GPU's scheduler for that, and starts it again. Returns 0
- * or -errno; 0 does not mean that the GPU has accepted it. */
+/* Writes the slice of a VF, microseconds, for which GIM stops and restarts the GPU's scheduler.
+ * Returns 0 or -errno; 0 does not mean that the GPU has accepted the slice. */
 int gim_write_slice(const char *pf, uint32_t vf, uint32_t slice);
 
 enum gim_mode gim_mode(void);

@@ -54,10 +54,12 @@ enum gpuiov_register {
 	GPUIOV_MBOX_CONTROL,
 	GPUIOV_MBOX_INT,
 	GPUIOV_HVVM_DW0, /* the engine's own mailbox: four bits from each VF's scheduler */
-	GPUIOV_HVVM_DW1, /* VFs 0-15: bit 2n: our message was taken; bit 2n + 1: a message waits */
+	GPUIOV_HVVM_DW1, /* VFs 0-15: bit 2n: the VF has taken our message; bit 2n + 1: it has sent
+			  * one */
 	GPUIOV_HVVM_DW2, /* VFs 16-30 */
-	GPUIOV_FEATURES, /* softgpu: what it has beyond the published layouts */
-	GPUIOV_IH_PENDING, /* softgpu: VFs whose message waits (hardware: the interrupt ring) */
+	GPUIOV_FEATURES, /* softgpu: its extensions to the published layouts */
+	GPUIOV_IH_PENDING, /* softgpu: VFs that have sent a message (hardware: in the interrupt
+			    * ring) */
 	GPUIOV_REGISTERS,
 };
 
@@ -66,7 +68,7 @@ struct gpuiov_location {
 	uint32_t offset; /* bytes */
 };
 
-/* The most VFs of every published layout. */
+/* The largest number of VFs in all published layouts. */
 #define GPUIOV_MOST_VFS 31u
 
 struct gpuiov_layout {
@@ -77,7 +79,7 @@ struct gpuiov_layout {
 	uint32_t cap_length;
 	uint32_t max_vfs;      /* at most GPUIOV_MOST_VFS */
 	uint32_t fb_size_bias; /* subtracted from the size field */
-	uint32_t status_hang;  /* CMD_STATUS of a hang; 0: a hung command never ends */
+	uint32_t status_hang;  /* CMD_STATUS after a hang; 0: a hung command never ends */
 };
 
 extern const struct gpuiov_layout gpuiov_layout_navi;
@@ -104,7 +106,7 @@ enum gpuiov_command {
 	GPUIOV_CMD_INIT = 7,
 	GPUIOV_CMD_DISABLE_AUTO = 0xb,
 	GPUIOV_CMD_SHUTDOWN = 0xd,
-	GPUIOV_CMD_CONFIG_AUTO = 0xf, /* puts a plan of turns into force */
+	GPUIOV_CMD_CONFIG_AUTO = 0xf, /* activates a plan of turns */
 };
 #define GPUIOV_CMD_TYPE 0x0fu
 #define GPUIOV_CMD_EXECUTE 0x10u
@@ -128,7 +130,7 @@ enum gpuiov_active {
 	GPUIOV_ACTIVE_RUNNING = 1,
 	GPUIOV_ACTIVE_IDLING = 2,
 	GPUIOV_ACTIVE_SAVING = 3,
-	GPUIOV_ACTIVE_LOADED = 4, /* and not yet running */
+	GPUIOV_ACTIVE_LOADED = 4, /* loaded, but not running yet */
 	GPUIOV_ACTIVE_STALLED = 5,
 };
 

@@ -8,14 +8,14 @@
 
 #include "vfio/device.h"
 
-/* Its address for the device: above 4 GiB, where interrupts are written to, and within the 39 bits
- * of the narrowest IOMMUs. */
+/* The memory's address for the device: above 4 GiB, below which interrupts are written, and within
+ * the 39 bits of the narrowest IOMMUs. */
 #define VFIO_HOST_MEMORY_IOVA (UINT64_C(1) << 32)
 
 struct vfio_host_memory {
 	uint64_t size;
-	void *memory; /* NULL: none */
-	bool kept;    /* contents of an earlier process; else all zeros */
+	void *memory; /* NULL: no memory */
+	bool kept;    /* the contents are those of an earlier process; false: all zeros */
 };
 
 struct vfio_host_memory_config {
@@ -25,14 +25,14 @@ struct vfio_host_memory_config {
 };
 
 /*
- * Takes the memory that the store keeps for DEVICE (NAME for vfio_device_open), or allocates it.
- * Blocks until all pages are allocated. Returns 0, or -errno with the reason in ERR; -EBUSY: the
- * kept memory has another size; -ENOTSUP: the transport has no DMA.
+ * Takes the memory that the store has for DEVICE (NAME: as for vfio_device_open()), or allocates
+ * it. Blocks until all pages are allocated. Returns 0, or -errno with the reason in ERR; -EBUSY:
+ * the stored memory has another size; -ENOTSUP: the transport has no DMA.
  */
 int vfio_host_memory_open(struct vfio_host_memory *out, struct vfio_device *device,
 			  const char *name, const struct vfio_host_memory_config *config,
 			  struct vgpu_error *err);
-/* Unmaps it; the store's copy stays. */
+/* Unmaps the memory; the store's copy remains. */
 void vfio_host_memory_close(struct vfio_host_memory *m);
 /* Removes the memory of the device NAME from the store. */
 void vfio_host_memory_forget(const char *name);

@@ -38,12 +38,12 @@ struct pci_info {
  * -EIO: invalid values; with the reason in ERR. */
 int pci_describe(const char *address, struct pci_info *out, struct vgpu_error *err);
 
-/* Checks that VFIO can give a function to one VM alone. Returns 0; -EPERM with the reason in ERR:
- * it shares its IOMMU group with another function. */
+/* Checks that VFIO can give a function to one VM alone. Returns 0; or -EPERM with the reason in ERR
+ * if it shares its IOMMU group with another function. */
 int pci_check_group(const struct pci_info *info, struct vgpu_error *err);
 
-/* Writes the model of a function, by udev's database of hardware (hwdb), to OUT, which is unchanged
- * if that does not have it. */
+/* Writes the model of a function, from udev's database of hardware (hwdb), to OUT, which is
+ * unchanged if the database does not have it. */
 void pci_model(const struct pci_info *info, char *out, size_t size);
 
 /* Lists the functions whose class is GPU or accelerator, without VFs. Returns their number, of
@@ -56,30 +56,32 @@ int pci_vf_address(const char *pf, uint32_t n, char out[PCI_ADDRESS_SIZE]);
 /* Finds the process that has a function open through VFIO: writes "qemu-system-x86 (pid 4711)" to
  * OUT and returns true. Searches /proc; touches no device. */
 bool pci_user(const char *address, char *out, size_t size);
-/* Returns the number of the process that pci_user() names; 0: there is none, or it cannot be seen.
- * Its name in pci_user()'s text is what the process likes. */
+/* Returns the number of the process that pci_user() names; 0 if there is none, or if it is not
+ * visible. The name in pci_user()'s text is chosen by that process. */
 pid_t pci_user_pid(const char *address);
 
-/* Binds a function to DRIVER, and at no instant to another one (driver_override). Returns 0, or
+/* Binds a function to DRIVER, without any other driver in between (driver_override). Returns 0, or
  * -errno with the reason in ERR; the function may then have no driver. */
 int pci_bind(const char *address, const char *driver, struct vgpu_error *err);
 
 /* Unbinds a function from its driver, and clears the override. Returns 0 or -errno. */
 int pci_unbind(const char *address);
 
-/* Refuses a PF that is not as a driver of vgpud needs it: one that is not VENDOR's (NAME is the
- * text for it: "an Intel GPU"), a VF, or one without DRIVER (CURE is the remedy). Returns 0, or
- * -errno with the reason in ERR. */
+/* Refuses a PF that a driver of vgpud cannot use: one of another vendor (NAME is the text for
+ * VENDOR: "an Intel GPU"), a VF, or one without DRIVER (CURE is the remedy). Returns 0, or -errno
+ * with the reason in ERR. */
 int pci_check_owner(const struct pci_info *pf, uint16_t vendor, const char *name,
 		    const char *driver, const char *cure, struct vgpu_error *err);
 
-/* Resets VF number N of PF. May wait for 10 s. Returns 0 or -errno. */
+/* Resets VF number N of PF. May block for 10 s. Returns 0 or -errno. */
 int pci_reset_vf(const char *pf, uint32_t n);
 
-/* Empties the kernel's list of methods to reset a function, until pci_release: VFIO would reset a
- * PF when it is opened and closed, and its VFs would lose their state. (AMD's GPUs do not recover
- * at all: github.com/amd/MxGPU-Virtualization, issue 25.) Returns 0, or -errno with the reason in
- * ERR. */
+/*
+ * Empties the kernel's list of methods to reset a function, until pci_release(): otherwise VFIO
+ * would reset a PF when it is opened and closed, and its VFs would lose their state. (AMD's GPUs do
+ * not recover from that at all: github.com/amd/MxGPU-Virtualization, issue 25.) Returns 0, or
+ * -errno with the reason in ERR.
+ */
 int pci_suppress_resets(const char *address, struct vgpu_error *err);
 
 /* Returns a PF that vgpud held to the host: removes its VFs, switches autoprobe on, clears the
@@ -91,18 +93,19 @@ int pci_release(const char *address, struct vgpu_error *err);
  * VFs of Intel's GPUs), or vfio-pci. */
 void pci_vfio_driver(const char *address, char *out, size_t size);
 
-/* Returns whether the VFIO driver of that name moves the state of its functions to another host. */
+/* Returns whether the VFIO driver with the name DRIVER can move the state of its functions to
+ * another host. */
 bool pci_can_migrate(const char *driver);
 
 #define PCI_KIND_SIZE 24
-/* Gets what a function must have in common with another one to take over the state of its VFs:
+/* Gets the properties that another function must share to take over the state of this one's VFs:
  * vendor, device and revision, "8086:e212:00". xe compares the same. Returns 0 or -errno. */
 int pci_migration_kind(const char *address, char out[PCI_KIND_SIZE]);
 
 /*
- * Makes exactly N VFs of PF, each bound to its VFIO driver and at no instant to another. If there
- * are N already, only binds those that need it, and none that a process has open. Returns 0, or
- * -errno with the reason in ERR; -EBUSY: a VF that must be removed is in use, by the process named
- * in ERR. If making VFs fails, there are none.
+ * Makes exactly N VFs of PF, each bound to its VFIO driver, without any other driver in between. If
+ * there are N already, only binds those that need it, and none that a process has open. Returns 0,
+ * or -errno with the reason in ERR; -EBUSY: a VF that must be removed is in use by the process
+ * named in ERR. If making VFs fails, there are none.
  */
 int pci_set_vfs(const char *pf, uint32_t n, struct vgpu_error *err);

@@ -18,12 +18,13 @@ struct gpuiov_identity {
 
 /*
  * Recognises a PF by vendor, device id, SR-IOV and GPU-IOV capability, from the first SIZE bytes of
- * its configuration space that could be read. To be called before a function is unbound from its
- * driver. Returns 0, or -ENODEV (-EACCES: only the header could be read) with the reason in ERR.
+ * its configuration space, which could be read. Must be called before a function is unbound from
+ * its driver. Returns 0, or -ENODEV (-EACCES: only the header could be read) with the reason in
+ * ERR.
  */
 int gpuiov_recognise(const uint8_t config[GPUIOV_CONFIG_SIZE], size_t size,
 		     struct gpuiov_identity *out, struct vgpu_error *err);
 
-/* Recognises a PF in sysfs. NAME is what follows "sysfs:" or "vfio:" in a device's name. Returns 0,
+/* Recognises a PF in sysfs. NAME: the part after "sysfs:" or "vfio:" of a device's name. Returns 0,
  * or -errno with the reason in ERR. */
 int vfio_recognise_pf(const char *name, struct gpuiov_identity *out, struct vgpu_error *err);
