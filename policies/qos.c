@@ -341,9 +341,8 @@ static vgpu_nsec end_by(const struct qos *q, vgpu_nsec slice, vgpu_nsec now, vgp
 
 /* Returns SLICE, shortened to the VF's tokens, of which USED are spent but not subtracted yet;
  * ns. */
-static vgpu_nsec within_limit(const struct qos *q, uint32_t index, vgpu_nsec used, vgpu_nsec slice)
+static vgpu_nsec within_limit(const struct vf *vf, vgpu_nsec used, vgpu_nsec slice)
 {
-	const struct vf *vf = &q->own[index];
 	int64_t left = vf->tokens - (int64_t)used + (int64_t)vf->paid;
 
 	if (!is_limited(vf) || left >= (int64_t)slice)
@@ -408,7 +407,7 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	servers_dequeue(&q->s, out->vf);
 	next = let_go(q, 0, VGPU_NEVER, next);
 	out->slice = end_by(q, eevdf_take(&q->e, out->vf), now, next);
-	out->slice = within_limit(q, out->vf, 0, out->slice);
+	out->slice = within_limit(&q->own[out->vf], 0, out->slice);
 	servers_turn_begins(&q->s, out->slice, now);
 }
 
@@ -451,6 +450,7 @@ static void settle_guarantee(struct qos *q, uint32_t index, vgpu_nsec end)
 static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 {
 	struct qos *q = state;
+	struct vf vf = q->own[index];
 	vgpu_nsec next, more;
 
 	if (q->served && q->s.turn.piece) {
@@ -477,11 +477,25 @@ static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 	} else {
 		more = eevdf_extend(&q->e, q->throttled.n == 0, end);
 	}
-	fill(&q->own[index], end);
-	more = within_limit(q, index, end - q->started, more ? end_by(q, more, end, next) : 0);
+	/* END may be ahead of the clock, and the VF may yet stop before it. */
+	fill(&vf, end);
+	more = within_limit(&vf, end - q->started, more ? end_by(q, more, end, next) : 0);
 	servers_turn_begins(&q->s, more, end);
 	servers_turn_runs(&q->s, end);
 	return more;
+}
+
+/* Notes by how much the charge is more than the VF's tokens. A grant that was prolonged ahead of
+ * its end counts tokens of the time up to there, which a VF that stops before does not get. */
+static void note_debt(struct qos *q, const struct vgpu_usage *usage)
+{
+	const struct vf *vf = &q->own[usage->vf];
+	int64_t tokens = vf->tokens + (int64_t)vf->paid;
+	int64_t beyond = (int64_t)usage->charge - (tokens > 0 ? tokens : 0) -
+			 2 * (int64_t)q->s.cbs[usage->vf].budget;
+
+	if (is_limited(vf) && beyond > q->vfs[usage->vf].worst)
+		q->vfs[usage->vf].worst = beyond;
 }
 
 static void account(void *state, const struct vgpu_usage *usage)
@@ -493,6 +507,7 @@ static void account(void *state, const struct vgpu_usage *usage)
 	q->now = usage->end;
 	q->current = VGPU_NO_VF;
 	fill(vf, usage->end);
+	note_debt(q, usage);
 	vf->tokens -= (int64_t)usage->charge - (int64_t)vf->paid;
 	vf->paid = 0;
 	if (q->served) {
