@@ -14,6 +14,7 @@ run attacks
 run attack-memory
 run attack-process
 run attack-worker
+[ ! -e "$VGPU_BUILD/tools/cuda/driver/libcuda.so.1" ] || run attack-cuda
 run attacks-together
 jq -rs -L "$(dirname "$0")" --arg day "$(date -u +%F)" --arg load "$load" \
 	--arg machine "$(awk -F': ' '/model name/ {print $2; exit}' /proc/cpuinfo), $(nproc) CPUs, Linux $(uname -r)" \

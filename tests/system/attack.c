@@ -375,6 +375,15 @@ static const struct kind {
 	{"sparse", NULL, attack_sparse},
 	/* has DMA go to a file of a file system that it is itself, and does not answer */
 	{"fuse", NULL, attack_fuse},
+	/* has modules compiled that take memory and time: a million instructions of little text,
+	 * blocks in blocks, calls that double, arrays, entries, registers */
+	{"bombs", NULL, attack_bombs},
+	/* the first of these only */
+	{"bomb", NULL, attack_bomb},
+	/* launches a GPU kernel of a thousand threads, five hundred times at once */
+	{"launches", NULL, attack_launches},
+	/* two of its rings wait for each other */
+	{"cycle", NULL, attack_cycle},
 	/* keeps filled files of BAR 0 of former connections */
 	{"hoard", attack_hoard, NULL},
 	/* comes again and again, and looks for what others have left, or what they write later */
@@ -449,7 +458,7 @@ static bool attack(const struct kind *kind, const char *name)
 	}
 	if (guest_open(&g, name, &err) < 0)
 		return false;
-	if (guest_bring_up(g, VGPU_SEC, &err) == 0) {
+	if (guest_bring_up(g, 60 * VGPU_SEC, &err) == 0) {
 		begin();
 		kind->compute(g);
 	}

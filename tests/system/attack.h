@@ -37,5 +37,11 @@ void attack_filled(struct guest *g);
 void attack_huge(struct guest *g);
 void attack_sparse(struct guest *g);
 
+/* attack_cuda.c: what the compiler and the worker of a VF execute. As above. */
+void attack_bombs(struct guest *g);
+void attack_bomb(struct guest *g);
+void attack_launches(struct guest *g);
+void attack_cycle(struct guest *g);
+
 /* attack_fuse.c: a file that never answers. */
 void attack_fuse(struct guest *g);

@@ -15,6 +15,11 @@ if [ "$(id -u)" = 0 ]; then
 	[ "$(tr ' ' '\n' <<<"$users" | sort -u | grep -vcx 0)" = 3 ] || fail "VFs' processes have these users: $users"
 fi
 
+# It has little memory beside the partition, with control groups and without. A sanitizer takes as it likes.
+sanitized "$softgpu" || for n in 0 1 2; do
+	awk '/^Max data size/ {exit !($4 > 0 && $4 < 256 * 1048576)}' "/proc/$(process_of $n)/limits" || fail "VF $n's process may have any memory"
+done
+
 # A client leaves as many files unread as one VF's process can send. Another VF's client gets the one that it asks for.
 "$attack" unread "$run/gpu/vf2.sock" 600 >"$run/unread.txt" 2>&1 &
 pids+=($!)

@@ -263,6 +263,9 @@ static const struct vgpu_option rows[] = {
 	ROW("module-memory", "SIZE", SIZE, config.module_memory,
 	    "cuda: memory beside its partition that a VF's modules and the local memory of its GPU "
 	    "kernels may take (256M)"),
+	ROW("worker-memory", "SIZE", SIZE, config.worker_memory,
+	    "cuda, host: memory of the host that a VF's worker may take for its guest, above all "
+	    "for the compiler (4G)"),
 	ROW("worker-uids", "FIRST-LAST", TAKE, config.worker_uid,
 	    "if softgpu runs as root, give each process and worker of a VF a user of its own, of "
 	    "these numbers (1879048192-1879049215)",
@@ -343,6 +346,7 @@ int main(int argc, char **argv)
 				    .seed = 1,
 				    .window = UINT64_C(256) << 20,
 				    .module_memory = UINT64_C(256) << 20,
+				    .worker_memory = UINT64_C(4) << 30,
 				    .fifo = FIFO_PF,
 				    .worker_uid = FIRST_USER,
 				    .worker_gid = FIRST_USER,

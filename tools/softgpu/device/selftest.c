@@ -95,6 +95,7 @@ static int tenant_start(struct tenant *t, uint32_t number, const struct softgpu_
 		.size = PARTITION,
 		.limit = LIMIT,
 		.modules = config->module_memory,
+		.memory = config->worker_memory,
 		.fifo = config->fifo,
 		.uid = config->worker_uid,
 		.gid = config->worker_gid,

@@ -83,6 +83,8 @@ struct softgpu_config {
 	uint64_t window;
 	uint64_t module_memory; /* bytes of GPU memory beside its partition that each VF's modules
 				 * and the local memory of its GPU kernels may take */
+	/* Bytes of the host's memory that a worker may take for its guest; 0: no limit. */
+	uint64_t worker_memory;
 	/* How long a worker may take to stop, if no worker starts or ends meanwhile; 0: a multiple
 	 * of what the test at the start has measured. */
 	vgpu_nsec kill_after;

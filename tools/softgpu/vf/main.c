@@ -28,6 +28,9 @@
 
 /* A client's mappings for DMA, its vectors, and the descriptors of the process itself. */
 #define MAX_DESCRIPTORS (VFIO_USER_MAX_DMA_MAPS + 128u)
+/* How much memory of its own it may have beside what it has when it starts,
+ * most of it for the stacks of threads. */
+#define MEMORY (UINT64_C(64) << 20)
 /* The part of one CPU that serving the client may use, and how much of it can be saved up: an
  * engine that computes at SCHED_IDLE has no other protection from a flood of messages. */
 #define SERVER_PERCENT 20
@@ -118,7 +121,9 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, pid_t device, struct vgpu_
 	 * in a process that the device was just starting.) */
 	if (getppid() != device)
 		_exit(0);
-	r = confine_files(err);
+	r = confine_memory(MEMORY, err);
+	if (r == 0)
+		r = confine_files(err);
 	if (r < 0)
 		return r;
 	r = vfio_server_create(&vf->server, "sv-server", 0, err);
@@ -130,6 +135,10 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, pid_t device, struct vgpu_
 		r = -vfio_thread_create(&bell, "sv-bell", SCHED_OTHER, 0, bell_thread, vf);
 	if (r < 0)
 		return vgpu_error_set(err, r, "a thread cannot be started: %s", strerror(-r));
+	vf->none = memfd_create("no partition", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (vf->none < 0 || fcntl(vf->none, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return vgpu_error_set(err, -errno, "a file without a partition: %s",
+				      strerror(errno));
 	return confine_calls(false, err);
 }
 

@@ -19,7 +19,7 @@ static int set_memfd(struct vf *vf, int fd)
 	int r = 0;
 
 	if (fd < 0)
-		fd = memfd_create("no partition", MFD_CLOEXEC);
+		fd = fcntl(vf->none, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
 	if (vf->memfd < 0) {

@@ -41,6 +41,7 @@ struct vf {
 	uint32_t to_vf_read;		 /* the one that the client has seen last */
 
 	struct pci_function pci;
+	int none;  /* an empty file, which stays so */
 	int memfd; /* its number stays the same; -1: there was no partition yet */
 	uint8_t *memory;
 	uint64_t window, size;	 /* bytes of the file; of the partition */

@@ -36,16 +36,18 @@ static int create_shared(uint64_t size)
 static int spawn(struct worker_client *w, const struct worker_options *o, const int fds[FDS],
 		 struct vgpu_error *err)
 {
-	char gpu[16], size[24], vf[16], limit[24], modules[24], uid[16], gid[16];
-	const char *args[] = {"--device", o->device, "--gpu",	gpu,   "--size",    size,
-			      "--vf",	  vf,	     "--limit", limit, "--modules", modules,
-			      "--user",	  uid,	     "--group", gid,   NULL};
+	char gpu[16], size[24], vf[16], limit[24], modules[24], memory[24], uid[16], gid[16];
+	const char *args[] = {"--device",  o->device, "--gpu",	  gpu,	     "--size",
+			      size,	   "--vf",    vf,	  "--limit", limit,
+			      "--modules", modules,   "--memory", memory,    "--user",
+			      uid,	   "--group", gid,	  NULL};
 
 	snprintf(gpu, sizeof(gpu), "%u", o->gpu);
 	snprintf(size, sizeof(size), "%llu", (unsigned long long)o->size);
 	snprintf(vf, sizeof(vf), "%u", o->vf);
 	snprintf(limit, sizeof(limit), "%llu", (unsigned long long)o->limit);
 	snprintf(modules, sizeof(modules), "%llu", (unsigned long long)o->modules);
+	snprintf(memory, sizeof(memory), "%llu", (unsigned long long)o->memory);
 	snprintf(uid, sizeof(uid), "%u", (unsigned)o->uid);
 	snprintf(gid, sizeof(gid), "%u", (unsigned)o->gid);
 	return program_start("softgpu-worker", args, fds, FDS, &w->pid, &w->pidfd, err);

@@ -31,6 +31,7 @@ struct worker_options {
 	uint64_t limit;	  /* bytes of GPU memory that the worker may use; 0: no limit */
 	uint64_t size;	  /* bytes of the whole partition */
 	uint64_t modules; /* bytes beside it that modules and local memory may take */
+	uint64_t memory;  /* bytes of the host's memory that it may take; 0: no limit */
 	bool says;	  /* what it says goes to a pipe; no: to the standard error here */
 	int fifo;	  /* its control thread is lent a real-time priority for a stop; 0: no */
 	uid_t uid;	  /* its user, if this process runs as root; 0: root */

@@ -6,6 +6,7 @@
 #include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -216,15 +217,22 @@ static int add_rules(scmp_filter_ctx filter)
 	return seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 }
 
-/* Denies new threads: a process cannot use more CPUs than it has threads. */
-static int deny_threads(scmp_filter_ctx filter)
+/* Denies new threads: a process cannot use more CPUs than it has threads. And denies memory that
+ * confine_memory() does not count. */
+static int deny_more(scmp_filter_ctx filter)
 {
-#ifdef __SANITIZE_ADDRESS__
-	(void)filter; /* LeakSanitizer makes a thread of its own */
-	return 0;
-#else
-	return seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 0);
+	const scmp_datum_t shared = MAP_SHARED | MAP_ANONYMOUS;
+	const uint32_t no = SCMP_ACT_ERRNO(EPERM);
+	int r = seccomp_rule_add(filter, no, SCMP_SYS(memfd_create), 0);
+
+	if (r == 0)
+		r = seccomp_rule_add(filter, no, SCMP_SYS(mmap), 1,
+				     SCMP_A3(SCMP_CMP_MASKED_EQ, shared, shared));
+#ifndef __SANITIZE_ADDRESS__ /* LeakSanitizer makes a thread of its own */
+	if (r == 0)
+		r = seccomp_rule_add(filter, no, SCMP_SYS(clone), 0);
 #endif
+	return r;
 }
 
 /* Removes limits that the host may grant its users: for raising a priority, and for messages in
@@ -241,6 +249,32 @@ static int limit_resources(void)
 	return 0;
 }
 
+int confine_memory(uint64_t bytes, struct vgpu_error *err)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	(void)bytes; /* a sanitizer takes memory as it likes */
+	(void)err;
+	return 0;
+#else
+	FILE *f = fopen("/proc/self/statm", "re");
+	unsigned long long pages = 0;
+	struct rlimit limit;
+	int r = -ENODATA;
+
+	/* proc_pid_statm(5): the sixth number is what the kernel limits, and stacks */
+	if (f && fscanf(f, "%*u %*u %*u %*u %*u %llu", &pages) == 1)
+		r = 0;
+	if (f)
+		fclose(f);
+	limit.rlim_cur = limit.rlim_max = pages * (rlim_t)sysconf(_SC_PAGESIZE) + bytes;
+	if (r == 0 && setrlimit(RLIMIT_DATA, &limit) < 0)
+		r = -errno;
+	return r < 0 ? vgpu_error_set(err, r, "the memory of the process cannot be limited: %s",
+				      strerror(-r))
+		     : 0;
+#endif
+}
+
 int confine_calls(bool threads, struct vgpu_error *err)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
@@ -255,7 +289,7 @@ int confine_calls(bool threads, struct vgpu_error *err)
 	if (r == 0)
 		r = add_rules(filter);
 	if (r == 0 && !threads)
-		r = deny_threads(filter);
+		r = deny_more(filter);
 	if (r == 0)
 		r = seccomp_load(filter);
 	seccomp_release(filter);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "vgpu/types.h"
@@ -26,7 +27,14 @@ int confine_user(uid_t uid, gid_t gid, const char *file, struct vgpu_error *err)
  * goes; without it nothing changes. Returns 0 or -errno with one sentence. */
 int confine_files(struct vgpu_error *err);
 
+/* From now on this process has at most BYTES of memory of its own more than it has now; beyond
+ * that it gets none. What it shares with others is not counted. Returns 0 or -errno with one
+ * sentence. */
+int confine_memory(uint64_t bytes, struct vgpu_error *err);
+
 /* From now on, calls fail with EPERM that make a process, a socket or, without THREADS, a thread;
  * that start a program, access another process, or change the system; and that change a priority,
- * except a thread's own to CONFINE_NICE. Returns 0 or -errno with one sentence. */
+ * except a thread's own to CONFINE_NICE; and without THREADS also those
+ * that make memory which could be shared, and is not counted by confine_memory(). Returns 0 or
+ * -errno with one sentence. */
 int confine_calls(bool threads, struct vgpu_error *err);

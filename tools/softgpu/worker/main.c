@@ -307,9 +307,10 @@ static int refuse(struct worker *w, int code, const char *text)
 	return 1;
 }
 
-/* Opens the device and gives up the privileges that only this needs. */
-static int open_device(struct worker *w, const struct device_setup *setup, uid_t uid, gid_t gid,
-		       struct vgpu_error *err)
+/* Opens the device and gives up the privileges that only this needs. From then on the process has
+ * at most MEMORY more bytes of its own; 0: any number. */
+static int open_device(struct worker *w, const struct device_setup *setup, uint64_t memory,
+		       uid_t uid, gid_t gid, struct vgpu_error *err)
 {
 	int r = w->ops->prepare(&w->device, setup, err);
 
@@ -319,12 +320,15 @@ static int open_device(struct worker *w, const struct device_setup *setup, uid_t
 	if (r < 0)
 		return r;
 	r = w->ops->open(w->device, setup, err);
+	if (r == 0 && memory > 0)
+		r = confine_memory(memory, err);
 	if (r < 0)
 		return r;
 	return confine_calls(true, err);
 }
 
-static int run(struct worker *w, const struct device_setup *setup, uid_t uid, gid_t gid)
+static int run(struct worker *w, const struct device_setup *setup, uint64_t memory, uid_t uid,
+	       gid_t gid)
 {
 	struct ring_setup ring = {
 		.ops = w->ops,
@@ -338,7 +342,7 @@ static int run(struct worker *w, const struct device_setup *setup, uid_t uid, gi
 		.wake = wake_softgpu,
 	};
 	struct vgpu_error err = {""};
-	int r = open_device(w, setup, uid, gid, &err);
+	int r = open_device(w, setup, memory, uid, gid, &err);
 
 	if (r < 0)
 		return refuse(w, r, err.text);
@@ -380,7 +384,7 @@ static const struct device_ops *device_called(const char *name)
 /* What softgpu passes. */
 struct options {
 	uint32_t gpu, vf, user, group;
-	uint64_t size, limit, modules;
+	uint64_t size, limit, modules, memory;
 	const struct device_ops *ops;
 };
 
@@ -400,6 +404,7 @@ static const struct vgpu_option rows[] = {
 	ROW("vf", WHOLE32, vf),
 	ROW("limit", WHOLE, limit),
 	ROW("modules", WHOLE, modules),
+	ROW("memory", WHOLE, memory),
 	ROW("user", WHOLE32, user),
 	ROW("group", WHOLE32, group),
 	ROW("device", TAKE, ops, .take = take_device),
@@ -458,5 +463,5 @@ int main(int argc, char **argv)
 	if (w.event_fd < 0 || w.turn == MAP_FAILED || w.shared == MAP_FAILED ||
 	    setup.window == MAP_FAILED || setup.stage == MAP_FAILED)
 		return 1;
-	return run(&w, &setup, (uid_t)o.user, (gid_t)o.group);
+	return run(&w, &setup, o.memory, (uid_t)o.user, (gid_t)o.group);
 }

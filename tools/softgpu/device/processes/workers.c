@@ -88,6 +88,7 @@ void workers_begin(struct softgpu *gpu, int index)
 		.vf = (uint32_t)index,
 		.limit = limit,
 		.modules = gpu->config.module_memory,
+		.memory = gpu->config.worker_memory,
 		.says = true,
 		.fifo = gpu->config.fifo,
 	};
