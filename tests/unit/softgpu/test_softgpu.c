@@ -763,7 +763,14 @@ TEST(spending, "what VFs spend and complete is counted")
 #define OLD (64 * MIB)
 #define SIZE (VF_MIB * MIB)
 
-/* VF 0 computes and is saved: its device memory is 0x77777777. */
+static bool has_no_work(void *unused)
+{
+	(void)unused;
+	return get(GPUIOV_VM_BUSY) == 0;
+}
+
+/* VF 0 computes and is saved: its device memory is 0x77777777. Its worker's run is over, so that
+ * none was stopped that the next one would continue. */
 static void compute_and_save(void)
 {
 	const struct softgpu_packet mark = {SOFTGPU_FILL,
@@ -771,6 +778,7 @@ static void compute_and_save(void)
 					    {16 * MIB, SIZE - 16 * MIB, 0x77777777}};
 
 	carry_out(0, &mark, 1);
+	CU_ASSERT(await(has_no_work, NULL));
 	save_vf(0);
 }
 
@@ -974,7 +982,7 @@ TEST(shortage, "memory: what the host lacks costs no VF its memory")
  * it has would be missing to others. */
 TEST(refuses_to_leave, "memory: who stays after it has left loses its worker")
 {
-	const struct softgpu_packet spin = {SOFTGPU_SPIN, 0, {10000000}};
+	const struct softgpu_packet spin = {SOFTGPU_SPIN, 0, {3600000000}}; /* an hour */
 	struct worker_message run = {.type = WORKER_RUN, .run = {.ring_size = 64}};
 	struct vf_order order;
 	int fds[VF_ORDER_FDS];
