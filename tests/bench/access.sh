@@ -18,7 +18,6 @@ n=0
 for kind in requests doorbells registers; do
 	n=$((n + 1))
 	"$VGPU_BUILD/tests/system/attack" $kind "$run/gpu/vf$n.sock" 600 >"$run/attack.$kind" 2>&1 &
-	pids+=($!)
 done
 accesses flooded
 jq -n --arg machine "$(this_machine)" --slurpfile q "$run/quiet.json" --slurpfile f "$run/flooded.json" '

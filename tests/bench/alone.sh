@@ -23,7 +23,6 @@ cell() { # GPUS PER_S
 	gpus "$1" $slice >"$run/vgpud.conf"
 	BENCH_ALLOCS=$run/allocs LD_PRELOAD=$tools/libbench_allocs.so "$vgpud" --config "$run/vgpud.conf" 2>>"$run/vgpud.log" &
 	vgpud_pid=$!
-	pids+=($!)
 	await 30 ctl gpu list
 	: >"$run/wakes"
 	: >"$run/uses"

@@ -27,14 +27,12 @@ start_guest a 0 mandelbrot --seconds 1000
 start_guest b 1 sha256 --seconds 1000
 start_guest hog 2 hog --us 5000 --seconds 1000
 (sleep 45; exec "$guest" spin --us 300 --depth 4 --seconds 1000 --socket "$run/gpu/vf3.sock" >/dev/null 2>&1) &
-pids+=($!)
 (sleep 30; vm 2 4 20
 for n in 3 4 5 6 7 8; do # more memory than there is; a share for which there is no time
 	sleep 9
 	hook "$n" "$(claim "<v:memory unit='GiB'>9</v:memory>")" prepare
 	[ $((n % 2)) = 0 ] || hook "$n" "$(claim "<v:sched><v:share min='90'/></v:sched>")" prepare
 done) >/dev/null 2>&1 &
-pids+=($!)
 "$top/tools/packaging/grafana/dashboard" >"$run/dashboard.json"
 /usr/bin/python3 "$(dirname "$0")/dashboard.py" "${promtool%/*}/prometheus" "$run" "127.0.0.1:$port" \
 	"$run/dashboard.json" 100 "$top/docs/figures/dashboard.svg" >"$run/drawn.log" 2>&1 || fail "the dashboard cannot be drawn"

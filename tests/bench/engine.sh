@@ -15,7 +15,6 @@ only_host_libraries
 gpu() {
 	"$softgpu" --dir "$run/$1" --vfs "$2" "${options[@]}" 2>>"$run/softgpu.log" &
 	local p=$!
-	pids+=($p)
 	started() { [ -S "$run/$1/pf.sock" ] || ! kill -0 "$2" 2>/dev/null; }
 	await 120 started "$1" $p
 	[ -S "$run/$1/pf.sock" ] || { echo "skipped: $(cat "$run/softgpu.log")"; exit 77; }

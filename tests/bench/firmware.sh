@@ -25,7 +25,7 @@ policy = $1" | config
 			| first(range($i; length) | select($s[.][0] - $s[$i][0] >= $ns)) as $j
 			| [range(4) as $v | $s[$j][1][$v] - $s[$i][1][$v]] | (add) as $all | .[] | 100 * (. / $all - 0.25) | fabs] | max * 100 | round / 100;
 		"\($policy): \(worst(1e9)) points over 1 s, \(worst(1e10)) over 10 s, \($writes / $seconds * 100 | round / 100) settings written in a second"' "$run/samples"
-	kill -9 $vgpud_pid $softgpu_pid "${pids[@]}" 2>/dev/null
+	jobs -p | xargs kill -9 2>/dev/null
 	wait 2>/dev/null
 	rm -r "$run/gpu"
 }

@@ -35,7 +35,6 @@ begin() {
 		"${first[@]}" "$load" "$@" >"$run/$name.json" 2>"$run/$name.log" &
 	fi
 	begun=$!
-	pids+=($!)
 }
 ends() { # PID NAME
 	wait "$1" || fail "$2 ended with $?: $(cat "$run/$2.log" "$run/$2.json")"

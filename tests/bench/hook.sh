@@ -43,7 +43,6 @@ for i in $(seq 10); do
 	from=${EPOCHREALTIME/./}
 	"$vgpud" --config "$run/vgpud.conf" 2>>"$run/vgpud.log" &
 	vgpud_pid=$!
-	pids+=($!)
 	until [ "$(vf 0 dispatches 2>/dev/null)" -gt 0 ] 2>/dev/null; do sleep 0.005; done
 	echo $((${EPOCHREALTIME/./} - from)) >>"$run/restarts"
 done

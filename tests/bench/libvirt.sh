@@ -34,7 +34,6 @@ define without ""
 claimed=$(starts with | quantiles)
 hooked=$(starts without | quantiles)
 "$agent" 2>"$run/agent.log" &
-pids+=($!)
 await 20 grep -q "connected to libvirt" "$run/agent.log"
 virsh -q start with
 vf=$(json vm list | jq '.vms[0].vf')

@@ -144,7 +144,7 @@ slice_us = 900"
 export BENCH_ALLOCS=$run/allocs
 preload=$tools/libbench_allocs.so
 LD_PRELOAD=$preload "$vgpud" --config "$run/vgpud.conf" 2>>"$run/vgpud.log" &
-vgpud_pid=$!; pids+=($!)
+vgpud_pid=$!
 await 30 ctl gpu list
 unset BENCH_ALLOCS
 busy spin spin spin spin

@@ -30,7 +30,6 @@ mkfifo "$run/ask" "$run/answer"
 for seed in $(seq "${1:-16}"); do
 	LD_LIBRARY_PATH=$driver "$tools/bench-free" <"$run/ask" >"$run/answer" 2>"$run/free.log" &
 	free_pid=$!
-	pids+=($!)
 	VGPU_CUDA_VF=$run/gpu/vf0.sock "$tools/bench-quota" $modules "$seed" 100 3>"$run/ask" <"$run/answer" \
 		>>"$run/rounds.json" 2>"$run/quota.log" || fail "bench-quota ended with $?"
 	wait $free_pid || fail "bench-free ended with $?"

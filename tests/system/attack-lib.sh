@@ -153,7 +153,7 @@ run_attack() {
 	[ -z "${ATTACK_FIGURES:-}" ] || exec setsid sh -c 'echo 19 >/proc/self/autogroup; exec "$@"' - "$attack" "$1" "$run/gpu/vf${2:-3}.sock" 600
 	exec "$attack" "$1" "$run/gpu/vf${2:-3}.sock" 600
 }
-attacks_or_ended() { grep -q begun "$run/attack.txt" || ! kill -0 "${pids[-1]}"; }
+attacks_or_ended() { grep -q begun "$run/attack.txt" || ! kill -0 $attacker; }
 # attack_all "KIND...": the client of VF 3 attacks in each of these ways; then the next client is served, and all ends.
 attack_all() {
 	local kind had result
@@ -168,13 +168,13 @@ attack_all() {
 		control "$kind"
 		: >"$run/attack.txt"
 		run_attack "$kind" >"$run/attack.txt" 2>&1 &
-		pids+=($!)
+		attacker=$!
 		# After many resets and windows vgpud may make VF 3 wait for its next one.
 		await 60 attacks_or_ended
 		observe before
 		neighbours_keep "$kind"
-		kill "${pids[-1]}" 2>/dev/null
-		wait "${pids[-1]}"; result=$?
+		kill $attacker 2>/dev/null
+		wait $attacker; result=$?
 		[ "$kind" != huge ] || echo "$were" >$pages
 		[ $result != 3 ] || echo "skipped: $kind is not possible here: $(cat "$run/attack.txt")"
 		[ $result = 0 ] || [ $result = 3 ] || fail "the attack $kind ended with $result: $(cat "$run/attack.txt")"

@@ -21,7 +21,6 @@ causes() { # KIND VFS PERCENT
 		: >"$run/attack$i.txt"
 		"$attack" "$1" "$run/gpu/vf$i.sock" 600 >"$run/attack$i.txt" 2>&1 &
 		attackers+=($!)
-		pids+=($!)
 	done
 	for ((i = 0; i < $2; i++)); do await 60 grep -q begun "$run/attack$i.txt"; done
 	# What has been saved up is used up first.

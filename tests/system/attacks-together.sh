@@ -35,11 +35,11 @@ for kind in $kinds; do
 	rm -f "$run"/attack[45].txt
 	warned=$(warnings)
 	run_attack "$kind" 4 >"$run/attack4.txt" 2>&1 &
-	pids+=($!) began=($!)
+	began=($!)
 	run_attack lingers 5 >"$run/attack5.txt" 2>&1 &
-	pids+=($!) began+=($!)
+	began+=($!)
 	member &
-	pids+=($!) began+=($!)
+	began+=($!)
 	becomes burns
 	ends 3
 	await 30 taken_over

@@ -9,7 +9,7 @@ start_tenants
 # A reset by an operator replaces a process that its client has stopped, at once.
 : >"$run/attack.txt"
 "$attack" lingers "$run/gpu/vf3.sock" 600 >"$run/attack.txt" 2>&1 &
-pids+=($!)
+attacker=$!
 await 30 grep -q begun "$run/attack.txt"
 # "begun" comes before the process has what it will wait for.
 replaced() { ctl vf reset 3; grep -q "VF 3: its process does not answer after a reset" "$run/softgpu.log"; }
@@ -17,7 +17,7 @@ stuck=$(process_of 3)
 await 30 replaced
 has_next() { local p; p=$(process_of 3); [ -n "$p" ] && [ "$p" != "$stuck" ]; }
 await 30 has_next # it is counted what softgpu has for it
-kill "${pids[-1]}" 2>/dev/null
+kill $attacker 2>/dev/null
 await 60 is 3 state available
 kinds="interrupts registers doorbells requests maps crowd descriptors lingers resets windows silence"
 [ -z "$tsan" ] || kinds="registers crowd descriptors resets silence" # in which threads have most to do with each other

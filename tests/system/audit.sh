@@ -180,7 +180,6 @@ cat >"$run/serve.py" <<-'PY'
 PY
 printf '\0\1\2 rubbish\r\n\r\n' >"$run/answer"
 /usr/bin/python3 "$run/serve.py" "$run/answer" >"$run/other" 2>"$run/serve.txt" &
-pids+=($!)
 await 10 test -s "$run/other"
 export OS_PLACEMENT_CONNECT_RETRIES=0 OS_ENDPOINT
 OS_ENDPOINT=http://127.0.0.1:$(cat "$run/other")

@@ -51,7 +51,6 @@ listen() { # COMMAND...
 	rm -f "$run/booking.sock"
 	"$inetd" --listen="$run/booking.sock" -E ASAN_OPTIONS -E UBSAN_OPTIONS -E TSAN_OPTIONS -E PYTHONDONTWRITEBYTECODE "$@" 2>>"$run/asker.txt" &
 	listener=$!
-	pids+=($listener)
 	await 20 test -S "$run/booking.sock"
 }
 deaf() { kill "$listener"; wait "$listener" 2>/dev/null; rm -f "$run/booking.sock"; }

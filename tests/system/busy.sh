@@ -4,11 +4,9 @@
 . "$(dirname "$0")/lib.sh"
 for _ in $(seq $((6 * $(nproc)))); do
 	while :; do :; done &
-	pids+=($!)
 done
 "$softgpu" --dir "$run/gpu" --vram 256M --engine host --vfs 1 --window 32M --no-realtime 2>>"$run/softgpu.log" &
 softgpu_pid=$!
-pids+=($!)
 await 300 test -S "$run/gpu/pf.sock"
 ! grep 'cannot be stopped' "$run/softgpu.log" || fail "the test of the device has failed"
 grep -q 'work stops within' "$run/softgpu.log" || fail "softgpu's log does not say how work is stopped"

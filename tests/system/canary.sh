@@ -19,7 +19,6 @@ for n in 0 1 2 3; do await 30 is $n state available; done
 write() { # VF MARK: starts $writer, which keeps running
 	"$canary" write "$run/gpu/vf$1.sock" "$2" >"$run/write.$2" 2>>"$run/canary.log" &
 	writer=$!
-	pids+=($!)
 	await 30 test -s "$run/write.$2"
 	[ "$(cat "$run/write.$2")" -gt 100000 ] || fail "mark $2 was not written: $(cat "$run/write.$2")"
 	# by now its context, which contains the mark, has been saved
@@ -66,7 +65,6 @@ fi
 # The GPU stops a VF that accesses memory outside its partition, and vgpud reports which VF it was.
 "$canary" reach "$run/gpu/vf0.sock" $(($(vf 0 memory_bytes) >> 20)) >"$run/reach" &
 writer=$!
-pids+=($writer)
 await 30 test -s "$run/reach"
 [ "$(cat "$run/reach")" = 3 ] || fail "the access was not stopped as out of range (error 3): $(cat "$run/reach")"
 await 30 at_least 0 violations 1
@@ -87,7 +85,6 @@ wait $vgpud_pid
 # always skips, vgpud gives the VF to no tenant.
 for count in 2 1000000; do
 	"$softgpu" --dir "$run/liar$count" --vfs 1 --vram 64M --fault skip-clear,skip=3,count=$count 2>>"$run/softgpu.log" &
-	pids+=($!)
 	await 20 test -S "$run/liar$count/pf.sock"
 	printf '[daemon]\nsocket = %s\n[gpu gpu0]\ndevice = vfio-user:%s\nvfs = 1\n' "$run/control.sock" "$run/liar$count/pf.sock" >"$run/vgpud.conf"
 	start_vgpud

@@ -51,7 +51,6 @@ for each in 0.1 1; do
 done
 # Its client ends it in the middle of a module that takes long.
 "${compile[@]}" 3600 0 2000 >>"$run/compile.txt" 2>&1 & client=$!
-pids+=($client)
 compiler_runs() { awk '$19 >= 10 && $14 + $15 > 20 {found = 1} END {exit !found}' /proc/"$(worker)"/task/*/stat; }
 await 120 compiler_runs
 old=$(worker)

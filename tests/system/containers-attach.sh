@@ -138,7 +138,6 @@ fd, done = os.open("/dev/fuse", os.O_RDWR), os.open("'"$run/xdg"'", os.O_RDONLY)
 if ctypes.CDLL(None, use_errno=True).mount(b"silent", b"/run", b"fuse", 0, b"fd=%d,rootmode=40000,user_id=0,group_id=0" % fd) == 0: os.open("mounted", os.O_CREAT, dir_fd=done)
 time.sleep(1000)' &
 	silent=$!
-	pids+=($silent)
 	await 60 test -e "$run/xdg/mounted"
 	rm "$run/xdg/mounted"
 	lease=$(ask $who "$run/tenant.sock" tenant.start "{\"container\":{\"id\":\"silent\",\"pid\":$silent}}" | jq -r 'select(type == "object") | .result.lease')

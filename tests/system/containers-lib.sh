@@ -74,7 +74,6 @@ while True:
     subprocess.run([sys.argv[2]], stdin=c, env={**os.environ, "VGPUD_TENANT_SOCKET": os.path.dirname(sys.argv[1]) + "/tenant.sock"})
     c.close()
 PY
-	pids+=($!)
 	await 60 test -S "$run/mount.sock"
 }
 

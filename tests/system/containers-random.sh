@@ -11,7 +11,6 @@ start_mount
 gpu_runs() { json gpu list | jq -e '.gpus[0].state == "running"'; }
 coproc PY { TENANT="${tenant_runs[*]}" PLAIN="${plain[*]}" python3 -B "$here/containers-random.py" \
 	"$run" "${VGPU_SEED:-$RANDOM}" "${@:-40}" 2>"$run/random.log"; }
-pids+=("$PY_PID")
 exec {out}<&"${PY[0]}" {in}>&"${PY[1]}"
 last=''
 while read -r -u "$out" line; do

@@ -78,7 +78,6 @@ end root "$id"
 
 # A user's own engine, followed: what starts later is named, too. Not through by(): the process of the number that is kept is the program.
 "${tenant_runs[@]}" PATH="$run/bin:$PATH" "$vgpuctl" --socket "$run/control.sock" container name --follow 2>"$run/follow.log" &
-pids+=($!)
 id=$(begin tenant $(gpu) --name trained -- sleep 1000)
 followed() { [ "$(lease "$id" .name)" = trained ]; }
 await 60 followed
@@ -118,7 +117,6 @@ end root "$id"; end root "$id"
 # A lease of what podman does not know.
 sleep 1000 &
 ghost=$!
-pids+=($ghost)
 ask tenant.start "{\"container\":{\"id\":\"ghost\",\"pid\":$ghost}}" >/dev/null
 differs "^container ghost: it has a lease, and podman has no container ghost"
 kill $ghost

@@ -27,7 +27,6 @@ vm() { # NAME WEIGHT: claims a VF, as libvirt does, and starts
 	"$qemu" -nodefaults -no-user-config -display none -monitor none -serial "file:$run/$1.console" -machine q35,memory-backend=m -m 32 \
 		-object memory-backend-memfd,id=m,size=32M,share=on -accel tcg -cpu qemu64 -kernel "$tenant" -device pcie-root-port,id=rp1,chassis=1,slot=1 \
 		-device "{\"driver\":\"vfio-user-pci\",\"bus\":\"rp1\",\"socket\":{\"type\":\"unix\",\"path\":\"$run/gpu/vf$vf.sock\"}}" 2>"$run/$1.log" &
-	pids+=($!)
 }
 container() { # WHO WEIGHT
 	local vf

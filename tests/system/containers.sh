@@ -93,7 +93,6 @@ grep -q "was not started with a slot: start it with --device vgpud.dev/gpu=later
 # What has a user namespace, and the host's files, is no container.
 setpriv --reuid 7777 --regid 7777 --clear-groups unshare -U sleep 1000 &
 sham=$!
-pids+=($sham)
 await 20 eval '[ "$(readlink /proc/$sham/ns/user)" != "$(readlink /proc/self/ns/user)" ]'
 forge createRuntime <<<"{\"id\":\"sham\",\"pid\":$sham,\"root\":\"/\"}" 2>"$run/out.txt" && fail "the host's files are taken for a container's"
 kill $sham; wait $sham 2>/dev/null
@@ -124,7 +123,6 @@ end root "$without"
 vf=$(running .vf)
 other() { start tenant $(gpu) -- sleep 1000 >/dev/null 2>&1; }
 (while :; do other; done) & greedy=$!
-pids+=($greedy)
 await 60 eval '[ "$(running .name | wc -w)" -ge 2 ]'
 as_root restart -t 0 "$id" >/dev/null 2>"$run/out.txt" || fail "a restart: $(cat "$run/out.txt")"
 [ "$(json tenant list | jq -r '.tenants[] | select(.name == "mine") | "\(.vf) \(.state)"')" = "$vf running" ] || fail "after a restart: $(json tenant list)"

@@ -20,7 +20,6 @@ for_each_thread=$(readelf -lW "$library" | awk '$1 == "TLS" {print $6}')
 gpu() {
 	LD_LIBRARY_PATH=$driver "$softgpu" --dir "$run/gpu" --engine cuda --vfs 3 --vram 384M --window 32M --kill-after 2000 2>>"$run/softgpu.log" &
 	softgpu_pid=$!
-	pids+=($!)
 }
 gpu
 await 90 test -S "$run/gpu/pf.sock"
@@ -37,7 +36,6 @@ program() { # NAME VF [loop | forever | far | asserts]: starts a program; sets $
 	rm -f "$run/$name.txt"
 	VGPU_CUDA_LOG=1 VGPU_CUDA_VF="$run/gpu/vf$vf.sock" "$sample" "$@" >"$run/$name.txt" 2>"$run/$name.log" &
 	program_pid=$!
-	pids+=($!)
 }
 runs() { [ "$(awk '{print $3}' "/proc/$1/stat")" != Z ]; } # a program of this test that was not waited for
 says() { grep -q "$2" "$run/$1.txt"; }

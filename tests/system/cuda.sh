@@ -6,7 +6,6 @@
 need_gpu
 "$softgpu" --dir "$run/gpu" --engine cuda --vfs 4 --vram 4G --window 64M 2>>"$run/softgpu.log" &
 softgpu_pid=$!
-pids+=($!)
 await 90 test -S "$run/gpu/pf.sock"
 config <<-CONF
 	vfs = 4

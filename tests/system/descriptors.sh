@@ -23,13 +23,13 @@ refused=0 sent=0
 # attack WAY [SOCKET]: sends a descriptor so; counts whether the kernel has refused it.
 attack() {
 	setpriv --reuid=65534 --regid="$group" --clear-groups "$lingering" "$1" "$run/${2:-control}.sock" 20 <"$run/hold" >"$run/$1.txt" 2>&1 &
-	pids+=($!)
-	began() { grep -q sent "$run/$1.txt" || ! kill -0 "${pids[-1]}"; }
+	attacker=$!
+	began() { grep -q sent "$run/$1.txt" || ! kill -0 $attacker; }
 	await 10 began "$1"
 	if grep -q sent "$run/$1.txt"; then
 		sent=$((sent + 1))
 	else
-		wait "${pids[-1]}"
+		wait $attacker
 		[ $? = 3 ] || fail "lingering $1: $(cat "$run/$1.txt")"
 		refused=$((refused + 1))
 	fi
@@ -76,7 +76,6 @@ mkfifo "$run/go"
 exec 8<>"$run/go"
 /usr/bin/python3 "$run/activate.py" "$run/control.sock" "$vgpud" --config "$run/vgpud.conf" <"$run/go" 2>>"$run/vgpud.log" &
 vgpud_pid=$!
-pids+=($!)
 await 30 test -S "$run/control.sock"
 refused=0 sent=0
 for way in $ways; do attack $way; done

@@ -98,7 +98,6 @@ kill -9 "${guests[2]}"
 await 30 is 2 state available
 (until [ -e "$run/enough" ]; do "$guest" spin --jobs 1 --us 100 --socket "$run/gpu/vf2.sock"; done) >/dev/null 2>&1 &
 flood=$!
-pids+=($flood)
 by_weight 6000 4 0=2 1=1 3=1
 jq -en --slurpfile a "$run/before.json" --slurpfile b "$run/after.json" '[range(4) | $b[0].vfs[.].run_ns - $a[0].vfs[.].run_ns] | .[2] < (add / 5)' >/dev/null ||
 	fail "windows have taken more than the share of VF 2: $(ctl vf list)"

@@ -21,7 +21,6 @@ CONF
 start() { # [COMMAND that runs vgpud]
 	"$@" "$vgpud" --config "$run/etc/vgpud.conf" 2>>"$run/vgpud.log" &
 	vgpud_pid=$!
-	pids+=($!)
 	await 60 ctl gpu list
 }
 code() { # EXPECTED COMMAND...

@@ -42,7 +42,6 @@ start() {
 	# lavapipe and its compiler do not free all that they take.
 	ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 "$vgpuctl" run "$@" >"$run/$name.json" 2>"$run/$name.log" &
 	started=$!
-	pids+=($!)
 }
 ready() { grep -q "ready on" "$run/$1.log"; }
 vf_of() { json vf list | jq -r --arg d "[$1]" '.vfs[] | select(.domain // "" | endswith($d)) | .vf'; }

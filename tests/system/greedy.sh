@@ -75,7 +75,6 @@ done
 # An honest client of the metrics is served while others idle there.
 "$greedy" "$run/control.sock" $port idle 100 4 "$group" 65534 >"$run/attack.json" &
 idle=$!
-pids+=($idle)
 /usr/bin/python3 -c 'import sys, urllib.request as u; r = u.Request(sys.argv[1], headers={"Accept": "application/openmetrics-text"}); sys.exit(not u.urlopen(r, timeout=30).read().endswith(b"# EOF\n"))' \
 	"http://127.0.0.1:$port/metrics" || fail "metrics were not served while other connections idled"
 wait $idle || fail "greedy ended with $?"
@@ -95,7 +94,6 @@ END
 kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"
 (ulimit -n 80 && exec "$vgpud" --config "$run/vgpud.conf" 2>>"$run/vgpud.log") &
 vgpud_pid=$!
-pids+=($!)
 await 30 ctl gpu list
 grep -q "raise LimitNOFILE to 1024" "$run/vgpud.log" || fail "vgpud did not say that it may open too few descriptors"
 attack idle 100 $port 65534

@@ -56,7 +56,7 @@ as 7777 gpu list 2>/dev/null && fail "a user who is in no group of vgpud's reads
 
 # What runs can be changed, by its owner alone; limits that were changed hold for what starts from then on.
 "$run/vgpuctl" --socket "$run/control.sock" run --gpu gpu0 min=30% -- sleep 60 &
-pids+=($!)
+sleeper=$!
 lease() { ctl -o json tenant list | jq -er '.tenants[] | select(.name | startswith("sleep")).lease'; }
 await 10 lease
 ctl container set "$(lease)" min=20% >"$run/set.txt" && grep -q 200000 "$run/set.txt" || fail "tenant set: $(cat "$run/set.txt")"
@@ -64,7 +64,7 @@ as 7778 container set "$(lease)" min=5% 2>/dev/null && fail "another user could 
 vf=$(ctl -o json tenant list | jq -er '.tenants[] | select(.name | startswith("sleep")).vf')
 ctl vf set "$vf" weight=3 2>"$run/set.txt" && fail "the VF of a program was changed as if it were free"
 grep -q "vgpuctl container set $(lease) weight=3" "$run/set.txt" || fail "vf set: $(cat "$run/set.txt")"
-kill "${pids[-1]}"
+kill $sleeper
 sed -i 's/share_percent = 50/share_percent = 10/' "$run/vgpud.conf"
 ctl config reload >/dev/null || fail "config reload"
 refused 1 '20.0 % is asked for beside 0.0 % that this user has; 10 % are allowed' min=20%
@@ -79,7 +79,6 @@ await 10 none
 steps=${1:-150}
 seed=${VGPU_SEED:-$RANDOM}
 coproc PY { python3 "$(dirname "$0")/leases.py" "$run/tenant.sock" "$run/control.sock" "$run/hook.sock" 6 $steps "$seed" 2>"$run/leases.log"; }
-pids+=($PY_PID)
 exec {out}<&"${PY[0]}" {in}>&"${PY[1]}"
 last=''
 while read -r -u "$out" line; do

@@ -7,7 +7,7 @@ vgpud=$VGPU_BUILD/scheduler/daemon/vgpud
 vgpuctl=$VGPU_BUILD/tools/vgpuctl/vgpuctl
 guest=$VGPU_BUILD/tools/softgpu/guest/vgpu-guest
 run=$(mktemp -d /tmp/vgpud-test.XXXXXX)
-pids=()
+pids=() # of programs that end with the test although another program has started them
 # Sanitizers write their reports here, whatever a test does with the output of its programs: a test that expects a program
 # to refuse something must not take a crash for the refusal.
 for options in ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS; do
@@ -31,7 +31,7 @@ fail() {
 }
 finish() {
 	local r=$? p
-	for p in "${pids[@]}"; do kill -9 "$p" 2>/dev/null; done
+	for p in $(jobs -p) "${pids[@]}"; do kill -9 "$p" 2>/dev/null; done
 	wait 2>/dev/null
 	# Any report of a sanitizer is a failure, even if the test passed. A confined program may only be able to write its
 	# report to standard error, or may fail to open the report file: both are found here, too.
@@ -71,7 +71,6 @@ clean() { [ "$(json memory show | jq .scrubbing_bytes)" = 0 ]; }
 start_softgpu() { # options
 	"$softgpu" --dir "$run/gpu" --vram 256M "$@" 2>>"$run/softgpu.log" &
 	softgpu_pid=$!
-	pids+=($!)
 	await 120 test -S "$run/gpu/pf.sock"
 }
 # meson puts the folders of libraries that a test needs into LD_LIBRARY_PATH. This takes them out: softgpu would take the library of
@@ -83,7 +82,6 @@ need_gpu() {
 	only_host_libraries
 	"$softgpu" --dir "$run/try" --engine cuda --vfs 1 2>"$run/try.log" &
 	try=$!
-	pids+=($try)
 	tried() { [ -S "$run/try/pf.sock" ] || ! kill -0 $try 2>/dev/null; }
 	await 90 tried
 	if [ ! -S "$run/try/pf.sock" ]; then
@@ -126,7 +124,6 @@ CONF
 start_vgpud() {
 	"$vgpud" --config "$run/vgpud.conf" 2>>"$run/vgpud.log" &
 	vgpud_pid=$!
-	pids+=($!)
 	await 30 ctl gpu list
 }
 # start_lost CONFIG REASON: vgpud runs with that configuration and a GPU that it cannot open, says why, and is ended. Returns false if it
@@ -135,7 +132,6 @@ start_lost() {
 	local pid end=$((SECONDS + 60)) said=1
 	"$vgpud" --config "$1" 2>"$run/lost.txt" &
 	pid=$!
-	pids+=($pid)
 	while [ $said = 1 ] && [ $SECONDS -lt $end ]; do
 		sleep 0.05
 		grep -q "GPU lost: it cannot be opened: .*$2" "$run/lost.txt"
@@ -153,7 +149,6 @@ start_guest_at() {
 	shift 2
 	"$guest" "$@" --json --socket "$socket" >"$run/$name.json" 2>>"$run/$name.log" &
 	guest_pid=$!
-	pids+=($!)
 }
 # start_guest NAME VF WORKLOAD options
 start_guest() {

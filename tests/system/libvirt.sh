@@ -154,7 +154,6 @@ weight_is() { [ "$(json vf show "$at" | jq .params.weight)" = "$1" ]; }
 vf_of() { json vm list | jq ".vms[] | select(.domain == \"vm$1\") | .vf"; }
 "$agent" 2>>"$run/agent.log" &
 agent_pid=$!
-pids+=($!)
 await 20 grep -q 'connected to libvirt' "$run/agent.log"
 virsh -q start vm1
 at=$(vf_of 1)

@@ -44,19 +44,16 @@ cat >"$run/other/vgpud.conf" <<-CONF
 CONF
 "$vgpud" --config "$run/other/vgpud.conf" 2>"$run/other/vgpud.log" &
 other=$!
-pids+=($other)
 await 30 test -S "$run/other/hook.sock"
 kinds=${*:-storm long churn mute}
 for kind in $kinds; do
 	rm -f "$run/virt.sock"
 	python3 -u "$(dirname "$0")/hostile-libvirtd.py" "$run/virt.sock" $kind >"$run/$kind.txt" 2>"$run/$kind.err" &
 	libvirtd=$!
-	pids+=($libvirtd)
 	await 30 test -S "$run/virt.sock"
 	# A sanitizer keeps what was freed, which is not the program's.
 	ASAN_OPTIONS=$ASAN_OPTIONS:quarantine_size_mb=1 "$agent" --connect "qemu+unix:///system?socket=$run/virt.sock" --socket "$run/hook.sock" 2>"$run/agent.log" &
 	agent_pid=$!
-	pids+=($agent_pid)
 	await 60 asked
 	ask $kind
 	await 180 has_looked

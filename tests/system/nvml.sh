@@ -36,7 +36,6 @@ starts() {
 	mkfifo "$run/$1.in"
 	"$tests/cuda/nvml/nvml-hold" <"$run/$1.in" >"$run/$1.txt" 2>>"$run/$1.log" &
 	program_pid=$!
-	pids+=($!)
 	exec 5>"$run/$1.in"
 	await 60 grep -q ^total "$run/$1.txt"
 }
@@ -83,7 +82,6 @@ if "$(dirname "$0")/../fetch" "$run/fetched" nvtop gpustat "${needed[@]}" 2>"$ru
 	TERM=xterm LD_LIBRARY_PATH=$VGPU_BUILD/tools/cuda/nvml:$(echo "$root"/usr/lib/*-linux-gnu) \
 		script -qefc "$root/usr/bin/nvtop" "$run/nvtop.txt" <"$run/keys" >/dev/null 2>&1 &
 	nvtop_pid=$!
-	pids+=($!)
 	exec 6>"$run/keys"
 	await 30 grep -aq "no GPU, but its interface in software" "$run/nvtop.txt"
 	await 30 grep -aqE "$program_pid .*Compute .* 12MiB" "$run/nvtop.txt"
@@ -124,7 +122,6 @@ await 60 is 0 state available; ctl vf reset 0; await 60 is 0 state available
 resets=$(vf 0 resets)
 "$tests/cuda/programs/cuda-sample" >"$run/b.txt" 2>"$run/b.log" &
 program_pid=$!
-pids+=($!)
 await 60 tells "process $program_pid .*"
 looks=0
 while kill -0 "$program_pid" 2>/dev/null; do nvml; looks=$((looks + 1)); done

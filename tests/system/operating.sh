@@ -30,13 +30,11 @@ SH
 chmod +x "$run/bin/systemctl"
 PATH=$run/bin:$PATH
 "$softgpu" --dir /run/softgpu/soft0 --vfs 4 2>"$run/softgpu.log" &
-pids+=($!)
 await 60 test -S /run/softgpu/soft0/pf.sock
 printf '%s\n' "[gpu soft0]" "device = vfio-user:/run/softgpu/soft0/pf.sock" "vfs = 4" >/etc/vgpud/vgpud.conf.d/soft0.conf
 systemctl restart vgpud || fail "vgpud does not start"
 first_libvirtd
 "$agent" 2>"$run/agent.log" &
-pids+=($!)
 cp "$page" "$run/home/page.md"
 virsh -q capabilities | grep -q "<domain type='kvm'" || sed -i "s/<domain type='kvm'/<domain type='qemu'/; s/--virt-type kvm/--virt-type qemu/" "$run/home/page.md"
 cd "$run/home" || exit 1

@@ -6,7 +6,6 @@ export PYTHONDONTWRITEBYTECODE=1 PATH="${vgpuctl%/*}:$PATH" OS_AUTH_TYPE=admin_t
 start_placement() {
 	/usr/bin/python3 "$placement_server" "$run" >"$run/placement.log" 2>&1 &
 	placement=$!
-	pids+=($placement)
 	await 60 test -s "$run/port"
 	echo "placement: $(cat "$run/which")"
 	url=http://127.0.0.1:$(cat "$run/port")

@@ -47,7 +47,6 @@ busy() { # N busy processes, over all CPUs
 	for n in $(seq "$1"); do
 		cpu=${cpus[n % ${#cpus[@]}]}
 		taskset -c "$cpu" "$BASH" -c 'while :; do :; done' &
-		pids+=($!)
 		load+=($!)
 	done
 }

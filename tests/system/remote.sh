@@ -106,7 +106,6 @@ if [ "$(id -u)" = 0 ] && unshare --time --monotonic 100000 true 2>/dev/null; the
 	kill $vgpud_pid; wait $vgpud_pid
 	printf '[daemon]\nsocket = %s\n[gpu gpu0]\ndevice = null:\nvfs = 2\n' "$run/control.sock" >"$run/vgpud.conf"
 	unshare --time --monotonic 100000 --fork --kill-child "$vgpud" --config "$run/vgpud.conf" 2>>"$run/vgpud.log" &
-	pids+=($!)
 	await 30 ctl gpu list
 	ctl vf reset 1 || fail "vgpuctl vf reset failed"
 	resets() { there events --since 5m -o json | jq -r '[.records[] | select(.type == "reset-done")][-1].time // ""'; }

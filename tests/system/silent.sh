@@ -136,7 +136,6 @@ s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen()
 print(s.getsockname()[1], flush=True)
 open(sys.argv[1]).read()' "$run/hold" >"$run/port" &
 holder=$!
-pids+=($holder)
 await 30 test -s "$run/port"
 port=$(cat "$run/port")
 cat >"$run/vgpud.conf" <<CONF

@@ -18,7 +18,6 @@ s.bind(sys.argv[1])
 while True:
     print(s.recv(4096).decode())
 PY
-pids+=($!)
 await 60 test -S "$run/notify"
 told() { tail -1 "$run/told" | grep -qx -- "$1"; }
 
@@ -43,9 +42,8 @@ as daemon "$guest" mandelbrot --socket "$run/gpu/vf0.sock" --jobs 1 >/dev/null |
 has vf0 "daemon games 640" || fail "vf0.sock, after a client: $(owner vf0)"
 
 # It drains.
-start_guest one 0 spin --seconds 600
-start_guest two 1 spin --seconds 600
-one=${pids[-2]} two=${pids[-1]}
+start_guest one 0 spin --seconds 600; one=$guest_pid
+start_guest two 1 spin --seconds 600; two=$guest_pid
 await 60 told "STATUS=VFs in use: 0, 1"
 kill -USR1 "$softgpu_pid"
 await 60 told "STATUS=VFs in use: 0, 1; ends when they are free, .*"

@@ -38,7 +38,6 @@ LD_LIBRARY_PATH=$driver "$softgpu" --dir "$run/none" --engine cuda --module-memo
 grep -q 'module-memory 1048576 bytes is too little' "$run/refused.txt" || fail "$(cat "$run/refused.txt")"
 LD_LIBRARY_PATH=$driver "$softgpu" --dir "$run/gpu" --engine cuda --vfs 2 --vram 256M --window 32M --kill-after 5000 2>>"$run/softgpu.log" &
 softgpu_pid=$!
-pids+=($!)
 await 90 test -S "$run/gpu/pf.sock"
 grep -q 'cannot be stopped by disabling channels: the device does not offer it' "$run/softgpu.log" || fail "softgpu's log does not say that GPU kernels cannot be stopped"
 config <<-CONF

@@ -14,7 +14,6 @@ begin() { # options
 	: >"$run/softgpu.log"
 	"$softgpu" --dir "$run/gpu" --engine cuda --vfs 2 --vram 256M --window 32M --kill-after 5000 "$@" 2>>"$run/softgpu.log" &
 	softgpu_pid=$!
-	pids+=($!)
 	await 120 test -S "$run/gpu/pf.sock"
 	start_vgpud
 }
@@ -60,7 +59,6 @@ start_guest a 0 saxpy --device-memory --seconds 300; a=$guest_pid
 await 60 at_least 0 dispatches 3
 "$guest" launch "$(dirname "$0")/../cuda/driver/own.ptx" --function forever --arg out:8:"$run/counted" --socket "$run/gpu/vf1.sock" >"$run/launch.txt" 2>&1 &
 endless=$!
-pids+=($!)
 await 60 at_least 1 dispatches 5
 turns=$(vf 0 dispatches)
 await 60 at_least 0 dispatches $((turns + 5))

@@ -16,7 +16,6 @@ config <<-CONF
 CONF
 "$keeper" "$vgpud" --config "$run/vgpud.conf" 2>>"$run/vgpud.log" &
 keeper_pid=$!
-pids+=($!)
 await 30 ctl gpu list
 child() { tr -d ' ' <"/proc/$keeper_pid/task/$keeper_pid/children"; }
 pids+=("$(child)")
@@ -26,7 +25,6 @@ write() { # VF: a tenant that writes another mark, and has work for ever
 	local mark=$((++last))
 	"$canary" write "$run/gpu/vf$1.sock" $mark >"$run/write.$mark" 2>>"$run/canary.log" &
 	writers[$1]=$!
-	pids+=($!)
 	marks+=($mark)
 	await 120 test -s "$run/write.$mark"
 }

@@ -20,7 +20,6 @@ config <<-CONF
 CONF
 "$keeper" "$vgpud" --config "$run/vgpud.conf" 2>>"$run/vgpud.log" &
 keeper_pid=$!
-pids+=($!)
 await 30 ctl gpu list
 child() { tr -d ' ' <"/proc/$keeper_pid/task/$keeper_pid/children"; }
 pids+=("$(child)")

@@ -70,7 +70,7 @@ while True:
         f.write(json.dumps({"id": json.loads(line)["id"], "result": {"gpu": "<b>&", "gpus": [{"name": "<b>&"}], "vfs": [], "extents": [], "total_bytes": 1 << 30, "free_bytes": 0}}) + "\n")
         f.flush()
 END
-/usr/bin/python3 "$run/answers.py" "$run/answers.sock" & pids+=($!)
+/usr/bin/python3 "$run/answers.py" "$run/answers.sock" &
 await 10 test -S "$run/answers.sock"
 "$vgpuctl" --socket "$run/answers.sock" memory show --svg "$run/m.svg" && /usr/bin/python3 -c 'import sys, xml.dom.minidom as x; assert "&lt;b&gt;&amp;" in x.parse(sys.argv[1]).toxml()' "$run/m.svg" ||
 	fail "the map of memory is no SVG: $(cat "$run/m.svg")"
@@ -105,7 +105,6 @@ json events | jq -es 'map(.gpu) == ["gpu0", "gpu1"] and all(.[].records[]; .time
 [ -z "$(ctl events --since 0s)" ] || fail "--since does not leave out what was before: $(ctl events --since 0s)"
 "$vgpuctl" --socket "$run/control.sock" -o json events --follow --limit 1 --interval 0.1 >"$run/followed" &
 follower=$!
-pids+=($follower)
 await 30 test -s "$run/followed"
 ctl --gpu gpu1 policy set strict >/dev/null || fail "policy set failed"
 followed() { jq -es 'any(.gpu == "gpu1" and .type == "policy" and .t_ns > $t[0].t_ns)' --slurpfile t <(head -1 "$run/followed") "$run/followed"; }

@@ -22,7 +22,6 @@ echo 'host_uuid = "00000000-0000-4000-8000-00000000000a"' >>/etc/libvirt/libvirt
 echo 'host_uuid = "00000000-0000-4000-8000-00000000000b"' >>"$run/b/etc/libvirtd.conf"
 unshare --mount --propagation private sleep infinity &
 other=$!
-pids+=($other)
 await 10 test -d /proc/$other/ns
 in_b() { nsenter --mount=/proc/$other/ns/mnt "$@"; }
 is_apart() { [ "$(readlink /proc/$other/ns/mnt)" != "$(readlink /proc/self/ns/mnt)" ]; }
@@ -52,9 +51,7 @@ for n in 1 2; do
 	virsh -q start vm$n || fail "vm$n does not start"
 done
 "$agent" 2>>"$run/agent-a.log" &
-pids+=($!)
 in_b "$agent" 2>>"$run/agent-b.log" &
-pids+=($!)
 for h in a b; do await 20 grep -q 'connected to libvirt' "$run/agent-$h.log"; done
 # Each has told vgpud what it runs: one has both VMs, the other one none.
 ask_weight() { json vf show "$(json vm list | jq "[.vms[] | select(.domain == \"$1\")][0].vf")" | jq .params.weight; }

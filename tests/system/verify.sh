@@ -52,7 +52,6 @@ jq -e '.format == "vgpud-verify-1" and .result == "kept" and .gpu.scheduler == "
 for n in once twice; do
 	"$vgpuctl" --socket "$run/control.sock" verify --seconds 2 --change 1 --output "$run/$n.json" >"$run/said" 2>&1 &
 	asked=$!
-	pids+=($asked)
 	await 30 weight_is 200
 	kill -INT $asked
 	[ $n = once ] || kill -TERM $asked

@@ -18,7 +18,7 @@ vm_had() { # VF: VM 1 has had it
 	call 1 "$1" prepare && call 1 "$1" started && call 1 "$1" release || fail "VM 1 cannot have VF $1: $(cat "$run/said")"
 }
 # VM 2 asks for the VF, and its call of the hook waits.
-asks() { call 2 "$1" prepare & asking=$!; pids+=($asking); }
+asks() { call 2 "$1" prepare & asking=$!; }
 gets() {
 	wait $asking || fail "VM 2 did not get the VF once it was reset: $(cat "$run/said")"
 	json events | jq -e --argjson vf "$1" '[.records[] | select(.vf == $vf and (.type | startswith("reset")))] | last | .type == "reset-done" and .b == 0' \

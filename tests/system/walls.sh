@@ -22,13 +22,13 @@ done
 
 # A client leaves as many files unread as one VF's process can send. Another VF's client gets the one that it asks for.
 "$attack" unread "$run/gpu/vf2.sock" 600 >"$run/unread.txt" 2>&1 &
-pids+=($!)
-many() { ls -l "/proc/${pids[-1]}/fd" | awk '/socket:/ {n++} END {exit n < 20}'; }
+unread=$!
+many() { ls -l "/proc/$unread/fd" | awk '/socket:/ {n++} END {exit n < 20}'; }
 await 60 many
 for i in 1 2 3 4 5; do
 	timeout 30 "$attack" map "$run/gpu/vf0.sock" 600 >"$run/map.txt" || fail "while another VF's client leaves files unread, this one's gets none"
 done
-kill "${pids[-1]}"
+kill $unread
 
 [ -z "$(find "/proc/$(process_of 0)/fd" -lname "$run/others")" ] || fail "a VF's process has what whoever started softgpu had open"
 
@@ -51,7 +51,6 @@ if ! sanitized "$softgpu" && [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null
 	install -d -o 65534 "$run/nobody"
 	$nobody "$softgpu" --dir "$run/nobody" --vfs 1 --no-realtime 2>>"$run/nobody.log" &
 	other=$!
-	pids+=($other)
 	await 30 test -S "$run/nobody/pf.sock"
 	$nobody cat "/proc/$other/status" >/dev/null || fail "softgpu is not user nobody's: $(cat "$run/nobody.log")"
 	! $nobody cat "/proc/$other/environ" >/dev/null 2>&1 || fail "who is softgpu's user can look into softgpu"
