@@ -309,10 +309,8 @@ int kernel_read_link(char *out, size_t size, const char *format, ...)
 	return 0;
 }
 
-static int stop_at_first(void *data, const char *name)
+static int stop_at_first(void *, const char *)
 {
-	(void)data;
-	(void)name;
 	return 1;
 }
 

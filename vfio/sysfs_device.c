@@ -110,30 +110,18 @@ static int sysfs_map(struct vfio_device *d, uint32_t region, void *wanted, void 
 	return 0;
 }
 
-static int sysfs_irqs(struct vfio_device *d, const int *eventfds, uint32_t count)
+static int sysfs_irqs(struct vfio_device *, const int *, uint32_t)
 {
-	(void)d;
-	(void)eventfds;
-	(void)count;
 	return -ENOTSUP;
 }
 
-static int sysfs_dma_map(struct vfio_device *d, int fd, uint64_t offset, uint64_t iova,
-			 uint64_t size)
+static int sysfs_dma_map(struct vfio_device *, int, uint64_t, uint64_t, uint64_t)
 {
-	(void)d;
-	(void)fd;
-	(void)offset;
-	(void)iova;
-	(void)size;
 	return -ENOTSUP;
 }
 
-static int sysfs_dma_unmap(struct vfio_device *d, uint64_t iova, uint64_t size)
+static int sysfs_dma_unmap(struct vfio_device *, uint64_t, uint64_t)
 {
-	(void)d;
-	(void)iova;
-	(void)size;
 	return -ENOTSUP;
 }
 
@@ -153,9 +141,8 @@ static int sysfs_set_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *e
 	return transport_kernel_vfs(d, of(d)->info.address, n, err);
 }
 
-static int sysfs_fd(struct vfio_device *d)
+static int sysfs_fd(struct vfio_device *)
 {
-	(void)d;
 	return -1;
 }
 

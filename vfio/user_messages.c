@@ -156,7 +156,7 @@ static int on_version(struct vfio_endpoint *e, const void *payload, size_t size)
 	return reply(&e->c, &answer, sizeof(answer), -1);
 }
 
-static int on_get_info(struct vfio_endpoint *e, const void *payload, size_t size)
+static int on_get_info(struct vfio_endpoint *e, const void *, size_t)
 {
 	struct vfio_user_info info = {
 		.argsz = sizeof(info),
@@ -165,8 +165,6 @@ static int on_get_info(struct vfio_endpoint *e, const void *payload, size_t size
 		.num_irqs = VFIO_USER_NUM_IRQS,
 	};
 
-	(void)payload;
-	(void)size;
 	return reply(&e->c, &info, sizeof(info), -1);
 }
 
@@ -205,14 +203,13 @@ static int on_region_info(struct vfio_endpoint *e, const void *payload, size_t s
 	return reply(&e->c, &answer, sizeof(answer), region.mmap_fd);
 }
 
-static int on_irq_info(struct vfio_endpoint *e, const void *payload, size_t size)
+static int on_irq_info(struct vfio_endpoint *e, const void *payload, size_t)
 {
 	const struct vfio_user_irq_info *request = payload;
 	struct vfio_user_irq_info info = {.argsz = sizeof(info),
 					  .flags = VFIO_USER_IRQ_EVENTFD,
 					  .index = request->index};
 
-	(void)size;
 	if (request->index >= VFIO_USER_NUM_IRQS)
 		return EINVAL;
 	info.count = e->ops->irqs(e->device, request->index);
@@ -401,14 +398,13 @@ static bool in_region(struct vfio_endpoint *e, const struct vfio_user_access *a)
 	return a->offset <= region.size && a->count <= region.size - a->offset;
 }
 
-static int on_region_read(struct vfio_endpoint *e, const void *payload, size_t size)
+static int on_region_read(struct vfio_endpoint *e, const void *payload, size_t)
 {
 	const struct vfio_user_access *r = payload;
 	uint8_t small[sizeof(*r) + 256], *answer = small;
 	size_t bytes = sizeof(*r) + r->count;
 	int result;
 
-	(void)size;
 	if (!in_region(e, r))
 		return EINVAL;
 	if (bytes > sizeof(small)) {
@@ -434,10 +430,8 @@ static int on_region_write(struct vfio_endpoint *e, const void *payload, size_t 
 	return reply(&e->c, r, sizeof(*r), -1);
 }
 
-static int on_reset(struct vfio_endpoint *e, const void *payload, size_t size)
+static int on_reset(struct vfio_endpoint *e, const void *, size_t)
 {
-	(void)payload;
-	(void)size;
 	e->ops->reset(e->device);
 	return reply(&e->c, NULL, 0, -1);
 }

@@ -18,9 +18,8 @@ bool vgpu_output_flush(void)
 	return !ferror(stdout);
 }
 
-static void at_exit(int status, void *unused)
+static void at_exit(int status, void *)
 {
-	(void)unused;
 	if (vgpu_output_flush())
 		return;
 	/* The errors of earlier writes are lost. Most are of a full disk, and persist. */

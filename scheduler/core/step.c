@@ -94,9 +94,8 @@ struct vgpu_core *vgpu_core_init(void *memory, const struct vgpu_core_config *co
 	return core;
 }
 
-static int on_timer(struct vgpu_core *core, const struct vgpu_event *event)
+static int on_timer(struct vgpu_core *core, const struct vgpu_event *)
 {
-	(void)event;
 	ladder_timer(core);
 	window_timer(core);
 	switch_timer(core);
@@ -232,9 +231,8 @@ static int on_reset_vf(struct vgpu_core *core, const struct vgpu_event *event)
 	return 0;
 }
 
-static int on_start(struct vgpu_core *core, const struct vgpu_event *event)
+static int on_start(struct vgpu_core *core, const struct vgpu_event *)
 {
-	(void)event;
 	if (core->started)
 		return 0;
 	core->started = true;
@@ -242,9 +240,8 @@ static int on_start(struct vgpu_core *core, const struct vgpu_event *event)
 	return 0;
 }
 
-static int on_stop(struct vgpu_core *core, const struct vgpu_event *event)
+static int on_stop(struct vgpu_core *core, const struct vgpu_event *)
 {
-	(void)event;
 	core->started = false;
 	return 0;
 }

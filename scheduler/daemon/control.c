@@ -192,13 +192,11 @@ static bool shed(void *control)
 static const struct door_ops door_ops = {admit_client, shed}, hook_door_ops = {admit_hook, shed},
 			     tenant_door_ops = {admit_tenant, shed};
 
-static void on_tick(evutil_socket_t fd, short what, void *data)
+static void on_tick(evutil_socket_t, short, void *data)
 {
 	struct control *control = data;
 	uint32_t i;
 
-	(void)fd;
-	(void)what;
 	for (i = 0; i < control->n_gpus; i++) {
 		events_take(&control->gpus[i]);
 		events_trouble(&control->gpus[i]);
@@ -232,13 +230,11 @@ static void tell_service(struct control *control)
 		service_alive(text);
 }
 
-static void on_second(evutil_socket_t fd, short what, void *data)
+static void on_second(evutil_socket_t, short, void *data)
 {
 	struct control *control = data;
 	uint32_t i;
 
-	(void)fd;
-	(void)what;
 	for (i = 0; i < control->n_gpus; i++) {
 		struct gpu *gpu = &control->gpus[i];
 
@@ -249,13 +245,12 @@ static void on_second(evutil_socket_t fd, short what, void *data)
 	tell_service(control);
 }
 
-static void on_engine(evutil_socket_t fd, short what, void *data)
+static void on_engine(evutil_socket_t fd, short, void *data)
 {
 	struct gpu *gpu = data;
 	struct engine_request *request;
 	struct call *call;
 
-	(void)what;
 	if (!vgpu_eventfd_drain(fd))
 		return;
 	events_take(gpu);

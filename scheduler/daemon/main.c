@@ -121,10 +121,8 @@
 #include "vgpu/output.h"
 #include "vgpu/untrusted.h"
 
-static void on_signal(evutil_socket_t number, short what, void *base)
+static void on_signal(evutil_socket_t, short, void *base)
 {
-	(void)number;
-	(void)what;
 	event_base_loopbreak(base);
 }
 
@@ -220,10 +218,8 @@ static int start_gpus(struct control *control, struct config *config, uint32_t *
 	return 0;
 }
 
-static void on_reload(evutil_socket_t number, short what, void *control)
+static void on_reload(evutil_socket_t, short, void *control)
 {
-	(void)number;
-	(void)what;
 	config_reload_begin_alone(control);
 }
 

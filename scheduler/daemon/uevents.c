@@ -74,13 +74,11 @@ static void on_change(struct control *control, const char *action, const char *a
 	}
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *data)
+static void on_readable(evutil_socket_t, short, void *data)
 {
 	struct uevents *u = data;
 	struct udev_device *device;
 
-	(void)fd;
-	(void)what;
 	while ((device = udev_monitor_receive_device(u->monitor))) {
 		on_change(u->control, udev_device_get_action(device),
 			  udev_device_get_sysname(device));

@@ -374,13 +374,12 @@ static const struct child vf_children[] = {
 	{"lifecycle", read_lifecycle, false}, {NULL, NULL, false},
 };
 
-static void read_vf(struct reader *rd, struct claim_vf *unused, xmlNode *node)
+static void read_vf(struct reader *rd, struct claim_vf *, xmlNode *node)
 {
 	static const char *const names[] = {"name", "alias", NULL};
 	struct claim_vf *s = &rd->out->vfs[rd->out->n_vfs];
 	uint32_t i;
 
-	(void)unused;
 	if (rd->out->n_vfs == CLAIM_MAX_VFS) {
 		wrong(rd, node, "more than %u VFs", CLAIM_MAX_VFS);
 		return;

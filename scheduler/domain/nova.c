@@ -175,12 +175,11 @@ static int put_share(xmlNode *vf, const struct spec *s, int64_t amount, struct v
 	return put_spec(vf, &share_min, s, percent, err);
 }
 
-static int put_memory(xmlNode *vf, const struct spec *s, int64_t amount, struct vgpu_error *err)
+static int put_memory(xmlNode *vf, const struct spec *s, int64_t, struct vgpu_error *err)
 {
 	xmlNode *n;
 	int r;
 
-	(void)amount;
 	r = put_spec(vf, &memory, s, s->value, err);
 	n = r == 0 ? descend(vf, memory.element, s->node) : NULL;
 	if (n)

@@ -224,9 +224,8 @@ static int on_start(struct vgpu_governor *g, const struct vgpu_governor_event *e
 	return 0;
 }
 
-static int on_stop(struct vgpu_governor *g, const struct vgpu_governor_event *event)
+static int on_stop(struct vgpu_governor *g, const struct vgpu_governor_event *)
 {
-	(void)event;
 	g->mode = VGPU_GOVERNOR_STOPPED;
 	g->epoch_ends = VGPU_NEVER;
 	g->stop_waits = g->policy && g->programming;

@@ -69,9 +69,8 @@ struct vgpu_memory_state *vgpu_memory_open(void *memory, const struct vgpu_memor
 	return m;
 }
 
-static void on_timer(struct vgpu_memory_state *m, const struct vgpu_memory_event *event)
+static void on_timer(struct vgpu_memory_state *, const struct vgpu_memory_event *event)
 {
-	(void)m;
 	(void)event; /* the end of the step acts on the time */
 }
 

@@ -74,19 +74,17 @@ static void compare(const uint8_t *config, const struct gpuiov_identity *is, int
 
 static uint8_t *space;
 
-static int on_read(struct vfio_device *d, uint32_t region, uint64_t offset, void *data,
+static int on_read(struct vfio_device *, uint32_t region, uint64_t offset, void *data,
 		   uint32_t size)
 {
-	(void)d;
 	HOLDS(region == VFIO_REGION_CONFIG && offset + size <= GPUIOV_CONFIG_SIZE);
 	memcpy(data, space + offset, size);
 	return 0;
 }
 
-static int on_write(struct vfio_device *d, uint32_t region, uint64_t offset, const void *data,
+static int on_write(struct vfio_device *, uint32_t region, uint64_t offset, const void *data,
 		    uint32_t size)
 {
-	(void)d;
 	HOLDS(region == VFIO_REGION_CONFIG && offset + size <= GPUIOV_CONFIG_SIZE);
 	memcpy(space + offset, data, size);
 	return 0;

@@ -42,30 +42,23 @@ struct seen {
 	bool dtd;
 };
 
-static void on_element(void *data, const xmlChar *name, const xmlChar *prefix, const xmlChar *uri,
-		       int n_namespaces, const xmlChar **namespaces, int n_attributes,
-		       int n_defaulted, const xmlChar **attributes)
+static void on_element(void *data, const xmlChar *, const xmlChar *, const xmlChar *,
+		       int n_namespaces, const xmlChar **namespaces, int n_attributes, int,
+		       const xmlChar **attributes)
 {
 	struct seen *seen = ((xmlParserCtxtPtr)data)->_private;
 
-	(void)name;
-	(void)prefix;
-	(void)uri;
 	(void)namespaces;
-	(void)n_defaulted;
 	(void)attributes;
 	if (n_attributes + n_namespaces > seen->attributes)
 		seen->attributes = n_attributes + n_namespaces;
 	seen->namespaces += n_namespaces;
 }
 
-static void on_dtd(void *data, const xmlChar *name, const xmlChar *external, const xmlChar *system)
+static void on_dtd(void *data, const xmlChar *, const xmlChar *, const xmlChar *)
 {
 	struct seen *seen = ((xmlParserCtxtPtr)data)->_private;
 
-	(void)name;
-	(void)external;
-	(void)system;
 	seen->dtd = true;
 }
 

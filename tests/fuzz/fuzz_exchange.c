@@ -5,7 +5,6 @@
  * hides a claim or adds another request. Whatever vgpud answers, in whatever pieces, is a result, a
  * refusal with a reason, or an error that says what is wrong.
  */
-#include <errno.h>
 #include <json-c/json.h>
 #include <sys/socket.h>
 #include <unistd.h>

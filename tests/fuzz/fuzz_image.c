@@ -7,7 +7,6 @@
  */
 #include <elf.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "fuzz.h"

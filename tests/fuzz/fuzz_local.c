@@ -17,9 +17,8 @@
 static uint8_t client[CLIENT], bytes[sizeof(struct vf_dma) + 2 * VF_DMA_MOST];
 static uint32_t transfers;
 
-static int on_dma(void *opaque, int fn, uint64_t iova, void *buffer, uint64_t size, bool to_client)
+static int on_dma(void *, int fn, uint64_t iova, void *buffer, uint64_t size, bool to_client)
 {
-	(void)opaque;
 	HOLDS(fn == 0 && size <= VF_DMA_MOST);
 	transfers++;
 	if (iova > CLIENT || size > CLIENT - iova)

@@ -4,8 +4,6 @@
  * and travel_read. Where devices are redirected, the domain is the same one with other addresses,
  * and there is a way back that comes out at the same text.
  */
-#include <errno.h>
-#include <stdbool.h>
 
 #include "claim.h"
 #include "fuzz.h"

@@ -36,15 +36,13 @@
 
 static uint8_t client[CLIENT];
 
-static void on_irq(void *opaque, int fn, uint32_t vector)
+static void on_irq(void *, int fn, uint32_t vector)
 {
-	(void)opaque;
 	HOLDS(fn == SOFTGPU_PF && vector < 32);
 }
 
-static int on_dma(void *opaque, int fn, uint64_t iova, void *buffer, uint64_t size, bool to_client)
+static int on_dma(void *, int fn, uint64_t iova, void *buffer, uint64_t size, bool to_client)
 {
-	(void)opaque;
 	HOLDS(fn == SOFTGPU_PF);
 	if (iova > CLIENT || size > CLIENT - iova)
 		return -EFAULT;
@@ -52,19 +50,16 @@ static int on_dma(void *opaque, int fn, uint64_t iova, void *buffer, uint64_t si
 	return 0;
 }
 
-static void on_vfs(void *opaque, uint32_t n)
+static void on_vfs(void *, uint32_t n)
 {
-	(void)opaque;
 	HOLDS(n <= VFS);
 }
 
 /* Nobody connects, and the device only hands it on. */
-static int on_listen(void *opaque, int vf, struct vgpu_error *err)
+static int on_listen(void *, int vf, struct vgpu_error *)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	(void)opaque;
-	(void)err;
 	HOLDS(vf >= 0 && vf < (int)VFS && fd >= 0);
 	HOLDS(bind(fd, &(struct sockaddr){.sa_family = AF_UNIX}, sizeof(sa_family_t)) == 0);
 	HOLDS(listen(fd, 1) == 0);
@@ -122,12 +117,11 @@ static int give_back(const int *fds, uint32_t n, int *pidfd)
 
 /* In place of the function that starts programs. */
 int program_start(const char *name, const char *const *args, const int *fds, uint32_t n, pid_t *pid,
-		  int *pidfd, struct vgpu_error *err)
+		  int *pidfd, struct vgpu_error *)
 {
 	unsigned long vf;
 	struct process *p;
 
-	(void)err;
 	if (strcmp(args[0], "--give-back") == 0)
 		return give_back(fds, n, pidfd);
 	vf = strtoul(args[1], NULL, 10);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What an OCI runtime says about a container, and the bundle's config.json: what is taken of them
  * fits, is one line, and is what they say. */
-#include <errno.h>
 
 #include "fuzz.h"
 #include "state.h"

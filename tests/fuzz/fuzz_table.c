@@ -191,12 +191,11 @@ static int scrubbed(struct input *in, struct expected *x)
 	return r;
 }
 
-static int all_scrubbed(struct input *in, struct expected *x)
+static int all_scrubbed(struct input *, struct expected *x)
 {
 	uint64_t bytes = 0;
 	uint32_t c;
 
-	(void)in;
 	for (c = 0; c < cells_n; c++) {
 		if (x->map[c].state != VGPU_EXTENT_SCRUBBING)
 			continue;
@@ -308,7 +307,7 @@ static int move_abort(struct input *in, struct expected *x)
 }
 
 /* A plan changes nothing, and names a move that is possible once all memory is scrubbed. */
-static int plan(struct input *in, struct expected *x)
+static int plan(struct input *in, struct expected *)
 {
 	struct vgpu_memory_request q = request_of(in);
 	uint32_t movable = (uint32_t)input_number(in, 1);
@@ -317,7 +316,6 @@ static int plan(struct input *in, struct expected *x)
 	uint64_t from = 0, to = 0;
 	bool moves;
 
-	(void)x;
 	if (input_number(in, 1) & 1)
 		moves = vgpu_memory_plan_move(&m, scratch, &q, may_move, &movable, &from, &to);
 	else

@@ -101,76 +101,54 @@ static void unmap_guarded(void *p, size_t size)
 }
 
 /* Nothing is confined or served here. */
-int confine_user(uid_t uid, gid_t gid, const char *file, struct vgpu_error *err)
+int confine_user(uid_t, gid_t, const char *, struct vgpu_error *)
 {
-	(void)uid;
-	(void)gid;
-	(void)file;
-	(void)err;
 	return 0;
 }
 
-int confine_files(struct vgpu_error *err)
+int confine_files(struct vgpu_error *)
 {
-	(void)err;
 	return 0;
 }
 
-int confine_memory(uint64_t bytes, struct vgpu_error *err)
+int confine_memory(uint64_t, struct vgpu_error *)
 {
-	(void)bytes;
-	(void)err;
 	return 0;
 }
 
-int confine_calls(bool threads, struct vgpu_error *err)
+int confine_calls(bool, struct vgpu_error *)
 {
-	(void)threads;
-	(void)err;
 	return 0;
 }
 
-int vfio_server_create(struct vfio_server **out, const char *name, int fifo, struct vgpu_error *err)
+int vfio_server_create(struct vfio_server **, const char *, int, struct vgpu_error *)
 {
-	(void)out;
-	(void)name;
-	(void)fifo;
-	(void)err;
 	return -ENOSYS;
 }
 
-int vfio_server_adopt(struct vfio_server *server, int connection, const struct vfio_server_ops *ops,
-		      void *device, struct vfio_endpoint **out)
+int vfio_server_adopt(struct vfio_server *, int, const struct vfio_server_ops *, void *,
+		      struct vfio_endpoint **)
 {
-	(void)server;
-	(void)connection;
-	(void)ops;
-	(void)device;
-	(void)out;
 	return -ENOSYS;
 }
 
-void vfio_server_ask(struct vfio_server *server, void (*call)(void *data), void *data)
+void vfio_server_ask(struct vfio_server *, void (*call)(void *data), void *data)
 {
-	(void)server;
 	call(data);
 }
 
-void vfio_endpoint_irq(struct vfio_endpoint *endpoint, uint32_t vector)
+void vfio_endpoint_irq(struct vfio_endpoint *, uint32_t vector)
 {
-	(void)endpoint;
 	HOLDS(vector < SOFTGPU_VF_VECTORS);
 }
 
-void vfio_endpoint_sync(struct vfio_endpoint *endpoint)
+void vfio_endpoint_sync(struct vfio_endpoint *)
 {
-	(void)endpoint;
 }
 
-int vfio_endpoint_dma(struct vfio_endpoint *endpoint, uint64_t iova, void *buffer, size_t size,
+int vfio_endpoint_dma(struct vfio_endpoint *, uint64_t iova, void *buffer, size_t size,
 		      bool to_client)
 {
-	(void)endpoint;
 	HOLDS(size <= VF_DMA_MOST);
 	if (iova > CLIENT || size > CLIENT - iova)
 		return -EFAULT;

@@ -26,44 +26,37 @@ static const uint64_t sizes[VFIO_USER_NUM_REGIONS] = {
 static int shared_fd; /* what region 0 is mapped from */
 static unsigned disconnects;
 
-static void on_region(void *device, uint32_t index, struct vfio_server_region *out)
+static void on_region(void *, uint32_t index, struct vfio_server_region *out)
 {
-	(void)device;
 	HOLDS(index < VFIO_USER_NUM_REGIONS);
 	*out = (struct vfio_server_region){sizes[index], true, index == 0 ? shared_fd : -1,
 					   index == 0 ? 4096 : 0};
 }
 
-static uint32_t on_irqs(void *device, uint32_t index)
+static uint32_t on_irqs(void *, uint32_t index)
 {
-	(void)device;
 	HOLDS(index < VFIO_USER_NUM_IRQS);
 	return index == VFIO_USER_IRQ_MSIX ? 3 : index == VFIO_USER_IRQ_ERR ? 1 : 0;
 }
 
-static void on_read(void *device, uint32_t region, uint64_t offset, void *data, uint32_t count)
+static void on_read(void *, uint32_t region, uint64_t offset, void *data, uint32_t count)
 {
-	(void)device;
 	HOLDS(offset <= sizes[region] && count <= sizes[region] - offset);
 	memcpy(data, regions[region] + offset, count);
 }
 
-static void on_write(void *device, uint32_t region, uint64_t offset, const void *data,
-		     uint32_t count)
+static void on_write(void *, uint32_t region, uint64_t offset, const void *data, uint32_t count)
 {
-	(void)device;
 	HOLDS(offset <= sizes[region] && count <= sizes[region] - offset);
 	memcpy(regions[region] + offset, data, count);
 }
 
-static void on_reset(void *device)
+static void on_reset(void *)
 {
-	(void)device;
 }
 
-static void on_disconnected(void *device)
+static void on_disconnected(void *)
 {
-	(void)device;
 	disconnects++;
 }
 

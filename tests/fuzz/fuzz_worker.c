@@ -9,7 +9,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -55,9 +54,8 @@ static void must_not_end(int code)
 }
 
 /* DMA of the engine that the worker is compared with. */
-int vf_dma(const struct vf *vf, uint64_t iova, void *buffer, uint32_t size, bool to_client)
+int vf_dma(const struct vf *, uint64_t iova, void *buffer, uint32_t size, bool to_client)
 {
-	(void)vf;
 	HOLDS(size <= VF_DMA_MOST);
 	if (iova > CLIENT || size > CLIENT - iova)
 		return -EFAULT;

@@ -191,16 +191,14 @@ static void give_back(uint64_t at, uint8_t *bytes, uint64_t n, bool writes)
 	free(bytes);
 }
 
-static uint64_t model_address(struct device *d, uint64_t offset)
+static uint64_t model_address(struct device *, uint64_t offset)
 {
-	(void)d;
 	HOLDS(offset < SIZE);
 	return PARTITION_AT + offset;
 }
 
-static uint64_t model_scratch(struct device *d)
+static uint64_t model_scratch(struct device *)
 {
-	(void)d;
 	return SCRATCH_AT;
 }
 

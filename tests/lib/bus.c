@@ -64,9 +64,8 @@ bool await(bool (*condition)(void *), void *arg)
 	return false;
 }
 
-bool is_settled(void *unused)
+bool is_settled(void *)
 {
-	(void)unused;
 	return !(get(GPUIOV_CMD) & GPUIOV_CMD_EXECUTE) &&
 	       (get(GPUIOV_CMD_STATUS) & 0xff) < GPUIOV_STATUS_IDLING;
 }
@@ -78,9 +77,8 @@ uint32_t command(uint32_t code, uint32_t vf)
 	return get(GPUIOV_CMD_STATUS) & 0xff;
 }
 
-bool is_filled(void *unused)
+bool is_filled(void *)
 {
-	(void)unused;
 	return !(get_own(SOFTGPU_FILL_CTRL) & SOFTGPU_FILL_BUSY);
 }
 

@@ -410,9 +410,8 @@ static void mailbox_unmarked(void)
 }
 
 /* The engine's mailbox and the busy bits report a queue that drains. */
-static bool is_drained(void *arg)
+static bool is_drained(void *)
 {
-	(void)arg;
 	return get(GPUIOV_HVVM_DW1) == 2u << 2 * 3;
 }
 

@@ -98,27 +98,23 @@ static void puppet_pick(void *state, struct vgpu_pick *pick, vgpu_nsec t)
 	puppet.last = vf == VGPU_NO_VF ? puppet.last : vf;
 }
 
-static void puppet_account(void *state, const struct vgpu_usage *usage)
+static void puppet_account(void *, const struct vgpu_usage *usage)
 {
-	(void)state;
 	puppet.usage = *usage;
 }
 
-static int64_t puppet_export(void *state, uint32_t vf)
+static int64_t puppet_export(void *, uint32_t vf)
 {
-	(void)state;
 	return puppet.lags[vf];
 }
 
-static void puppet_import(void *state, uint32_t vf, int64_t lag)
+static void puppet_import(void *, uint32_t vf, int64_t lag)
 {
-	(void)state;
 	puppet.imported[vf] = lag;
 }
 
-static void puppet_share(void *state, uint32_t vf, uint64_t *numerator, uint64_t *denominator)
+static void puppet_share(void *, uint32_t vf, uint64_t *numerator, uint64_t *denominator)
 {
-	(void)state;
 	*numerator = puppet.share[vf] ? puppet.share[vf] : 1;
 	*denominator = puppet.whole ? puppet.whole : 1;
 }

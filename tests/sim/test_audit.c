@@ -277,19 +277,16 @@ TEST(turns_are_as_long_as_they_were_set, "turns are as long as they were set")
 }
 
 /* A policy that takes all for alike, whatever their shares. */
-static bool admit_alike(void *state, uint32_t vf, const int64_t *params, vgpu_nsec t,
-			const char **why)
+static bool admit_alike(void *state, uint32_t vf, const int64_t *, vgpu_nsec t, const char **why)
 {
 	int64_t same[VGPU_MAX_PARAMS];
 
-	(void)params;
 	take_defaults(inner->vf_params, same);
 	return inner->admit(state, vf, same, t, why);
 }
 
-static void share_by_number(void *state, uint32_t vf, uint64_t *numerator, uint64_t *denominator)
+static void share_by_number(void *, uint32_t vf, uint64_t *numerator, uint64_t *denominator)
 {
-	(void)state;
 	*numerator = vf == 1 ? 3 : 1;
 	*denominator = 5;
 }

@@ -72,9 +72,8 @@ static double part(const struct known *i, const struct known *v)
 	return most(v->share / (v->share + i->share), 0.5);
 }
 
-static double eevdf_ahead(const struct known *i, const struct known *v)
+static double eevdf_ahead(const struct known *i, const struct known *)
 {
-	(void)v;
 	return slice + 2 * least + i->late + favour;
 }
 
@@ -101,15 +100,13 @@ static void fair(uint32_t v, double *lag, double *wait)
 	*wait = s + (floor(s / least) + n + 1) * w;
 }
 
-static double lumps(const struct known *i, const struct known *v)
+static double lumps(const struct known *i, const struct known *)
 {
-	(void)v;
 	return i->budget > 0 ? 2 * i->budget + late : 0;
 }
 
-static double lightness(const struct known *i, const struct known *v)
+static double lightness(const struct known *i, const struct known *)
 {
-	(void)v;
 	return 1 / i->share;
 }
 
@@ -132,9 +129,8 @@ static void prio(uint32_t v, double *lag, double *wait)
 /* Rounds: how far a VF may be off, and how long its turn may take. SPARE: what it may have kept. */
 static double spare;
 
-static double reach(const struct known *i, const struct known *v)
+static double reach(const struct known *i, const struct known *)
 {
-	(void)v;
 	return i->turn + i->late + spare;
 }
 
@@ -145,9 +141,8 @@ static double reach_part(const struct known *i, const struct known *v)
 
 static bool donates;
 
-static double takes(const struct known *i, const struct known *v)
+static double takes(const struct known *i, const struct known *)
 {
-	(void)v;
 	return i->turn + spare + (i->late < i->turn ? i->late : i->turn) + 2 * w +
 	       (donates ? late : i->late);
 }
@@ -175,15 +170,13 @@ static void ring(uint32_t v, double *lag, double *wait)
 	*wait = (others(v, takes).sum + own) * (1 + floor(vfs[v].late / vfs[v].turn)) + own;
 }
 
-static double budget_of(const struct known *i, const struct known *v)
+static double budget_of(const struct known *i, const struct known *)
 {
-	(void)v;
 	return i->budget;
 }
 
-static double is_server(const struct known *i, const struct known *v)
+static double is_server(const struct known *i, const struct known *)
 {
-	(void)v;
 	return i->budget > 0;
 }
 
@@ -198,9 +191,8 @@ static void deadline(uint32_t v, double *lag, double *wait)
 			(2 + floor(owes / vfs[v].budget)) * (vfs[v].period + turn + late);
 }
 
-static void best_effort(uint32_t v, double *lag, double *wait)
+static void best_effort(uint32_t, double *lag, double *wait)
 {
-	(void)v;
 	*lag = *wait = INFINITY;
 }
 

@@ -831,9 +831,8 @@ static uint32_t bad_vf;
 static vgpu_nsec bad_slice, bad_start, bad_park;
 static bool bad_parks, bad_yet;
 
-static void bad_pick(void *state, struct vgpu_pick *pick, vgpu_nsec t)
+static void bad_pick(void *, struct vgpu_pick *pick, vgpu_nsec t)
 {
-	(void)state;
 	pick->park_until = VGPU_NEVER;
 	if (!bad_yet)
 		return; /* no VF has work */

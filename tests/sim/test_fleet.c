@@ -149,9 +149,8 @@ static struct fleet_size alternating(void *data)
 	return (*n)++ % 2 ? (struct fleet_size){500, 8192} : (struct fleet_size){250, 4096};
 }
 
-static struct fleet_size quarter(void *data)
+static struct fleet_size quarter(void *)
 {
-	(void)data;
 	return (struct fleet_size){250, 4096};
 }
 

@@ -742,10 +742,8 @@ TEST(stop_after_a_refusal, "stop after a refusal")
 	end();
 }
 
-static void pick_nobody_there(void *state, struct vgpu_pick *pick, vgpu_nsec at)
+static void pick_nobody_there(void *, struct vgpu_pick *pick, vgpu_nsec)
 {
-	(void)state;
-	(void)at;
 	pick->vf = VFS;
 	pick->slice = MS;
 }

@@ -87,9 +87,8 @@ static void check(bool good, const char *what)
 	first_wrong = first_wrong ? first_wrong : what;
 }
 
-static void sink(void *data, const struct vgpu_event *event)
+static void sink(void *, const struct vgpu_event *event)
 {
-	(void)data;
 	if (tail - head < 512)
 		queue[tail++ % 512] = *event;
 	else
@@ -97,13 +96,12 @@ static void sink(void *data, const struct vgpu_event *event)
 }
 
 /* The driver: the model's registers. */
-static int place(struct vgpu_driver *driver, uint32_t vf, struct vgpu_extent where)
+static int place(struct vgpu_driver *, uint32_t vf, struct vgpu_extent where)
 {
 	const struct vgpu_extent *old = &gpu.table[vf];
 	enum vgpu_context context = gpu.contexts[vf];
 	uint32_t i;
 
-	(void)driver;
 	check(context == VGPU_CTX_NONE || (context == VGPU_CTX_SAVED && where.size == old->size),
 	      "the memory of a VF is changed while it has a context");
 	for (i = 0; i < N_VFS; i++)
@@ -155,15 +153,13 @@ static int begin(struct vgpu_extent where, bool copies, uint64_t from)
 	return 0;
 }
 
-static int clear(struct vgpu_driver *driver, struct vgpu_extent where)
+static int clear(struct vgpu_driver *, struct vgpu_extent where)
 {
-	(void)driver;
 	return begin(where, false, 0);
 }
 
-static int copy(struct vgpu_driver *driver, struct vgpu_extent from, uint64_t to)
+static int copy(struct vgpu_driver *, struct vgpu_extent from, uint64_t to)
 {
-	(void)driver;
 	return begin((struct vgpu_extent){to, from.size}, true, from.offset);
 }
 
@@ -184,22 +180,20 @@ static void work(void)
 		take_effect();
 }
 
-static int is_busy(struct vgpu_driver *driver, bool *failed)
+static int is_busy(struct vgpu_driver *, bool *failed)
 {
-	(void)driver;
 	work();
 	*failed = gpu.fails;
 	return gpu.at_work;
 }
 
-static int peek(struct vgpu_driver *driver, uint64_t offset, void *data, uint32_t size)
+static int peek(struct vgpu_driver *, uint64_t offset, void *data, uint32_t size)
 {
 	uint64_t save = PF_CELLS * GRANULE - N_VFS * SLOT;
 	uint32_t value = offset >= save && offset < PF_CELLS * GRANULE
 				 ? gpu.saved[(offset - save) / SLOT]
 				 : gpu.cells[offset / GRANULE];
 
-	(void)driver;
 	if (value & HIDDEN)
 		value = 0;
 	memset(data, (int)(value % 255 + (value != 0)), size);
@@ -340,13 +334,12 @@ static void drain(void)
 		step(queue[head++ % 512]);
 }
 
-static void on_reply(void *data, struct engine_request *request)
+static void on_reply(void *, struct engine_request *request)
 {
 	size_t i = (size_t)(request - requests);
 	const struct vgpu_memory_change *want = &request->memory;
 	const struct vgpu_extent *is = &gpu.table[want->vf];
 
-	(void)data;
 	check(i < REQUESTS && under_way[i], "an answer that was not requested");
 	under_way[i] = false;
 	check(now - asked_at[i] <= 61 * VGPU_SEC, "an answer that comes too late");

@@ -29,59 +29,40 @@ static struct {
 	struct vgpu_bound bounds[N];
 } turns;
 
-static size_t turns_memory(uint32_t n)
+static size_t turns_memory(uint32_t)
 {
-	(void)n;
 	return 8;
 }
 
-static void turns_attach(void *state, const struct vgpu_facts *facts, const int64_t *params)
+static void turns_attach(void *, const struct vgpu_facts *, const int64_t *)
 {
-	(void)state;
-	(void)facts;
-	(void)params;
 	if (turns.restless) {
 		turns.last = N - 1;
 		memset(turns.awake, 0, sizeof(turns.awake));
 	}
 }
 
-static void turns_set_params(void *state, const int64_t *params, vgpu_nsec now)
+static void turns_set_params(void *, const int64_t *, vgpu_nsec)
 {
-	(void)state;
-	(void)params;
-	(void)now;
 }
 
-static bool turns_admit(void *state, uint32_t vf, const int64_t *params, vgpu_nsec now,
-			const char **why)
+static bool turns_admit(void *, uint32_t vf, const int64_t *, vgpu_nsec, const char **)
 {
-	(void)state;
-	(void)params;
-	(void)now;
-	(void)why;
 	return vf < N;
 }
 
-static void turns_nothing(void *state, uint32_t vf, vgpu_nsec now)
+static void turns_nothing(void *, uint32_t, vgpu_nsec)
 {
-	(void)state;
-	(void)vf;
-	(void)now;
 }
 
-static bool turns_wake(void *state, uint32_t vf, vgpu_nsec now)
+static bool turns_wake(void *, uint32_t vf, vgpu_nsec)
 {
-	(void)state;
-	(void)now;
 	turns.awake[vf] = true;
 	return false;
 }
 
-static void turns_sleep(void *state, uint32_t vf, vgpu_nsec now)
+static void turns_sleep(void *, uint32_t vf, vgpu_nsec)
 {
-	(void)state;
-	(void)now;
 	turns.awake[vf] = false;
 }
 
@@ -90,11 +71,10 @@ static bool may_run(uint32_t vf, vgpu_nsec now)
 	return turns.awake[vf] && !(vf == turns.skipped && now >= turns.from && now < turns.to);
 }
 
-static void turns_pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
+static void turns_pick(void *, struct vgpu_pick *out, vgpu_nsec now)
 {
 	uint32_t k, vf;
 
-	(void)state;
 	if (turns.repeats && now >= turns.from && turns.awake[turns.repeated]) {
 		turns.repeats--;
 		out->vf = turns.repeated;
@@ -113,37 +93,27 @@ static void turns_pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	out->park_until = now + VGPU_MSEC;
 }
 
-static void turns_account(void *state, const struct vgpu_usage *usage)
+static void turns_account(void *, const struct vgpu_usage *)
 {
-	(void)state;
-	(void)usage;
 }
 
-static int64_t turns_export(void *state, uint32_t vf)
+static int64_t turns_export(void *, uint32_t)
 {
-	(void)state;
-	(void)vf;
 	return 0;
 }
 
-static void turns_import(void *state, uint32_t vf, int64_t lag)
+static void turns_import(void *, uint32_t, int64_t)
 {
-	(void)state;
-	(void)vf;
-	(void)lag;
 }
 
-static void turns_share(void *state, uint32_t vf, uint64_t *numerator, uint64_t *denominator)
+static void turns_share(void *, uint32_t, uint64_t *numerator, uint64_t *denominator)
 {
-	(void)state;
-	(void)vf;
 	*numerator = 1;
 	*denominator = N;
 }
 
-static void turns_bound(void *state, uint32_t vf, struct vgpu_bound *out)
+static void turns_bound(void *, uint32_t vf, struct vgpu_bound *out)
 {
-	(void)state;
 	*out = turns.bounds[vf];
 }
 
@@ -422,10 +392,8 @@ TEST(changes_starve, "changes starve")
 	finish(&h);
 }
 
-static void lottery_bound(void *state, uint32_t vf, struct vgpu_bound *out)
+static void lottery_bound(void *, uint32_t, struct vgpu_bound *out)
 {
-	(void)state;
-	(void)vf;
 	*out = (struct vgpu_bound){.max_lag = 30 * VGPU_MSEC, .max_wait = VGPU_NEVER};
 }
 

@@ -355,9 +355,8 @@ static void be_vf(const char *kind)
 		pause();
 }
 
-static void stay(int number)
+static void stay(int)
 {
-	(void)number;
 	compute_in_threads();
 }
 

@@ -27,7 +27,6 @@ vm() {
 		-device "{\"driver\":\"vfio-user-pci\",\"socket\":{\"type\":\"unix\",\"path\":\"$run/gpu/vf$vf.sock\"}}" \
 		<"$run/$name.orders" >"$run/$name.console" 2>"$run/$name.qemu.log" &
 	qemu_pid=$!
-	pids+=($!)
 }
 order() { echo "$2" >&"${orders[$1]}"; }                   # VM WORD
 gone() { ! kill -0 "$1" 2>/dev/null; }                     # PID

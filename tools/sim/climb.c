@@ -26,10 +26,8 @@ static void change_settings(struct rng *r, const struct vgpu_policy_ops *policy,
 	random_settings(r, policy->vf_params, &vf->params);
 }
 
-static void change_tenant(struct rng *r, const struct vgpu_policy_ops *policy,
-			  struct scenario_vf *vf)
+static void change_tenant(struct rng *r, const struct vgpu_policy_ops *, struct scenario_vf *vf)
 {
-	(void)policy;
 	random_tenant(r, vf);
 }
 
@@ -49,29 +47,23 @@ static void range_below(struct rng *r, vgpu_nsec least, vgpu_nsec most, struct v
 		out->min = out->max;
 }
 
-static void change_burst(struct rng *r, const struct vgpu_policy_ops *policy,
-			 struct scenario_vf *vf)
+static void change_burst(struct rng *r, const struct vgpu_policy_ops *, struct scenario_vf *vf)
 {
-	(void)policy;
 	range_below(r, VGPU_USEC, 200 * VGPU_MSEC, &vf->burst);
 }
 
-static void change_think(struct rng *r, const struct vgpu_policy_ops *policy,
-			 struct scenario_vf *vf)
+static void change_think(struct rng *r, const struct vgpu_policy_ops *, struct scenario_vf *vf)
 {
-	(void)policy;
 	range_below(r, VGPU_USEC, 200 * VGPU_MSEC, &vf->think);
 }
 
-static void change_late(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario_vf *vf)
+static void change_late(struct rng *r, const struct vgpu_policy_ops *, struct scenario_vf *vf)
 {
-	(void)policy;
 	range_below(r, VGPU_USEC, LATEST, &vf->late);
 }
 
-static void change_rare(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario_vf *vf)
+static void change_rare(struct rng *r, const struct vgpu_policy_ops *, struct scenario_vf *vf)
 {
-	(void)policy;
 	range_below(r, VGPU_USEC, LATEST, &vf->rare);
 	vf->rare_ppm = (uint32_t)random_between(r, 0, 8) * 100000;
 }
@@ -90,15 +82,13 @@ static void change_windows(struct rng *r, const struct vgpu_policy_ops *policy,
 }
 
 /* Changes one time, by a fifth less to a quarter more. */
-static void change_a_little(struct rng *r, const struct vgpu_policy_ops *policy,
-			    struct scenario_vf *vf)
+static void change_a_little(struct rng *r, const struct vgpu_policy_ops *, struct scenario_vf *vf)
 {
 	struct vhost_range *const times[] = {&vf->burst, &vf->think, &vf->period, &vf->late,
 					     &vf->rare};
 	struct vhost_range *t = times[random_draw(r) % (sizeof(times) / sizeof(times[0]))];
 	uint64_t percent = random_between(r, 80, 125);
 
-	(void)policy;
 	if (t->max < VGPU_USEC)
 		return;
 	t->min = t->min * percent / 100;
@@ -128,11 +118,10 @@ static void change_params(struct rng *r, const struct vgpu_policy_ops *policy, s
 		random_setting(r, &policy->params[random_draw(r) % n], &s->params);
 }
 
-static void change_switch(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario *s)
+static void change_switch(struct rng *r, const struct vgpu_policy_ops *, struct scenario *s)
 {
 	uint32_t i;
 
-	(void)policy;
 	range_below(r, VGPU_USEC, VGPU_MSEC, &s->load);
 	range_below(r, VGPU_USEC, 200 * VGPU_USEC, &s->run);
 	for (i = 0; i < s->n_vfs; i++)
@@ -141,16 +130,14 @@ static void change_switch(struct rng *r, const struct vgpu_policy_ops *policy, s
 
 /* Changes the seed, to an odd one: with others prove_scenario() tests relations, which takes eight
  * more runs. */
-static void change_seed(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario *s)
+static void change_seed(struct rng *r, const struct vgpu_policy_ops *, struct scenario *s)
 {
-	(void)policy;
 	s->seed = random_draw(r) >> 1 | 1;
 }
 
 /* Changes the shortest slice and the shortest run, which the daemon sets separately. */
-static void change_slices(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario *s)
+static void change_slices(struct rng *r, const struct vgpu_policy_ops *, struct scenario *s)
 {
-	(void)policy;
 	s->min_slice = random_one_in(r, 2) ? 500 * VGPU_USEC
 					   : random_magnitude(r, 100 * VGPU_USEC, 8 * VGPU_MSEC);
 	s->min_run = random_one_in(r, 2) ? 0 : 500 * VGPU_USEC;
@@ -182,10 +169,8 @@ void climb_step(struct rng *r, const struct vgpu_policy_ops *policy, struct scen
 
 /* Makes VFs as different as possible: then what one VF does counts most beside the others. */
 
-static void waits(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario_vf *vf)
+static void waits(struct rng *, const struct vgpu_policy_ops *, struct scenario_vf *vf)
 {
-	(void)r;
-	(void)policy;
 	vf->work = VHOST_ALWAYS;
 	vf->late = (struct vhost_range){0, 0};
 	vf->rare_ppm = 0;
@@ -219,10 +204,8 @@ static void comes_and_goes(struct rng *r, const struct vgpu_policy_ops *policy,
 	range_below(r, kinds[k].think_least, kinds[k].think_most, &vf->think);
 }
 
-static void is_late_at_times(struct rng *r, const struct vgpu_policy_ops *policy,
-			     struct scenario_vf *vf)
+static void is_late_at_times(struct rng *r, const struct vgpu_policy_ops *, struct scenario_vf *vf)
 {
-	(void)policy;
 	vf->work = VHOST_ALWAYS;
 	vf->late = (struct vhost_range){0, 0};
 	vf->rare.max = random_between(r, 10 * VGPU_MSEC, LATEST);
@@ -230,10 +213,8 @@ static void is_late_at_times(struct rng *r, const struct vgpu_policy_ops *policy
 	vf->rare_ppm = (uint32_t)random_between(r, 2, 6) * 100000;
 }
 
-static void stops_slowly(struct rng *r, const struct vgpu_policy_ops *policy,
-			 struct scenario_vf *vf)
+static void stops_slowly(struct rng *r, const struct vgpu_policy_ops *, struct scenario_vf *vf)
 {
-	(void)policy;
 	vf->work = VHOST_ALWAYS;
 	vf->late.max = random_between(r, 5 * VGPU_MSEC, LATEST);
 	vf->late.min = random_one_in(r, 2) ? vf->late.max : vf->late.max / 2;

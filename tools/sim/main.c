@@ -617,11 +617,10 @@ static int cmd_fleet(const struct options *o)
 	return 0;
 }
 
-static int cmd_policies(const struct options *o)
+static int cmd_policies(const struct options *)
 {
 	unsigned i;
 
-	(void)o;
 	puts("policies:");
 	for (i = 0; vgpu_builtin_policies[i]; i++)
 		printf("  %-22s %s\n", vgpu_builtin_policies[i]->name,

@@ -109,27 +109,21 @@ static void stretch(struct vhost_range *r)
 /* The relations. Each changes S, and writes the new number of each VF to TO; it returns false if it
  * does not apply. */
 
-static bool again(struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t *to)
+static bool again(struct scenario *, const struct vgpu_policy_ops *, uint32_t *)
 {
-	(void)s;
-	(void)policy;
-	(void)to;
 	return true;
 }
 
-static bool chained(struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t *to)
+static bool chained(struct scenario *s, const struct vgpu_policy_ops *, uint32_t *)
 {
-	(void)policy;
-	(void)to;
 	s->chains = !s->chains;
 	return true;
 }
 
-static bool other_order(struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t *to)
+static bool other_order(struct scenario *s, const struct vgpu_policy_ops *, uint32_t *to)
 {
 	uint32_t i, k;
 
-	(void)policy;
 	for (i = 0, k = s->n_vfs - 1; i < k; i++, k--) {
 		struct scenario_vf vf = s->vfs[i];
 
@@ -141,22 +135,20 @@ static bool other_order(struct scenario *s, const struct vgpu_policy_ops *policy
 	return s->n_vfs > 1;
 }
 
-static bool other_weights(struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t *to)
+static bool other_weights(struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t *)
 {
 	uint32_t i;
 
-	(void)to;
 	for (i = 0; i < s->n_vfs; i++)
 		if (!twice(&s->vfs[i].params, policy->vf_params, is_weight))
 			return false;
 	return has(policy->vf_params, "weight");
 }
 
-static bool other_pace(struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t *to)
+static bool other_pace(struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t *)
 {
 	uint32_t i;
 
-	(void)to;
 	stretch(&s->load);
 	stretch(&s->run);
 	stretch(&s->init);
@@ -177,21 +169,18 @@ static bool other_pace(struct scenario *s, const struct vgpu_policy_ops *policy,
 	return twice(&s->params, policy->params, is_time);
 }
 
-static bool one_more(struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t *to)
+static bool one_more(struct scenario *s, const struct vgpu_policy_ops *, uint32_t *)
 {
-	(void)policy;
-	(void)to;
 	s->vfs = realloc(s->vfs, (s->n_vfs + 1) * sizeof(*s->vfs));
 	s->vfs[s->n_vfs++] = (struct scenario_vf){.work = VHOST_NEVER};
 	return true;
 }
 
 /* Adds a change that asks for more than is possible. */
-static bool refused(struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t *to)
+static bool refused(struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t *)
 {
 	struct scenario_op *op = scenario_add_op(s);
 
-	(void)to;
 	*op = (struct scenario_op){.t = (s->work_from + s->until) / 2, .type = OP_SET};
 	settings_set(&op->params, "min_ppm", "1000000");
 	settings_set(&op->params, "max_ppm", "900000");
@@ -221,13 +210,11 @@ static bool strict_slots(struct scenario *s, const struct vgpu_policy_ops *polic
 }
 
 /* Changes what the other VFs do: the turns of VF 0 must not depend on that. */
-static bool other_neighbours(struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t *to)
+static bool other_neighbours(struct scenario *s, const struct vgpu_policy_ops *, uint32_t *)
 {
 	static const enum vhost_work works[] = {VHOST_NEVER, VHOST_BURSTS, VHOST_SLEEPER};
 	uint32_t i;
 
-	(void)policy;
-	(void)to;
 	for (i = 1; i < s->n_vfs; i++) {
 		s->vfs[i].work = works[(s->seed + i) % 3];
 		s->vfs[i].burst = (struct vhost_range){300 * VGPU_USEC, 3 * VGPU_MSEC};
@@ -238,10 +225,9 @@ static bool other_neighbours(struct scenario *s, const struct vgpu_policy_ops *p
 
 /* What must be the same. */
 
-static bool same_hash(const struct outcome *a, const struct outcome *b, const uint32_t *to,
-		      char *why, size_t size)
+static bool same_hash(const struct outcome *a, const struct outcome *b, const uint32_t *, char *why,
+		      size_t size)
 {
-	(void)to;
 	if (a->hash == b->hash)
 		return true;
 	snprintf(why, size, "decisions differ");
@@ -291,14 +277,13 @@ static size_t turns_of_0(const struct outcome *o, vgpu_nsec from, struct vhost_d
 	return n;
 }
 
-static bool same_turns(const struct outcome *a, const struct outcome *b, const uint32_t *to,
+static bool same_turns(const struct outcome *a, const struct outcome *b, const uint32_t *,
 		       char *why, size_t size)
 {
 	static struct vhost_dispatch turns[2][MAX_TURNS];
 	vgpu_nsec from = a->n_turns ? a->turns[0].start + VGPU_SEC : 0;
 	size_t n = turns_of_0(a, from, turns[0]), m = turns_of_0(b, from, turns[1]), i;
 
-	(void)to;
 	for (i = 0; i < n && i < m; i++) {
 		const struct vhost_dispatch *x = &turns[0][i], *y = &turns[1][i];
 		vgpu_nsec since_x = x->start - turns[0][0].start;

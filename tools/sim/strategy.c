@@ -258,15 +258,13 @@ static void stops_late_by_habit(struct rng *r, struct scenario_vf *vf)
 	vf->late.min = random_one_in(r, 2) ? vf->late.max : vf->late.max / 2;
 }
 
-static void works_always(struct rng *r, struct scenario_vf *vf)
+static void works_always(struct rng *, struct scenario_vf *vf)
 {
-	(void)r;
 	vf->work = VHOST_ALWAYS;
 }
 
-static void hides(struct rng *r, struct scenario_vf *vf)
+static void hides(struct rng *, struct scenario_vf *vf)
 {
-	(void)r;
 	vf->work = VHOST_SLEEPER;
 }
 

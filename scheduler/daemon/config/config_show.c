@@ -88,11 +88,10 @@ struct dump {
 	char section[64]; /* the last section */
 };
 
-static void dump_key(void *data, const char *section, const char *key, const char *value, bool live)
+static void dump_key(void *data, const char *section, const char *key, const char *value, bool)
 {
 	struct dump *d = data;
 
-	(void)live;
 	if (strcmp(d->section, section) != 0)
 		fprintf(d->to, "%s[%s]\n", d->section[0] ? "\n" : "", section);
 	snprintf(d->section, sizeof(d->section), "%s", section);

@@ -142,12 +142,10 @@ static void serve_reader(struct piece *piece)
 	wait_for_more(client);
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *data)
+static void on_readable(evutil_socket_t, short, void *data)
 {
 	struct client *client = data;
 
-	(void)fd;
-	(void)what;
 	if (is_reader(client)) {
 		share_add(&client->control->share, &client->piece);
 		return;

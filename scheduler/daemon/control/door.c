@@ -33,12 +33,10 @@ static void close_for(struct door *door, vgpu_nsec span)
 	event_add(door->reopen, &after);
 }
 
-static void on_reopen(evutil_socket_t fd, short what, void *data)
+static void on_reopen(evutil_socket_t, short, void *data)
 {
 	struct door *door = data;
 
-	(void)fd;
-	(void)what;
 	event_add(door->knock, NULL);
 }
 
@@ -67,7 +65,7 @@ static bool is_reserved(const struct door *door, int fd)
 	       (rlim_t)fd + door->reserve >= limit.rlim_cur;
 }
 
-static void on_knock(evutil_socket_t listener, short what, void *data)
+static void on_knock(evutil_socket_t listener, short, void *data)
 {
 	struct door *door = data;
 	int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -75,7 +73,6 @@ static void on_knock(evutil_socket_t listener, short what, void *data)
 		fd < 0 ? errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM
 		       : is_reserved(door, fd);
 
-	(void)what;
 	if (full) {
 		complain(door, fd < 0 ? strerror(errno) : "few descriptors are left");
 		if (!door->ops->shed(door->data)) {

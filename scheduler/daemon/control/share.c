@@ -45,14 +45,12 @@ static void plan(struct share *share)
 		event_add(share->turn, &after);
 }
 
-static void on_turn(evutil_socket_t fd, short what, void *data)
+static void on_turn(evutil_socket_t, short, void *data)
 {
 	struct share *share = data;
 	struct piece *piece = share->first;
 	vgpu_nsec begun = share_clock();
 
-	(void)fd;
-	(void)what;
 	if (piece && share_wait(share) == 0) {
 		share_remove(share, piece);
 		piece->run(piece);

@@ -12,7 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "builtin.h"
 #include "engine_declared.h"
 #include "engine_private.h"
 #include "vgpu/clock.h"

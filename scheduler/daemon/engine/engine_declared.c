@@ -202,9 +202,8 @@ static void stop(struct engine *e)
 	(void)e; /* the policy stays in force */
 }
 
-static bool at_rest(struct engine *e)
+static bool at_rest(struct engine *)
 {
-	(void)e;
 	return true;
 }
 
@@ -242,9 +241,8 @@ static void view(struct engine *e, struct engine_snapshot *s)
 	s->core.engine.idle_ns = d->seen.wall > sum ? d->seen.wall - sum : 0;
 }
 
-static bool values(const struct engine *e, bool to_come, struct policy_values *out)
+static bool values(const struct engine *e, bool, struct policy_values *out)
 {
-	(void)to_come;
 	*out = e->declared->common.values;
 	return false;
 }

@@ -474,9 +474,8 @@ static void view(struct engine *e, struct engine_snapshot *s)
 	view_shares(g, s);
 }
 
-static bool values(const struct engine *e, bool to_come, struct policy_values *out)
+static bool values(const struct engine *e, bool, struct policy_values *out)
 {
-	(void)to_come;
 	*out = e->governed->common.values;
 	return false;
 }

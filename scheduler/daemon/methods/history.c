@@ -91,14 +91,12 @@ static void print_record(struct printbuf *to, const struct vgpu_record *r, const
 
 /* Prints records as json-c would print a list of objects, which would take a hundred times the
  * memory and ten times the time. */
-static int print_records(json *list, struct printbuf *to, int level, int flags)
+static int print_records(json *list, struct printbuf *to, int, int)
 {
 	const struct selection *s = json_object_get_userdata(list);
 	uint64_t end = trail_end(s->trail), i = trail_begin(s->trail), printed = 0;
 	struct vgpu_record record;
 
-	(void)level;
-	(void)flags;
 	if (end > s->limit && i < end - s->limit)
 		i = end - s->limit;
 	printbuf_memappend(to, "[", 1);

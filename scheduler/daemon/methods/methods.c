@@ -279,21 +279,18 @@ static json *gpu_json(struct call *call)
 	return o;
 }
 
-static int begin_ping(struct control *control, struct call *call, struct vgpu_error *err)
+static int begin_ping(struct control *, struct call *call, struct vgpu_error *)
 {
-	(void)control;
-	(void)err;
 	call_answer(call, NULL);
 	return 0;
 }
 
 /* Lists all GPUs from the configuration: a snapshot would need a request to each engine. */
-static int begin_gpu_list(struct control *control, struct call *call, struct vgpu_error *err)
+static int begin_gpu_list(struct control *control, struct call *call, struct vgpu_error *)
 {
 	json *o = json_object_new_object(), *list = json_object_new_array();
 	uint32_t i;
 
-	(void)err;
 	for (i = 0; i < control->n_gpus; i++) {
 		struct gpu *gpu = &control->gpus[i];
 		json *g = json_object_new_object();
@@ -371,7 +368,7 @@ static json *warnings_json(struct control *control)
 }
 
 /* Lists the leases, GPU by GPU. */
-static int begin_vm_list(struct control *control, struct call *call, struct vgpu_error *err)
+static int begin_vm_list(struct control *control, struct call *call, struct vgpu_error *)
 {
 	json *o = json_object_new_object(), *list = json_object_new_array(), *vm;
 	char address[PCI_ADDRESS_SIZE];
@@ -379,7 +376,6 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 	const char *lost;
 	uint32_t g, vf;
 
-	(void)err;
 	for (g = 0; g < control->n_gpus; g++) {
 		lost = engine_trouble(control->gpus[g].engine);
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
@@ -424,15 +420,13 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 	return 0;
 }
 
-static int begin_methods(struct control *control, struct call *call, struct vgpu_error *err)
+static int begin_methods(struct control *, struct call *call, struct vgpu_error *)
 {
 	static const char *const types[] = {"string", "integer", "object", "boolean"};
 	static const char *const accesses[] = {"read", "change", "tenant", "any"};
 	json *o = json_object_new_object(), *list = json_object_new_array(), *m, *args, *a;
 	unsigned i, j;
 
-	(void)control;
-	(void)err;
 	for (i = 0; methods[i].name; i++) {
 		m = json_object_new_object();
 		args = json_object_new_array();

@@ -58,13 +58,11 @@ static json *policy_json(const struct vgpu_policy_ops *p)
 	return o;
 }
 
-int begin_policy_list(struct control *control, struct call *call, struct vgpu_error *err)
+int begin_policy_list(struct control *, struct call *call, struct vgpu_error *)
 {
 	json *o = json_object_new_object(), *list = json_object_new_array();
 	unsigned i;
 
-	(void)control;
-	(void)err;
 	for (i = 0; vgpu_builtin_policies[i]; i++)
 		json_object_array_add(list, policy_json(vgpu_builtin_policies[i]));
 	for (i = 0; plugin_loaded(i); i++)

@@ -184,12 +184,11 @@ struct reading {
 	uint32_t right;
 };
 
-static void compare(void *data, const char *section, const char *key, const char *value, bool live)
+static void compare(void *data, const char *section, const char *key, const char *value, bool)
 {
 	struct reading *r = data;
 	uint32_t i;
 
-	(void)live;
 	for (i = 0; i < r->saving->n; i++)
 		r->right += strcmp(section, r->saving->section) == 0 &&
 			    strcmp(key, r->saving->keys[i].key) == 0 &&

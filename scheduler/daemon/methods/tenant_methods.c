@@ -347,13 +347,12 @@ int tenant_start_begin(struct control *control, struct call *call, struct vgpu_e
 
 /* For a container this is only a hint to check at once: no lease ends because a caller says so. A
  * lease named by its owner ends. */
-int tenant_stop_begin(struct control *control, struct call *call, struct vgpu_error *err)
+int tenant_stop_begin(struct control *control, struct call *call, struct vgpu_error *)
 {
 	const char *name = call_text(call, "lease");
 	struct gpu *gpu;
 	uint32_t vf;
 
-	(void)err;
 	if (name && find_named(control, &call->client->who, name, &gpu, &vf)) {
 		tenant_end(gpu, vf);
 		leases_save(control);
@@ -468,7 +467,7 @@ int tenant_name_begin(struct control *control, struct call *call, struct vgpu_er
 }
 
 /* A hook's findings, which vgpud cannot verify. Shown to the caller's own user only. */
-int tenant_note_begin(struct control *control, struct call *call, struct vgpu_error *err)
+int tenant_note_begin(struct control *control, struct call *call, struct vgpu_error *)
 {
 	json *container = json_object_object_get(call->args, "container");
 	const char *id = json_object_get_string(json_object_object_get(container, "id"));
@@ -476,7 +475,6 @@ int tenant_note_begin(struct control *control, struct call *call, struct vgpu_er
 		json_object_get_string(json_object_object_get(asked_names(call), "name"));
 	char plain_id[CLAIM_ID_SIZE], plain_name[101];
 
-	(void)err;
 	asked_name(plain_id, sizeof(plain_id), id ? id : "");
 	asked_name(plain_name, sizeof(plain_name), name ? name : "");
 	explained_note(control, call->client->who.owner, plain_id, plain_name,
@@ -573,9 +571,8 @@ static void list_gpu(struct call *call)
 	call_answer(call, answer);
 }
 
-int tenant_list_begin(struct control *control, struct call *call, struct vgpu_error *err)
+int tenant_list_begin(struct control *control, struct call *call, struct vgpu_error *)
 {
-	(void)err;
 	tenants_look(control);
 	json_object_put(call->args);
 	call->args = json_object_new_object();

@@ -189,23 +189,20 @@ static void serve(struct piece *piece)
 	free(head);
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *data)
+static void on_readable(evutil_socket_t, short, void *data)
 {
 	struct http_peer *peer = data;
 
-	(void)fd;
-	(void)what;
 	share_add(peer->http->share, &peer->piece);
 }
 
-static void on_writable(evutil_socket_t fd, short what, void *data)
+static void on_writable(evutil_socket_t fd, short, void *data)
 {
 	struct http_peer *peer = data;
 	struct http *http = peer->http;
 	vgpu_nsec begun = share_clock();
 	int n = evbuffer_write(peer->out, fd);
 
-	(void)what;
 	share_charge(http->share, begun);
 	if (n < 0 && errno != EAGAIN && errno != EINTR) {
 		drop(peer);
@@ -219,10 +216,8 @@ static void on_writable(evutil_socket_t fd, short what, void *data)
 	}
 }
 
-static void on_late(evutil_socket_t fd, short what, void *data)
+static void on_late(evutil_socket_t, short, void *data)
 {
-	(void)fd;
-	(void)what;
 	drop(data);
 }
 

@@ -191,13 +191,11 @@ static int start_listening(struct metrics *m, struct vgpu_error *err)
 }
 
 /* Metrics are optional: while they cannot be served, vgpud does everything else. */
-static void listen_or_wait(evutil_socket_t fd, short what, void *data)
+static void listen_or_wait(evutil_socket_t, short, void *data)
 {
 	struct metrics *m = data;
 	struct vgpu_error err;
 
-	(void)fd;
-	(void)what;
 	if (start_listening(m, &err) == 0) {
 		if (m->told)
 			log_line(LOG_NOTICE, "metrics = %s: served from now on", m->where);

@@ -54,9 +54,8 @@ static bool admit(int client, void *data)
 	return false;
 }
 
-static bool shed(void *data)
+static bool shed(void *)
 {
-	(void)data;
 	return false;
 }
 

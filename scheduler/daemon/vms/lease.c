@@ -180,9 +180,8 @@ static int64_t number_of(struct json_object *o, const char *key)
 
 /* Restores the VM's parameters. Omits those that the policy does not have; the policy's other
  * parameters have their configured values. */
-static int make_saved(struct call *call, const struct policy_values *now, struct vgpu_error *err)
+static int make_saved(struct call *call, const struct policy_values *now, struct vgpu_error *)
 {
-	(void)err;
 	memcpy(call->params, now->vf_params[call->vf], sizeof(call->params));
 	json_object_object_foreach(call->args, name, value)
 		vgpu_param_set(now->policy->vf_params, name, json_object_get_string(value),

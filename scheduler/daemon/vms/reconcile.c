@@ -439,7 +439,7 @@ static void forget_silent(struct control *control)
 	control->reported.n_unreadable = kept;
 }
 
-int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error *err)
+int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error *)
 {
 	static struct claim claim; /* used by the control thread only */
 	struct json_object *as_of, *answer, *warn[CONTROL_WARNINGS];
@@ -449,7 +449,6 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 	uint32_t n_known;
 	uint32_t i;
 
-	(void)err;
 	for (i = 0; i < CONTROL_WARNINGS; i++)
 		warn[i] = json_object_new_object();
 	json_object_object_get_ex(call->args, "domains", &p.domains);
@@ -530,11 +529,10 @@ static int begin_with_claim(struct call *call, enum reserve_mode mode, struct vg
 	return r;
 }
 
-int vm_extend_begin(struct control *control, struct call *call, struct vgpu_error *err)
+int vm_extend_begin(struct control *, struct call *call, struct vgpu_error *err)
 {
 	int r = begin_with_claim(call, RESERVE_RUNNING, err);
 
-	(void)control;
 	if (r == 0)
 		reserve_begin(call);
 	return r;

@@ -761,10 +761,8 @@ static enum state begin_vf(struct call *call)
 	return check_devices(call, &job->claim.vfs[job->at]) < 0 ? REFUSED : NEXT_GPU;
 }
 
-static void look_again(evutil_socket_t fd, short what, void *data)
+static void look_again(evutil_socket_t, short, void *data)
 {
-	(void)fd;
-	(void)what;
 	go_on(data);
 }
 

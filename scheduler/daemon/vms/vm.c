@@ -19,9 +19,8 @@
 #include "vgpu/clock.h"
 #include "vgpu/param.h"
 
-static int make_usual(struct call *call, const struct policy_values *now, struct vgpu_error *err)
+static int make_usual(struct call *call, const struct policy_values *now, struct vgpu_error *)
 {
-	(void)err;
 	config_vf_usual(call->gpu->config, call->vf, now->policy, call->params);
 	change_set_vf(call, now);
 	return 0;
@@ -413,14 +412,13 @@ void vm_hung(struct gpu *gpu, uint32_t vf)
 }
 
 /* Answers the UUIDs of VMs by the action for them, each once. */
-int vm_hung_begin(struct control *control, struct call *call, struct vgpu_error *err)
+int vm_hung_begin(struct control *control, struct call *call, struct vgpu_error *)
 {
 	struct json_object *answer = json_object_new_object(), *lists[CLAIM_ON_HANG] = {NULL};
 	const char *host = call_host(call);
 	bool any = false;
 	uint32_t g, vf;
 
-	(void)err;
 	for (g = CLAIM_PAUSE; g < CLAIM_ON_HANG; g++) {
 		lists[g] = json_object_new_array();
 		json_object_object_add(answer, claim_on_hang_names[g], lists[g]);

@@ -69,9 +69,8 @@ static int look(const char *pf, uint32_t n_vfs)
 const struct settings_ops gim_settings = {.write = write_program, .stop = NULL, .look = look};
 
 /* There is nothing to count. Once an epoch is often enough to see that GIM has gone. */
-static int gim_usage(struct vgpu_driver *d, vgpu_nsec *active, vgpu_nsec now)
+static int gim_usage(struct vgpu_driver *d, vgpu_nsec *active, vgpu_nsec)
 {
-	(void)now;
 	settings_writer_wake(&d->writer);
 	memset(active, 0, d->writer.n_vfs * sizeof(*active));
 	return 0;

@@ -144,12 +144,11 @@ static int find_gpu(const struct vgpu_driver_config *config, struct pci_info *pf
 	return r == 0 ? check_config(pf, config, err) : r;
 }
 
-int gim_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps *caps,
+int gim_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps *,
 	      struct vgpu_error *err)
 {
 	struct pci_info pf;
 
-	(void)caps;
 	return find_gpu(config, &pf, err);
 }
 

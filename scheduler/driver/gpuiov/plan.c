@@ -157,9 +157,8 @@ int gpuiov_programmed(struct vgpu_driver *d, struct vgpu_program *applied)
 	return d->plan.active ? 1 : d->plan.error;
 }
 
-int gpuiov_usage(struct vgpu_driver *d, vgpu_nsec *active, vgpu_nsec now)
+int gpuiov_usage(struct vgpu_driver *d, vgpu_nsec *active, vgpu_nsec)
 {
-	(void)now;
 	return read_own(d, SOFTGPU_TURN_ACTIVE, active, 8 * d->config.n_vfs);
 }
 

@@ -239,10 +239,8 @@ static void forget(struct vgpu_driver *d, vgpu_vf_set vfs)
 		d->active = false;
 }
 
-static int null_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level level,
-		      vgpu_nsec now)
+static int null_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level level, vgpu_nsec)
 {
-	(void)now;
 	if (level == VGPU_RESET_GPU) {
 		forget(d, UINT64_MAX);
 		d->gpu_reset = true;
@@ -266,11 +264,8 @@ static int null_commands(struct vgpu_driver *d, const struct vgpu_order *orders,
 	return 0;
 }
 
-static int null_gates(struct vgpu_driver *d, uint32_t vf, uint32_t gates)
+static int null_gates(struct vgpu_driver *, uint32_t, uint32_t)
 {
-	(void)d;
-	(void)vf;
-	(void)gates;
 	return 0;
 }
 
@@ -288,41 +283,30 @@ static int null_notice(struct vgpu_driver *d, uint32_t vf, enum vgpu_notice noti
 	return 0;
 }
 
-static int null_place(struct vgpu_driver *d, uint32_t vf, struct vgpu_extent where)
+static int null_place(struct vgpu_driver *, uint32_t, struct vgpu_extent)
 {
-	(void)d;
-	(void)vf;
-	(void)where;
 	return 0;
 }
 
-static int null_clear(struct vgpu_driver *d, struct vgpu_extent where)
+static int null_clear(struct vgpu_driver *, struct vgpu_extent)
 {
-	(void)d;
-	(void)where;
 	return 0;
 }
 
-static int null_copy(struct vgpu_driver *d, struct vgpu_extent from, uint64_t to)
+static int null_copy(struct vgpu_driver *, struct vgpu_extent, uint64_t)
 {
-	(void)d;
-	(void)from;
-	(void)to;
 	return 0;
 }
 
-static int null_busy(struct vgpu_driver *d, bool *failed)
+static int null_busy(struct vgpu_driver *, bool *failed)
 {
-	(void)d;
 	*failed = false;
 	return 0;
 }
 
 /* Memory that was never written is zero. */
-static int null_read(struct vgpu_driver *d, uint64_t offset, void *data, uint32_t size)
+static int null_read(struct vgpu_driver *, uint64_t, void *data, uint32_t size)
 {
-	(void)d;
-	(void)offset;
 	memset(data, 0, size);
 	return 0;
 }

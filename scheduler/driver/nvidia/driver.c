@@ -12,9 +12,8 @@ static int nvidia_fd(const struct vgpu_driver *d)
 	return d->watcher.done;
 }
 
-static vgpu_nsec nvidia_deadline(const struct vgpu_driver *d)
+static vgpu_nsec nvidia_deadline(const struct vgpu_driver *)
 {
-	(void)d;
 	return VGPU_NEVER;
 }
 
@@ -66,10 +65,8 @@ static int nvidia_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 	return atomic_load(&d->watcher.lost);
 }
 
-static int nvidia_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level level,
-			vgpu_nsec now)
+static int nvidia_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level level, vgpu_nsec)
 {
-	(void)now;
 	if (level == VGPU_RESET_GPU)
 		d->gpu_reset_vf = vf;
 	else

@@ -10,9 +10,8 @@ int settings_fd(const struct vgpu_driver *d)
 	return d->writer.done;
 }
 
-vgpu_nsec settings_deadline(const struct vgpu_driver *d)
+vgpu_nsec settings_deadline(const struct vgpu_driver *)
 {
-	(void)d;
 	return VGPU_NEVER;
 }
 
@@ -48,9 +47,8 @@ int settings_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 }
 
 /* The kernel has no reset of the whole GPU that VFs survive. */
-int settings_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level level, vgpu_nsec now)
+int settings_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level level, vgpu_nsec)
 {
-	(void)now;
 	if (level == VGPU_RESET_GPU)
 		d->gpu_reset_vf = vf;
 	else
@@ -59,9 +57,8 @@ int settings_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level lev
 	return 0;
 }
 
-int settings_program(struct vgpu_driver *d, const struct vgpu_program *program, vgpu_nsec now)
+int settings_program(struct vgpu_driver *d, const struct vgpu_program *program, vgpu_nsec)
 {
-	(void)now;
 	if (atomic_load(&d->writer.asked))
 		return -EBUSY;
 	d->writer.want = *program;
@@ -80,9 +77,8 @@ int settings_programmed(struct vgpu_driver *d, struct vgpu_program *applied)
 	return d->writer.result < 0 ? -EIO : 0;
 }
 
-int settings_stop(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now)
+int settings_stop(struct vgpu_driver *d, uint32_t vf, vgpu_nsec)
 {
-	(void)now;
 	atomic_fetch_or(&d->writer.stops, VGPU_VF_BIT(vf));
 	settings_writer_wake(&d->writer);
 	return 0;

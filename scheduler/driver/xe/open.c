@@ -265,12 +265,11 @@ static int find_gpu(struct setup *s, struct vgpu_error *err)
 	return r == 0 ? check_sizes(s, err) : r;
 }
 
-int xe_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps *caps,
+int xe_check(const struct vgpu_driver_config *config, struct vgpu_driver_caps *,
 	     struct vgpu_error *err)
 {
 	struct setup s = {.config = config};
 
-	(void)caps;
 	return find_gpu(&s, err);
 }
 

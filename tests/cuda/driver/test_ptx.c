@@ -161,9 +161,8 @@ TEST(each_once, "each block runs once")
 #define HOUR (3600 * VGPU_SEC)
 static uint64_t opens_at; /* how many blocks begin before the gate opens */
 
-static void open_gate(void *data, uint64_t n)
+static void open_gate(void *, uint64_t n)
 {
-	(void)data;
 	if (n == opens_at)
 		shut = 0;
 }

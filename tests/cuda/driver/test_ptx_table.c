@@ -673,7 +673,7 @@ static void changes(const struct model_op *op)
 }
 
 /* What the table refuses is refused when it is read, and by its name. */
-static void refuses(const struct ptx_form *form, const struct model_op *op)
+static void refuses(const struct ptx_form *, const struct model_op *op)
 {
 	struct text t = {.n = 0};
 	const char *c;
@@ -693,7 +693,6 @@ static void refuses(const struct ptx_form *form, const struct model_op *op)
 		printf("%s\n", ptx_error());
 	CU_ASSERT(strstr(ptx_error(), opcode(op)) && strncmp(ptx_error(), line, strlen(line)) == 0);
 	n_refused++;
-	(void)form;
 }
 
 static void by_name(const struct ptx_form *form, const struct model_op *op)

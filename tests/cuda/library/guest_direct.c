@@ -106,7 +106,7 @@ int guest_direct_swap(void)
 	return r;
 }
 
-int guest_open(struct guest **out, const char *name, struct vgpu_error *err)
+int guest_open(struct guest **out, const char *, struct vgpu_error *err)
 {
 	struct worker_options options = {.device = "cuda",
 					 .size = PARTITION,
@@ -116,7 +116,6 @@ int guest_open(struct guest **out, const char *name, struct vgpu_error *err)
 	struct guest *g = calloc(1, sizeof(*g));
 	int r;
 
-	(void)name;
 	g->owner = getpid();
 	g->fd = memfd_create("guest-direct", MFD_CLOEXEC);
 	if (ftruncate(g->fd, (off_t)WINDOW) < 0)
@@ -149,11 +148,8 @@ int guest_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 	return worker_wait_ready(g->worker, (int)(timeout / VGPU_MSEC), err);
 }
 
-int guest_bring_down(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
+int guest_bring_down(struct guest *, vgpu_nsec, struct vgpu_error *)
 {
-	(void)g;
-	(void)timeout;
-	(void)err;
 	return 0;
 }
 
@@ -164,192 +160,140 @@ void *guest_memory(struct guest *g, uint64_t *offset, uint64_t *size)
 	return g->window + FREE_AT;
 }
 
-void guest_device_memory(struct guest *g, uint64_t *offset, uint64_t *size)
+void guest_device_memory(struct guest *, uint64_t *offset, uint64_t *size)
 {
-	(void)g;
 	*offset = WINDOW;
 	*size = PARTITION - WINDOW;
 }
 
-bool guest_is_fresh(struct guest *g)
+bool guest_is_fresh(struct guest *)
 {
-	(void)g;
 	return true;
 }
 
 /* It is not shared. */
-uint32_t guest_slots(struct guest *g)
+uint32_t guest_slots(struct guest *)
 {
-	(void)g;
 	return 0;
 }
 
-uint32_t guest_slot(struct guest *g)
+uint32_t guest_slot(struct guest *)
 {
-	(void)g;
 	return 0;
 }
 
-_Atomic uint32_t *guest_pieces(struct guest *g, uint32_t *n, uint64_t *bytes)
+_Atomic uint32_t *guest_pieces(struct guest *, uint32_t *n, uint64_t *bytes)
 {
-	(void)g;
 	*n = 0;
 	*bytes = 0;
 	return NULL;
 }
 
-bool guest_begin_care(struct guest *g)
+bool guest_begin_care(struct guest *)
 {
-	(void)g;
 	return false;
 }
 
-void guest_end_care(struct guest *g)
+void guest_end_care(struct guest *)
 {
-	(void)g;
 }
 
-bool guest_take_over(struct guest *g, uint32_t slot, vgpu_nsec timeout)
+bool guest_take_over(struct guest *, uint32_t, vgpu_nsec)
 {
-	(void)g;
-	(void)slot;
-	(void)timeout;
 	return false;
 }
 
-void guest_let_go(struct guest *g, uint32_t slot, bool clean)
+void guest_let_go(struct guest *, uint32_t, bool)
 {
-	(void)g;
-	(void)slot;
-	(void)clean;
 }
 
-void guest_use_slot(struct guest *g)
+void guest_use_slot(struct guest *)
 {
-	(void)g;
 }
 
-bool guest_show(struct guest *g)
+bool guest_show(struct guest *)
 {
-	(void)g;
 	return false;
 }
 
 /* Of a VF that one process has, nobody else knows an event. */
 
-bool guest_has_events(struct guest *g)
+bool guest_has_events(struct guest *)
 {
-	(void)g;
 	return false;
 }
 
-bool guest_fence_reached(struct guest *g, const struct guest_fence *fence)
+bool guest_fence_reached(struct guest *, const struct guest_fence *)
 {
-	(void)g;
-	(void)fence;
 	return true;
 }
 
-int guest_fence_wait(struct guest *g, const struct guest_fence *fence, vgpu_nsec timeout)
+int guest_fence_wait(struct guest *, const struct guest_fence *, vgpu_nsec)
 {
-	(void)g;
-	(void)fence;
-	(void)timeout;
 	return 0;
 }
 
-int guest_event_make(struct guest *g, struct guest_event *out)
+int guest_event_make(struct guest *, struct guest_event *)
 {
-	(void)g;
-	(void)out;
 	return -ENOSPC;
 }
 
-void guest_event_end(struct guest *g, const struct guest_event *event)
+void guest_event_end(struct guest *, const struct guest_event *)
 {
-	(void)g;
-	(void)event;
 }
 
-bool guest_event_is(struct guest *g, const struct guest_event *event)
+bool guest_event_is(struct guest *, const struct guest_event *)
 {
-	(void)g;
-	(void)event;
 	return false;
 }
 
-bool guest_event_is_own(struct guest *g, const struct guest_event *event)
+bool guest_event_is_own(struct guest *, const struct guest_event *)
 {
-	(void)g;
-	(void)event;
 	return false;
 }
 
-void guest_event_record(struct guest *g, const struct guest_event *event, uint64_t value)
+void guest_event_record(struct guest *, const struct guest_event *, uint64_t)
 {
-	(void)g;
-	(void)event;
-	(void)value;
 }
 
 /* Nor does anybody else have memory of it. */
 
-uint32_t guest_common_most(struct guest *g)
+uint32_t guest_common_most(struct guest *)
 {
-	(void)g;
 	return 0;
 }
 
-int guest_common_make(struct guest *g, const uint32_t *pieces, uint32_t n, uint32_t *number)
+int guest_common_make(struct guest *, const uint32_t *, uint32_t, uint32_t *)
 {
-	(void)g;
-	(void)pieces;
-	(void)n;
-	(void)number;
 	return -ENOSPC;
 }
 
-int guest_common_show(struct guest *g, uint32_t number)
+int guest_common_show(struct guest *, uint32_t)
 {
-	(void)g;
-	(void)number;
 	return -ENOTSUP;
 }
 
-int guest_common_open(struct guest *g, int fd, uint32_t *number, uint32_t *pieces, uint32_t *n)
+int guest_common_open(struct guest *, int, uint32_t *, uint32_t *, uint32_t *)
 {
-	(void)g;
-	(void)fd;
-	(void)number;
-	(void)pieces;
-	(void)n;
 	return -ENOTSUP;
 }
 
-void guest_common_drop(struct guest *g, uint32_t number)
+void guest_common_drop(struct guest *, uint32_t)
 {
-	(void)g;
-	(void)number;
 }
 
-bool guest_common_collect(struct guest *g)
+bool guest_common_collect(struct guest *)
 {
-	(void)g;
 	return false;
 }
 
-bool guest_is_common(struct guest *g, uint32_t word)
+bool guest_is_common(struct guest *, uint32_t)
 {
-	(void)g;
-	(void)word;
 	return false;
 }
 
-bool guest_event_last(struct guest *g, const struct guest_event *event, struct guest_fence *out)
+bool guest_event_last(struct guest *, const struct guest_event *, struct guest_fence *)
 {
-	(void)g;
-	(void)event;
-	(void)out;
 	return false;
 }
 
@@ -358,9 +302,8 @@ bool guest_has_modules(struct guest *g)
 	return g->worker->shared->about.modules;
 }
 
-bool guest_has_old_modules(struct guest *g)
+bool guest_has_old_modules(struct guest *)
 {
-	(void)g;
 	return false;
 }
 

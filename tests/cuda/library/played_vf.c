@@ -369,13 +369,12 @@ static _Atomic uint32_t *mailbox(uint64_t offset)
 	return offset == at[GPUIOV_MBOX_INT].offset ? &c->enable : NULL;
 }
 
-static int read_vf(struct vfio_device *d, uint32_t region, uint64_t offset, void *data,
+static int read_vf(struct vfio_device *, uint32_t region, uint64_t offset, void *data,
 		   uint32_t size)
 {
 	const _Atomic uint32_t *word = mailbox(offset);
 	uint64_t value = 0;
 
-	(void)d;
 	if (region != VFIO_REGION_BAR5)
 		return -EINVAL;
 	if (word)
@@ -399,13 +398,12 @@ static int read_vf(struct vfio_device *d, uint32_t region, uint64_t offset, void
 	return 0;
 }
 
-static int write_vf(struct vfio_device *d, uint32_t region, uint64_t offset, const void *data,
+static int write_vf(struct vfio_device *, uint32_t region, uint64_t offset, const void *data,
 		    uint32_t size)
 {
 	_Atomic uint32_t *word = region == VFIO_REGION_BAR5 ? mailbox(offset) : NULL;
 	uint64_t value = 0;
 
-	(void)d;
 	memcpy(&value, data, size);
 	if (atomic_load(&c->away))
 		return 0;
@@ -433,20 +431,15 @@ static int write_vf(struct vfio_device *d, uint32_t region, uint64_t offset, con
 	return 0;
 }
 
-static int map_vf(struct vfio_device *d, uint32_t region, void *wanted, void **out, size_t *size)
+static int map_vf(struct vfio_device *, uint32_t region, void *, void **out, size_t *size)
 {
-	(void)d;
-	(void)wanted;
 	*out = window;
 	*size = WINDOW;
 	return region == VFIO_REGION_BAR0 ? 0 : -EINVAL;
 }
 
-static int no_irqs(struct vfio_device *d, const int *eventfds, uint32_t count)
+static int no_irqs(struct vfio_device *, const int *, uint32_t)
 {
-	(void)d;
-	(void)eventfds;
-	(void)count;
 	return -ENOTSUP;
 }
 
@@ -473,11 +466,10 @@ static const struct vfio_device_ops ops = {
 
 int __wrap_vfio_device_open(struct vfio_device **out, const char *name, struct vgpu_error *err);
 
-int __wrap_vfio_device_open(struct vfio_device **out, const char *name, struct vgpu_error *err)
+int __wrap_vfio_device_open(struct vfio_device **out, const char *, struct vgpu_error *err)
 {
 	struct played *p = calloc(1, sizeof(*p));
 
-	(void)name;
 	p->device.ops = &ops;
 	p->lock_fd = open(lock_path, O_RDWR | O_CLOEXEC);
 	if (p->lock_fd < 0)

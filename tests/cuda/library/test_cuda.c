@@ -814,9 +814,8 @@ static bool signals; /* a signal comes whenever a mapping is moved */
 static bool is_moving;
 static int n_within, n_after; /* signals that came meanwhile, and later */
 
-static void count(int number)
+static void count(int)
 {
-	(void)number;
 	*(is_moving ? &n_within : &n_after) += 1;
 }
 

@@ -12,7 +12,6 @@
 #include "played_vf.h"
 #include "processes.h"
 #include "program.h"
-#include "vgpu/clock.h"
 
 #define MIB ((size_t)1 << 20)
 #define SLICE_US 20000
@@ -289,11 +288,10 @@ static int use(uint32_t number)
 }
 
 /* Takes over from use(), which was killed. */
-static int use_more(uint32_t number)
+static int use_more(uint32_t)
 {
 	CUevent e;
 
-	(void)number;
 	TRY(begin() == 0);
 	OK(cuIpcOpenEventHandle(&e, talk->events[0]));
 	OK(cuEventRecord(e, NULL));
@@ -335,9 +333,8 @@ static int show_all(uint32_t keep)
 	return 0;
 }
 
-static int show_all_and_end(uint32_t number)
+static int show_all_and_end(uint32_t)
 {
-	(void)number;
 	return show_all(0);
 }
 
@@ -420,13 +417,12 @@ static int use_what_is_damaged(uint32_t number)
 	return 0;
 }
 
-static int no_events(uint32_t number)
+static int no_events(uint32_t)
 {
 	struct cuda_ipc_event shown;
 	CUevent e;
 	int has;
 
-	(void)number;
 	TRY(begin() == 0);
 	OK(cuDeviceGetAttribute(&has, 125, 0));
 	TRY(has == 0);

@@ -152,14 +152,13 @@ static int shows(size_t granules)
 }
 
 /* Whether all memory is there, and clear. */
-static int look_at_all(uint32_t number)
+static int look_at_all(uint32_t)
 {
 	const size_t bytes = GRANULES * GRANULE;
 	uint8_t *seen = malloc(bytes);
 	CUdeviceptr p;
 	size_t i;
 
-	(void)number;
 	TRY(seen && begin() == 0 && left_is(GRANULES) == 0);
 	OK(cuMemAlloc_v2(&p, bytes));
 	OK(cuMemcpyDtoH_v2(seen, p, bytes));
@@ -322,13 +321,12 @@ static int show(uint32_t number)
 }
 
 /* Nobody but a descriptor has the memory; then this program; then nobody. */
-static int take_over(uint32_t number)
+static int take_over(uint32_t)
 {
 	CUmemHandle h;
 	CUdeviceptr at, p;
 	int fd;
 
-	(void)number;
 	TRY(begin() == 0 && left_is(5) == 0);
 	IS(cuMemAlloc_v2(&p, GRANULES * GRANULE), CUDA_ERROR_OUT_OF_MEMORY);
 	TRY(receive_fd(&fd) == 0);
@@ -383,9 +381,8 @@ static int show_to_child(uint32_t number)
 	return 0;
 }
 
-static int look_at_five(uint32_t number)
+static int look_at_five(uint32_t)
 {
-	(void)number;
 	TRY(begin() == 0);
 	return left_is(5);
 }
@@ -411,7 +408,7 @@ static int import_forged(const char *path, short type, int64_t at, int64_t bytes
 	return e;
 }
 
-static int forge(uint32_t number)
+static int forge(uint32_t)
 {
 	const CUresult wrong = CUDA_ERROR_INVALID_VALUE;
 	char link[64], path[128] = "", other[] = "/tmp/other-vf-XXXXXX";
@@ -419,7 +416,6 @@ static int forge(uint32_t number)
 	CUdeviceptr at;
 	int fd, fds[2], file, i;
 
-	(void)number;
 	TRY(begin() == 0 && make(3, &h, &at) == 0);
 	OK(cuMemExportToShareableHandle(&fd, h, 1, 0));
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
@@ -462,13 +458,12 @@ static int forge(uint32_t number)
 }
 
 /* Has a descriptor that is older than what the VF has now. */
-static int use_old(uint32_t number)
+static int use_old(uint32_t)
 {
 	CUmemHandle h, got;
 	CUdeviceptr at;
 	int fd, old;
 
-	(void)number;
 	TRY(receive_fd(&old) == 0 && begin() == 0 && left_is(GRANULES) == 0);
 	IS(cuMemImportFromShareableHandle(&got, as_handle(old), 1), CUDA_ERROR_INVALID_VALUE);
 	TRY(make(3, &h, &at) == 0);
@@ -479,14 +474,13 @@ static int use_old(uint32_t number)
 }
 
 /* Another program marks all numbers: nothing can be exported, and nothing is lost. */
-static int all_marked(uint32_t number)
+static int all_marked(uint32_t)
 {
 	char link[64], path[128] = "";
 	CUmemHandle h, other;
 	CUdeviceptr at;
 	int fd, file;
 
-	(void)number;
 	TRY(begin() == 0 && make(3, &h, &at) == 0);
 	OK(cuMemExportToShareableHandle(&fd, h, 1, 0));
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
@@ -596,12 +590,11 @@ static int use_what_is_damaged(uint32_t number)
 }
 
 /* A library that knows no common memory has brought the VF up. */
-static int without(uint32_t number)
+static int without(uint32_t)
 {
 	CUmemHandle h;
 	int fd = -1, has = 1;
 
-	(void)number;
 	TRY(begin() == 0);
 	OK(cuDeviceGetAttribute(&has, 103, 0));
 	TRY(has == 0);

@@ -148,11 +148,10 @@ static int only_begin(uint32_t number)
 }
 
 /* Begins, and returns the compute mode. */
-static int tell_mode(uint32_t number)
+static int tell_mode(uint32_t)
 {
 	int mode;
 
-	(void)number;
 	if (cuInit(0) != CUDA_SUCCESS || cuDeviceGetAttribute(&mode, 20, 0) != CUDA_SUCCESS)
 		return -1;
 	return mode;
@@ -240,21 +239,18 @@ static int look(size_t want)
 	return 0;
 }
 
-static int look_at_some(uint32_t number)
+static int look_at_some(uint32_t)
 {
-	(void)number;
 	return look(6 * MIB);
 }
 
-static int look_at_most(uint32_t number)
+static int look_at_most(uint32_t)
 {
-	(void)number;
 	return look(12 * MIB);
 }
 
-static int look_at_all(uint32_t number)
+static int look_at_all(uint32_t)
 {
-	(void)number;
 	return look(16 * MIB);
 }
 
@@ -470,7 +466,7 @@ static int lies_about_owner(uint32_t number)
 /* Has 40 MiB of variables compiled in one slot while another launches with 39 MiB of local memory:
  * together more than the VF's 64 MiB. A third slot's packet makes the first wait with what was
  * compiled. */
-static int take_twice(uint32_t number)
+static int take_twice(uint32_t)
 {
 	static const char big[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
 				  ".global .align 8 .b8 big[41943040];\n"
@@ -488,7 +484,6 @@ static int take_twice(uint32_t number)
 	uint8_t *part;
 	int n;
 
-	(void)number;
 	if (!g)
 		return 17;
 	part = guest_memory(g, &at, &size);
@@ -785,14 +780,13 @@ TEST(all_slots, "one program for each slot")
 }
 
 /* One image is linked, without being looked at before. */
-static int link_one(uint32_t number)
+static int link_one(uint32_t)
 {
 	static const char wrong[] = ".version 6.0\nnonsense\n";
 	CUlinkState link;
 	size_t bytes;
 	void *image;
 
-	(void)number;
 	TRY(begin(NULL));
 	TRY(cuLinkCreate_v2(0, NULL, NULL, &link));
 	TRY(cuLinkAddData_v2(link, 1, (void *)(uintptr_t)wrong, sizeof(wrong), "x", 0, NULL, NULL));
@@ -889,13 +883,12 @@ TEST(away, "a VF that is away comes back, or is gone")
 
 /* What becomes of a VF that is away while a program asks for the engine, for less time than that.
  */
-static int ask_away(uint32_t number)
+static int ask_away(uint32_t)
 {
 	struct vgpu_error err = {.text = ""};
 	struct guest *g;
 	int r = guest_open(&g, NULL, &err);
 
-	(void)number;
 	if (r < 0)
 		return 10;
 	played_vf_away(true);

@@ -3,7 +3,6 @@
  * The library's table of entries against NVIDIA's: cudaTypedefs.h of a CUDA toolkit, which has a
  * line for each signature of each call, and cuda.h. Without a toolkit the test is skipped.
  */
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

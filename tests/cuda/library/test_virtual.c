@@ -12,7 +12,6 @@
 #include "processes.h"
 #include "program.h"
 #include "softgpu/packets.h"
-#include "vgpu/clock.h"
 
 #define GRANULE ((size_t)2 << 20)
 #define GRANULES 8u /* of the VF's device memory */
@@ -197,14 +196,13 @@ TEST(beside_others, "pools grow and shrink beside each other")
 
 /* The host has room for five mappings of granules: what does not fit is not mapped at all, and what
  * was mapped before stays. */
-static int five(uint32_t number)
+static int five(uint32_t)
 {
 	CUmemHandle large;
 	CUdeviceptr at;
 	uint64_t flags;
 	size_t left, all, i;
 
-	(void)number;
 	TRY(begin() == 0);
 	OK(cuMemGetInfo_v2(&left, &all));
 	OK(cuMemAddressReserve(&at, 64 * GRANULE, 0, 0, 0));
@@ -245,14 +243,13 @@ TEST(no_room, "a host without room maps nothing by halves")
 }
 
 /* Without the arena, everything else is there. */
-static int without(uint32_t number)
+static int without(uint32_t)
 {
 	CUdeviceptr at;
 	CUmemHandle h;
 	size_t bytes;
 	int is = 1;
 
-	(void)number;
 	TRY(begin() == 0);
 	OK(cuDeviceGetAttribute(&is, 102, 0));
 	TRY(is == 0);

@@ -187,9 +187,8 @@ static bool made_of_nodes(void)
 	return sample_end();
 }
 
-static void hear(CUstream s, CUresult e, void *data)
+static void hear(CUstream, CUresult e, void *data)
 {
-	(void)s;
 	*(CUresult *)data = e;
 }
 

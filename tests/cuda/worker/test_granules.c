@@ -52,34 +52,27 @@ static bool fails(enum call call)
 	return true;
 }
 
-static CUresult set_current(CUcontext context)
+static CUresult set_current(CUcontext)
 {
-	(void)context;
 	return CUDA_SUCCESS;
 }
 
-static CUresult granularity(size_t *grain, const struct cu_allocation *what, int option)
+static CUresult granularity(size_t *grain, const struct cu_allocation *, int)
 {
-	(void)what;
-	(void)option;
 	*grain = GRAIN;
 	return CUDA_SUCCESS;
 }
 
-static CUresult reserve(CUdeviceptr *out, size_t size, size_t align, CUdeviceptr at, uint64_t flags)
+static CUresult reserve(CUdeviceptr *out, size_t size, size_t, CUdeviceptr at, uint64_t)
 {
-	(void)align;
-	(void)flags;
 	*out = at ? ARENA_AT : MEMORY_AT;
 	return size % GRAIN ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-static CUresult create(CUhandle *out, size_t size, const struct cu_allocation *what, uint64_t flags)
+static CUresult create(CUhandle *out, size_t size, const struct cu_allocation *, uint64_t)
 {
 	uint32_t i;
 
-	(void)what;
-	(void)flags;
 	CU_ASSERT_EQUAL(size, GRAIN);
 	if (fails(CREATE))
 		return gpu.failure;
@@ -114,9 +107,8 @@ static uint32_t find(CUdeviceptr at)
 	return i;
 }
 
-static CUresult map(CUdeviceptr at, size_t size, size_t offset, CUhandle handle, uint64_t flags)
+static CUresult map(CUdeviceptr at, size_t size, size_t offset, CUhandle handle, uint64_t)
 {
-	(void)flags;
 	CU_ASSERT(size == GRAIN && offset == 0 && at % GRAIN == 0);
 	if (fails(MAP))
 		return gpu.failure;
@@ -172,12 +164,11 @@ static CUresult set_access(CUdeviceptr at, size_t size, const struct cu_access *
 }
 
 /* A granule of which a part only is set stays what it was. */
-static CUresult set(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream)
+static CUresult set(CUdeviceptr dst, unsigned char value, size_t n, CUstream)
 {
 	CUdeviceptr at = dst;
 	uint32_t i;
 
-	(void)stream;
 	if (fails(SET))
 		return gpu.failure;
 	for (; at + GRAIN <= dst + n; at += GRAIN) {
@@ -189,15 +180,13 @@ static CUresult set(CUdeviceptr dst, unsigned char value, size_t n, CUstream str
 	return CUDA_SUCCESS;
 }
 
-static CUresult synchronize(CUstream stream)
+static CUresult synchronize(CUstream)
 {
-	(void)stream;
 	return fails(WAIT) ? gpu.failure : CUDA_SUCCESS;
 }
 
-static CUresult error_name(CUresult e, const char **name)
+static CUresult error_name(CUresult, const char **name)
 {
-	(void)e;
 	*name = NULL;
 	return CUDA_ERROR_INVALID_VALUE;
 }

@@ -455,9 +455,8 @@ static void *call_in_thread(void *begin)
 	return NULL;
 }
 
-static void on_signal(int number)
+static void on_signal(int)
 {
-	(void)number;
 }
 
 /* Its priority is what the device gave it: by no call up, and down only to that of a compiler; and

@@ -177,9 +177,8 @@ static int quick_commands(struct vgpu_driver *driver, const struct vgpu_order *o
 	return kept ? 0 : vgpu_null_driver.switched->commands(driver, orders, n, now);
 }
 
-static int quick_fd(const struct vgpu_driver *driver)
+static int quick_fd(const struct vgpu_driver *)
 {
-	(void)driver;
 	return wake;
 }
 
@@ -209,9 +208,8 @@ static int quick_dispatch(struct vgpu_driver *driver, vgpu_nsec now)
 	return vgpu_null_driver.device->dispatch(driver, now);
 }
 
-static int quick_probe(const char *device, struct vgpu_error *err)
+static int quick_probe(const char *device, struct vgpu_error *)
 {
-	(void)err;
 	return strcmp(device, "quick:") == 0;
 }
 

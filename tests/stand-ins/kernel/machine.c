@@ -61,11 +61,8 @@ void put_bytes(const void *data, size_t size, const char *path)
 	fclose(f);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+static int remove_one(const char *path, const struct stat *, int, struct FTW *)
 {
-	(void)st;
-	(void)type;
-	(void)at;
 	return remove(path);
 }
 
@@ -205,11 +202,8 @@ static int fake_list(const char *path, int (*each)(void *data, const char *name)
 	return fails() ? fail_with : vfio_real_kernel.list(inside(path), each, data);
 }
 
-static int fake_ioctl(int fd, unsigned long request, void *arg)
+static int fake_ioctl(int, unsigned long, void *)
 {
-	(void)fd;
-	(void)request;
-	(void)arg;
 	return -ENOTTY;
 }
 

@@ -153,9 +153,8 @@ int screen_wait(vgpu_nsec until)
 	return is_interrupted() ? KEY_END : KEY_NONE;
 }
 
-int __wrap_sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *t)
+int __wrap_sigtimedwait(const sigset_t *set, siginfo_t *, const struct timespec *t)
 {
-	(void)info;
 	CU_ASSERT(sigismember(set, SIGINT) && sigismember(set, SIGTERM) &&
 		  sigismember(set, SIGHUP));
 	pass(gpu.now + t->tv_sec * SEC + t->tv_nsec);
@@ -285,9 +284,8 @@ int session_call_gpu(struct session *s, size_t i, const char *method, struct jso
 	return EXIT_OK;
 }
 
-int session_find_vf(struct session *s, const char *word, struct json_object *args)
+int session_find_vf(struct session *, const char *word, struct json_object *args)
 {
-	(void)s;
 	put(args, "vf", atoi(word));
 	return EXIT_OK;
 }

@@ -24,9 +24,8 @@ static struct vgpu_event told[16];
 static uint32_t n_told;
 static vgpu_nsec now, before[VFS], service[VFS];
 
-static void on_event(void *data, const struct vgpu_event *event)
+static void on_event(void *, const struct vgpu_event *event)
 {
-	(void)data;
 	CU_ASSERT_FATAL(n_told < 16);
 	told[n_told++] = *event;
 }

@@ -24,22 +24,20 @@ static void unmake(void)
 	event_base_free(base);
 }
 
-static void computes(struct piece *piece)
+static void computes(struct piece *)
 {
 	vgpu_nsec begun = share_clock();
 
-	(void)piece;
 	while (share_clock() - begun < 2 * SHARE_BURST)
 		;
 	ended = vgpu_now();
 	ran++;
 }
 
-static void rests(struct piece *piece)
+static void rests(struct piece *)
 {
 	const struct timespec rest = {.tv_nsec = 10 * SHARE_BURST};
 
-	(void)piece;
 	began = vgpu_now();
 	nanosleep(&rest, NULL);
 	ran++;

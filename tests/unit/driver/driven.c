@@ -2,7 +2,6 @@
 #include <poll.h>
 
 #include "driven.h"
-#include "test.h"
 
 struct vgpu_driver *gpu;
 struct vgpu_driver_caps caps;
@@ -11,9 +10,8 @@ struct vgpu_error err;
 struct vgpu_event told[16];
 uint32_t n_told;
 
-static void on_event(void *data, const struct vgpu_event *event)
+static void on_event(void *, const struct vgpu_event *event)
 {
-	(void)data;
 	CU_ASSERT_FATAL(n_told < 16);
 	told[n_told++] = *event;
 }

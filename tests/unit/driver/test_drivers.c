@@ -98,9 +98,8 @@ static vgpu_nsec now, stepped;
 static struct vgpu_event queue[MAX_QUEUED];
 static uint32_t n_queued, n_taken;
 
-static void on_event(void *data, const struct vgpu_event *event)
+static void on_event(void *, const struct vgpu_event *event)
 {
-	(void)data;
 	CU_ASSERT_FATAL(n_queued < MAX_QUEUED);
 	queue[n_queued++] = *event;
 }

@@ -38,9 +38,8 @@ static char door[64];
 static struct vgpu_event events[64];
 static uint32_t n_events;
 
-static void sink(void *data, const struct vgpu_event *event)
+static void sink(void *, const struct vgpu_event *event)
 {
-	(void)data;
 	if (n_events < 64)
 		events[n_events++] = *event;
 }
@@ -697,9 +696,8 @@ TEST(test_hides, "hides")
 	hides("no descriptors", true);
 }
 
-static void *wait_for_end(void *arg)
+static void *wait_for_end(void *)
 {
-	(void)arg;
 	while (pause() != 0)
 		;
 	return NULL;
@@ -810,9 +808,8 @@ TEST(test_reset_watched, "a reset of who is watched")
 	end_watched();
 }
 
-static int count_thread(void *data, const char *name)
+static int count_thread(void *data, const char *)
 {
-	(void)name;
 	++*(uint32_t *)data;
 	return 0;
 }

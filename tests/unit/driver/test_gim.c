@@ -202,9 +202,8 @@ TEST(stop_and_reset, "VFs are reset, and cannot be stopped")
 
 #define UNSUPPORTED "Status:\n\nAsics not support asymmetric time slice setting!\n"
 
-static void spatial(struct vgpu_driver_config *config)
+static void spatial(struct vgpu_driver_config *)
 {
-	(void)config;
 	put_file("profile_index       profile_type        num_of_partitions\n"
 		 "2                   CPX                 8                   [[0 ]]\n",
 		 PCI_DEVICES "/%s/accelerator_partition_profile", PF);
@@ -212,15 +211,13 @@ static void spatial(struct vgpu_driver_config *config)
 		 PCI_DEVICES "/%s/memory_partition_mode", PF);
 }
 
-static void in_software(struct vgpu_driver_config *config)
+static void in_software(struct vgpu_driver_config *)
 {
-	(void)config;
 	put_file("3\n", "/sys/module/gim/parameters/%s", "sch_policy");
 }
 
-static void not_bound(struct vgpu_driver_config *config)
+static void not_bound(struct vgpu_driver_config *)
 {
-	(void)config;
 	nobody_probes = true;
 }
 

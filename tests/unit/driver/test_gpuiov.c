@@ -50,9 +50,8 @@ static uint32_t kept_word;
 static const struct gpuiov_layout *layout = &gpuiov_layout_soft;
 static bool interrupts, schedules;
 
-static void on_event(void *data, const struct vgpu_event *event)
+static void on_event(void *, const struct vgpu_event *event)
 {
-	(void)data;
 	CU_ASSERT_FATAL(n_events < MAX_EVENTS);
 	events[n_events++] = *event;
 }
@@ -72,18 +71,16 @@ static void short_pause(void)
 	nanosleep(&pause, NULL);
 }
 
-static void on_region(void *device, uint32_t index, struct vfio_server_region *out)
+static void on_region(void *, uint32_t index, struct vfio_server_region *out)
 {
 	struct softgpu_region r;
 
-	(void)device;
 	softgpu_region(gpu, SOFTGPU_PF, index, &r);
 	*out = (struct vfio_server_region){r.size, true, r.mmap_fd, r.mmap_size};
 }
 
-static uint32_t on_irqs(void *device, uint32_t index)
+static uint32_t on_irqs(void *, uint32_t index)
 {
-	(void)device;
 	return index == VFIO_USER_IRQ_MSIX ? GPUIOV_PF_VECTORS : 0;
 }
 
@@ -92,11 +89,10 @@ static bool is_at(uint32_t region, uint64_t offset, enum gpuiov_register r)
 	return region == VFIO_REGION_BAR5 && offset == gpuiov_layout_navi.at[r].offset;
 }
 
-static void on_read(void *device, uint32_t region, uint64_t offset, void *data, uint32_t count)
+static void on_read(void *, uint32_t region, uint64_t offset, void *data, uint32_t count)
 {
 	uint32_t resets;
 
-	(void)device;
 	softgpu_read(gpu, SOFTGPU_PF, region, offset, data, count);
 	if (is_at(region, offset, GPUIOV_RESET_NOTIFICATION))
 		atomic_fetch_add(&looks, 1);
@@ -111,10 +107,8 @@ static void on_read(void *device, uint32_t region, uint64_t offset, void *data, 
 		memset((char *)data + 8, 0xff, 4);
 }
 
-static void on_write(void *device, uint32_t region, uint64_t offset, const void *data,
-		     uint32_t count)
+static void on_write(void *, uint32_t region, uint64_t offset, const void *data, uint32_t count)
 {
-	(void)device;
 	if (region == VFIO_REGION_CONFIG && count == 4 && atomic_load(&command_write) == KEEP) {
 		kept_at = offset;
 		memcpy(&kept_word, data, count);
@@ -124,9 +118,8 @@ static void on_write(void *device, uint32_t region, uint64_t offset, const void 
 	softgpu_write(gpu, SOFTGPU_PF, region, offset, data, count);
 }
 
-static void on_reset(void *device)
+static void on_reset(void *)
 {
-	(void)device;
 }
 
 static const struct vfio_server_ops server_ops = {
@@ -138,30 +131,21 @@ static const struct vfio_server_ops server_ops = {
 	.disconnected = on_reset,
 };
 
-static void on_irq(void *opaque, int fn, uint32_t vector)
+static void on_irq(void *, int fn, uint32_t vector)
 {
-	(void)opaque;
 	pthread_rwlock_rdlock(&endpoint_lock);
 	if (fn == SOFTGPU_PF && endpoint)
 		vfio_endpoint_irq(endpoint, vector);
 	pthread_rwlock_unlock(&endpoint_lock);
 }
 
-static int on_dma(void *opaque, int fn, uint64_t iova, void *buffer, uint64_t size, bool to_client)
+static int on_dma(void *, int, uint64_t, void *, uint64_t, bool)
 {
-	(void)opaque;
-	(void)fn;
-	(void)iova;
-	(void)buffer;
-	(void)size;
-	(void)to_client;
 	return -EFAULT;
 }
 
-static void on_vfs(void *opaque, uint32_t n)
+static void on_vfs(void *, uint32_t)
 {
-	(void)opaque;
-	(void)n;
 }
 
 static const struct softgpu_carrier carrier = {.irq = on_irq, .dma = on_dma, .vfs_changed = on_vfs};

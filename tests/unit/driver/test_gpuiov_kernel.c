@@ -21,24 +21,18 @@ static struct vgpu_error err;
 static struct vgpu_event last;
 static uint32_t n_events;
 
-static void on_event(void *data, const struct vgpu_event *event)
+static void on_event(void *, const struct vgpu_event *event)
 {
-	(void)data;
 	last = *event;
 	n_events++;
 }
 
-static void on_irq(void *opaque, int fn, uint32_t vector)
+static void on_irq(void *, int, uint32_t)
 {
-	(void)opaque;
-	(void)fn;
-	(void)vector;
 }
 
-static void on_vfs(void *opaque, uint32_t n)
+static void on_vfs(void *, uint32_t)
 {
-	(void)opaque;
-	(void)n;
 }
 
 /* Writes softgpu's PF configuration space and registers to files of the machine. */

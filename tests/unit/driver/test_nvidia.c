@@ -621,9 +621,8 @@ TEST(lost, "a GPU without its driver is lost")
 	}
 }
 
-static void not_offered(struct vgpu_driver_config *config)
+static void not_offered(struct vgpu_driver_config *)
 {
-	(void)config;
 	fake->caps.policies[1] = NVML_BEST_EFFORT;
 }
 

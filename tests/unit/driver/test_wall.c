@@ -64,9 +64,8 @@ static struct shared {
 
 static bool busy, idle, was_reset, up;
 
-static void sink(void *data, const struct vgpu_event *event)
+static void sink(void *, const struct vgpu_event *event)
 {
-	(void)data;
 	busy = event->type == VGPU_EV_BUSY || (busy && event->type != VGPU_EV_EMPTY);
 	idle |= event->type == VGPU_EV_DONE && event->code == VGPU_CMD_IDLE;
 	was_reset |= event->type == VGPU_EV_RESET_DONE;
@@ -432,9 +431,8 @@ TEST(test_descendants, "descendants")
 	close_all();
 }
 
-static void *submit_all_the_time(void *unused)
+static void *submit_all_the_time(void *)
 {
-	(void)unused;
 	for (;;) {
 		uint32_t epoch = atomic_load(&shared->epoch);
 
@@ -770,9 +768,8 @@ TEST(test_heir, "heir")
 	close_all();
 }
 
-bool always_waits(int listener, const struct seccomp_notif *notification)
+bool always_waits(int listener, const struct seccomp_notif *)
 {
-	(void)notification;
 	return listener == 0;
 }
 

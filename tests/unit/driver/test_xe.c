@@ -493,27 +493,23 @@ TEST(memory, "memory changes for all VFs, or for none")
 /* The functions before the driver saw the GPU. */
 static struct xe_function was[XE_VFS + 1];
 
-static void old_kernel(struct vgpu_driver_config *config)
+static void old_kernel(struct vgpu_driver_config *)
 {
-	(void)config;
 	remove_tree(inside(PCI_DEVICES "/" PF "/sriov_admin"));
 }
 
-static void some_memory(struct vgpu_driver_config *config)
+static void some_memory(struct vgpu_driver_config *)
 {
-	(void)config;
 	was[2].memory = xe_functions[2].memory = 64 * XE_MIB;
 }
 
-static void wedged(struct vgpu_driver_config *config)
+static void wedged(struct vgpu_driver_config *)
 {
-	(void)config;
 	xe_fault = (struct xe_fault){"vf3/profile/preempt_timeout_us", -ECANCELED, 1, true, 0};
 }
 
-static void not_bound(struct vgpu_driver_config *config)
+static void not_bound(struct vgpu_driver_config *)
 {
-	(void)config;
 	nobody_probes = true;
 }
 
@@ -697,11 +693,10 @@ static int admin_open(const char *path, int flags)
 	return vfio_kernel->open(full, flags);
 }
 
-static int admin_read(void *data, const char *path, char *out, size_t size)
+static int admin_read(void *, const char *path, char *out, size_t size)
 {
 	int fd = admin_open(path, O_RDONLY), r;
 
-	(void)data;
 	if (fd < 0)
 		return fd;
 	r = (int)vfio_kernel->read(fd, out, size, 0);
@@ -709,11 +704,10 @@ static int admin_read(void *data, const char *path, char *out, size_t size)
 	return r;
 }
 
-static int admin_write(void *data, const char *path, const char *text, size_t size)
+static int admin_write(void *, const char *path, const char *text, size_t size)
 {
 	int fd = admin_open(path, O_WRONLY), r;
 
-	(void)data;
 	if (fd < 0)
 		return fd;
 	r = (int)vfio_kernel->write(fd, text, size, 0);
@@ -721,7 +715,7 @@ static int admin_write(void *data, const char *path, const char *text, size_t si
 	return r < 0 ? r : 0;
 }
 
-static int admin_fault(void *data, const char *kind, unsigned times)
+static int admin_fault(void *, const char *kind, unsigned times)
 {
 	static const struct {
 		const char *kind;
@@ -733,7 +727,6 @@ static int admin_fault(void *data, const char *kind, unsigned times)
 	};
 	size_t i;
 
-	(void)data;
 	if (strcmp(kind, "wedged") == 0) {
 		xe_fault = (struct xe_fault){times ? "" : NULL, -ECANCELED, 0, true, 0};
 		return 0;

@@ -20,44 +20,32 @@ static virDomainPtr domain;
 static char uuid[VIR_UUID_STRING_BUFLEN];
 static unsigned logged, changes;
 
-void log_line(int level, const char *what, const char *why)
+void log_line(int, const char *, const char *)
 {
-	(void)level;
-	(void)what;
-	(void)why;
 	logged++;
 }
 
 static bool at_work;
 
 /* In libvirt's place: the test driver knows no jobs. */
-int virDomainGetJobInfo(virDomainPtr d, virDomainJobInfoPtr info)
+int virDomainGetJobInfo(virDomainPtr, virDomainJobInfoPtr info)
 {
-	(void)d;
 	*info = (virDomainJobInfo){.type = at_work ? VIR_DOMAIN_JOB_UNBOUNDED
 						   : VIR_DOMAIN_JOB_NONE};
 	return 0;
 }
 
-static void on_error(void *data, virErrorPtr error)
+static void on_error(void *, virErrorPtr)
 {
-	(void)data;
-	(void)error;
 }
 
-static void on_metadata(virConnectPtr c, virDomainPtr d, int type, const char *uri, void *data)
+static void on_metadata(virConnectPtr, virDomainPtr, int, const char *uri, void *)
 {
-	(void)c;
-	(void)d;
-	(void)type;
-	(void)data;
 	changes += uri && strcmp(uri, URI) == 0;
 }
 
-static void never(int timer, void *data)
+static void never(int, void *)
 {
-	(void)timer;
-	(void)data;
 }
 
 /* The running domain that the test driver brings. */

@@ -42,9 +42,8 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
 }
 
 /* What compute.c calls of the rest of a VF's process. */
-void vf_take_orders(struct vf *vf)
+void vf_take_orders(struct vf *)
 {
-	(void)vf;
 }
 
 int vf_dma(const struct vf *vf, uint64_t iova, void *buffer, uint32_t size, bool to_client)
@@ -53,26 +52,22 @@ int vf_dma(const struct vf *vf, uint64_t iova, void *buffer, uint32_t size, bool
 	return -1;
 }
 
-bool vf_publish(struct vf *vf)
+bool vf_publish(struct vf *)
 {
-	(void)vf;
 	return false;
 }
 
-void vf_notify(struct vf *vf)
+void vf_notify(struct vf *)
 {
-	(void)vf;
 }
 
-bool engine_has_work(const struct vf *vf)
+bool engine_has_work(const struct vf *)
 {
-	(void)vf;
 	return false;
 }
 
-void engine_kick(struct vf *vf)
+void engine_kick(struct vf *)
 {
-	(void)vf;
 }
 
 void vfio_endpoint_irq(struct vfio_endpoint *endpoint, uint32_t vector)

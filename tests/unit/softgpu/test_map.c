@@ -74,9 +74,8 @@ static enum device_state poll_slot(struct device *d, uint32_t slot)
 	return state;
 }
 
-static const struct device_arena *arena(struct device *d)
+static const struct device_arena *arena(struct device *)
 {
-	(void)d;
 	return &b.arena;
 }
 
@@ -103,11 +102,10 @@ static bool all_are(uint64_t at, uint64_t n, bool is_mapped)
 	return right;
 }
 
-static int map(struct device *d, uint64_t at, uint64_t from, uint64_t n)
+static int map(struct device *, uint64_t at, uint64_t from, uint64_t n)
 {
 	uint64_t i;
 
-	(void)d;
 	CU_ASSERT(from + n <= MEMORY / GRANULE);
 	if (!all_are(at, n, false) || from + n > MEMORY / GRANULE)
 		return -EIO;
@@ -122,11 +120,10 @@ static int map(struct device *d, uint64_t at, uint64_t from, uint64_t n)
 	return 0;
 }
 
-static int unmap(struct device *d, uint64_t at, uint64_t n)
+static int unmap(struct device *, uint64_t at, uint64_t n)
 {
 	uint64_t i;
 
-	(void)d;
 	if (!all_are(at, n, true))
 		return -EIO;
 	for (i = 0; i < n; i++) {
@@ -155,44 +152,31 @@ static uint32_t count_all(void)
 	return n;
 }
 
-static int load_nothing(struct device *d, uint32_t module, void *compiled)
+static int load_nothing(struct device *, uint32_t, void *)
 {
-	(void)d;
-	(void)module;
-	(void)compiled;
 	return 0;
 }
 
-static int compile_nothing(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes,
-			   uint32_t flags, void **compiled, char *log, uint32_t log_size)
+static int compile_nothing(struct device *, uint32_t, uint8_t *image, uint64_t, uint32_t,
+			   void **compiled, char *, uint32_t)
 {
-	(void)d;
-	(void)module;
-	(void)bytes;
-	(void)flags;
-	(void)log;
-	(void)log_size;
 	*compiled = NULL;
 	free(image);
 	return 0;
 }
 
 /* Finds fill(dst, words, value), whose parameters have 8 bytes each. */
-static int find_fill(struct device *d, uint32_t module, const char *name, struct piece *p,
+static int find_fill(struct device *, uint32_t, const char *, struct piece *p,
 		     struct device_params *params)
 {
-	(void)d;
-	(void)module;
-	(void)name;
 	p->kind = PIECE_KERNEL;
 	p->kernel = KERNEL_FILL;
 	fill_params(params);
 	return 0;
 }
 
-static void hear(const struct worker_message *m)
+static void hear(const struct worker_message *)
 {
-	(void)m;
 }
 
 static void wake(void)

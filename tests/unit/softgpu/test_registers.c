@@ -52,24 +52,22 @@ static bool has_layout(void)
 	return false;
 }
 
-static bool is_new(void *unused)
+static bool is_new(void *)
 {
 	uint8_t control = 0;
 
-	(void)unused;
 	CU_ASSERT_EQUAL(vfio_read(pf, VFIO_REGION_CONFIG,
 				  cap + layout->at[GPUIOV_RESET_CONTROL].offset, &control, 1),
 			0);
 	return !(control & GPUIOV_RESET_PF);
 }
 
-static void device_begin(const char *layout_name)
+static void device_begin(const char *)
 {
 	uint8_t reset = GPUIOV_RESET_PF;
 	struct vgpu_error err;
 	int i;
 
-	(void)layout_name;
 	for (i = 0; names[i]; i++) {
 		name = names[i];
 		if (vfio_device_open(&pf, name, &err) < 0) {

@@ -32,13 +32,9 @@ static const char *complaint;
 static int compilers_nice; /* getpriority(2) of the thread that compiles */
 static pid_t compiler;	   /* its number */
 
-static int slow_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes,
-			uint32_t flags, void **compiled, char *log, uint32_t log_size)
+static int slow_compile(struct device *, uint32_t, uint8_t *image, uint64_t, uint32_t,
+			void **compiled, char *log, uint32_t log_size)
 {
-	(void)d;
-	(void)module;
-	(void)bytes;
-	(void)flags;
 	compilers_nice = getpriority(PRIO_PROCESS, 0);
 	compiler = gettid();
 	while (!atomic_load(&compiler_may_end))
@@ -49,20 +45,15 @@ static int slow_compile(struct device *d, uint32_t module, uint8_t *image, uint6
 	return complaint ? -EINVAL : 0;
 }
 
-static int load_nothing(struct device *d, uint32_t module, void *compiled)
+static int load_nothing(struct device *, uint32_t, void *)
 {
-	(void)d;
-	(void)module;
-	(void)compiled;
 	return 0;
 }
 
 /* Finds fill(dst, words, value), whose parameters have 8 bytes each. */
-static int find_fill(struct device *d, uint32_t module, const char *name, struct piece *p,
+static int find_fill(struct device *, uint32_t, const char *name, struct piece *p,
 		     struct device_params *params)
 {
-	(void)d;
-	(void)module;
 	if (strcmp(name, "fill") != 0 || p->block[0] != 256)
 		return -EINVAL;
 	p->kind = PIECE_KERNEL;
@@ -80,10 +71,8 @@ static int find_any_block(struct device *d, uint32_t module, const char *name, s
 	return find_fill(d, module, name, p, params);
 }
 
-static int know_nothing(struct device *d, uint32_t module, const char *name, int32_t *out)
+static int know_nothing(struct device *, uint32_t, const char *name, int32_t *out)
 {
-	(void)d;
-	(void)module;
 	out[4] = (int32_t)strlen(name);
 	return 0;
 }
@@ -91,10 +80,9 @@ static int know_nothing(struct device *d, uint32_t module, const char *name, int
 static uint8_t variable[4u << 20];
 
 /* "variable", a large one. */
-static int find_variable(struct device *d, uint32_t module, const char *name, uint64_t *at,
+static int find_variable(struct device *, uint32_t module, const char *name, uint64_t *at,
 			 uint64_t *bytes)
 {
-	(void)d;
 	if (strcmp(name, "variable") != 0 || module != 3)
 		return -EINVAL;
 	*at = (uintptr_t)variable;
@@ -102,11 +90,9 @@ static int find_variable(struct device *d, uint32_t module, const char *name, ui
 	return 0;
 }
 
-static int count_blocks(struct device *d, uint32_t module, const char *name, uint32_t threads,
+static int count_blocks(struct device *, uint32_t, const char *name, uint32_t threads,
 			uint32_t shared, uint32_t *blocks)
 {
-	(void)d;
-	(void)module;
 	*blocks = threads + shared;
 	return strcmp(name, "fill") == 0 ? 0 : -EINVAL;
 }
@@ -578,11 +564,10 @@ static int load_printer(struct device *d, uint32_t module, void *compiled)
 	return load_nothing(d, module, compiled) + 1;
 }
 
-static uint32_t give_text(struct device *d, char *text, uint32_t room)
+static uint32_t give_text(struct device *, char *text, uint32_t room)
 {
 	uint32_t n = n_held < room ? n_held : room;
 
-	(void)d;
 	memcpy(text, held, n);
 	n_held -= n;
 	memmove(held, held + n, n_held);
@@ -674,9 +659,8 @@ static enum device_state assert_poll(struct device *d, uint32_t slot)
 static bool has_said;
 
 /* A driver says it once. */
-static void say(struct device *d, char *text, uint32_t room)
+static void say(struct device *, char *text, uint32_t room)
 {
-	(void)d;
 	snprintf(text, room, "%s", has_said ? "" : "an assertion");
 	has_said = true;
 }
@@ -684,18 +668,13 @@ static void say(struct device *d, char *text, uint32_t room)
 /* The loss is noticed by a launch, and by a poll of each piece in flight. */
 static uint32_t launched, looked;
 
-static int launch_two(struct device *d, uint32_t slot, const struct piece *p)
+static int launch_two(struct device *, uint32_t, const struct piece *)
 {
-	(void)d;
-	(void)slot;
-	(void)p;
 	return ++launched == 2 ? -ECANCELED : 0;
 }
 
-static enum device_state poll_lost(struct device *d, uint32_t slot)
+static enum device_state poll_lost(struct device *, uint32_t)
 {
-	(void)d;
-	(void)slot;
 	if (launched == 2)
 		return DEVICE_ASSERTED;
 	return ++looked < 1000 ? DEVICE_RUNNING : DEVICE_DONE;
@@ -1334,16 +1313,13 @@ static int count_load(struct device *d, uint32_t module, void *compiled)
 	return load_nothing(d, module, compiled);
 }
 
-static void count_unload(struct device *d, uint32_t module)
+static void count_unload(struct device *, uint32_t)
 {
-	(void)d;
-	(void)module;
 	unloads++;
 }
 
-static void count_drop(void *compiled)
+static void count_drop(void *)
 {
-	(void)compiled;
 	drops++;
 }
 
@@ -1690,11 +1666,8 @@ TEST(awaits_across_hard_stops, "a wait goes on after a hard stop, and after a dr
 	}
 }
 
-static int refuse_to_load(struct device *d, uint32_t module, void *compiled)
+static int refuse_to_load(struct device *, uint32_t, void *)
 {
-	(void)d;
-	(void)module;
-	(void)compiled;
 	return -EINVAL;
 }
 

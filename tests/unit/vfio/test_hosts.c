@@ -12,12 +12,11 @@
 static char text[8192];
 static unsigned bad;
 
-static void finding(void *data, enum doctor_verdict verdict, const char *subject, const char *found,
+static void finding(void *, enum doctor_verdict verdict, const char *subject, const char *found,
 		    const char *cure)
 {
 	size_t n = strlen(text);
 
-	(void)data;
 	if (strcmp(subject, PF) == 0)
 		bad += verdict == DOCTOR_BAD;
 	snprintf(text + n, sizeof(text) - n, "%s: %s; %s\n", subject, found, cure);

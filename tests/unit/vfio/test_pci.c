@@ -257,9 +257,8 @@ static char fifo[100];
 static _Atomic unsigned alarms;
 static _Atomic int reader;
 
-static void on_alarm(int number)
+static void on_alarm(int)
 {
-	(void)number;
 	atomic_fetch_add(&alarms, 1);
 }
 

@@ -55,17 +55,15 @@ static void on_region(void *device, uint32_t index, struct vfio_server_region *o
 		*out = (struct vfio_server_region){4096, true, -1, 0};
 }
 
-static uint32_t on_irqs(void *device, uint32_t index)
+static uint32_t on_irqs(void *, uint32_t index)
 {
-	(void)device;
 	return index == VFIO_USER_IRQ_MSIX ? 3 : 0;
 }
 
-static void on_read(void *device, uint32_t region, uint64_t offset, void *data, uint32_t count)
+static void on_read(void *device, uint32_t, uint64_t offset, void *data, uint32_t count)
 {
 	struct device *d = device;
 
-	(void)region;
 	memcpy(data, d->memory + offset, count);
 }
 
@@ -74,14 +72,12 @@ static vgpu_nsec nsec(const struct timespec *t)
 	return (vgpu_nsec)t->tv_sec * VGPU_SEC + (vgpu_nsec)t->tv_nsec;
 }
 
-static void on_write(void *device, uint32_t region, uint64_t offset, const void *data,
-		     uint32_t count)
+static void on_write(void *device, uint32_t, uint64_t offset, const void *data, uint32_t count)
 {
 	struct device *d = device;
 	struct timespec t;
 	vgpu_nsec until;
 
-	(void)region;
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	pthread_mutex_lock(&d->lock);
 	for (until = nsec(&t) + d->burn; nsec(&t) < until;)
@@ -423,22 +419,19 @@ TEST(lost_descriptors, "a lost descriptor ends the connection")
 /* A store that holds one descriptor. */
 static int stored = -1;
 
-static int store_put(const char *name, int fd)
+static int store_put(const char *, int fd)
 {
-	(void)name;
 	stored = dup(fd);
 	return 0;
 }
 
-static int store_take(const char *name)
+static int store_take(const char *)
 {
-	(void)name;
 	return stored < 0 ? -ENOENT : dup(stored);
 }
 
-static void store_drop(const char *name)
+static void store_drop(const char *)
 {
-	(void)name;
 	close(stored);
 	stored = -1;
 }
@@ -749,9 +742,8 @@ TEST(asked_at_rest, "a server that rests answers who asks")
 	end();
 }
 
-static void on_alarm(int number)
+static void on_alarm(int)
 {
-	(void)number;
 }
 
 /* A signal in the middle of an access does not disturb the device. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* cvt: from one type to another. */
-#include <fenv.h>
 #include <math.h>
 
 #include "ptx_private.h"

@@ -348,12 +348,11 @@ static uint64_t of_upper_half(const struct instruction *i, uint64_t v)
 	return of_wide(d) & ~(uint64_t)UINT32_MAX;
 }
 
-static uint64_t double_result(struct ptx *p, const struct instruction *i, const struct type *type,
+static uint64_t double_result(struct ptx *p, const struct instruction *i, const struct type *,
 			      const uint64_t *v)
 {
 	const volatile double a = wide(v[0]), b = wide(v[1]);
 
-	(void)type;
 	if (i->flags & FLAG_APPROX && i->flags & FLAG_FLUSHES)
 		return of_upper_half(i, v[0]);
 	switch (i->op) {
@@ -378,14 +377,11 @@ static uint64_t double_result(struct ptx *p, const struct instruction *i, const 
 	}
 }
 
-static uint64_t fma_single(struct ptx *p, const struct instruction *i, const struct type *type,
+static uint64_t fma_single(struct ptx *, const struct instruction *, const struct type *,
 			   const uint64_t *v)
 {
 	const volatile float a = single(v[0]);
 
-	(void)p;
-	(void)i;
-	(void)type;
 	return of_single(fmaf(a, single(v[1]), single(v[2])));
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The operands of instructions. */
-#include <stdio.h>
 #include <string.h>
 
 #include "ptx_private.h"

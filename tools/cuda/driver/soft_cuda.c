@@ -100,15 +100,13 @@ static void catch_addresses(void)
 }
 
 /* The stream's thread calls these. A text may lie at a wrong address: no lock is held. */
-int soft_cuda_prints(void *data, const char *format, const void *arguments)
+int soft_cuda_prints(void *, const char *format, const void *arguments)
 {
-	(void)data;
 	return soft_print_put(limits[CU_LIMIT_PRINTF_FIFO_SIZE], format, arguments);
 }
 
-void soft_cuda_asserts(void *data, const char *text)
+void soft_cuda_asserts(void *, const char *text)
 {
-	(void)data;
 	snprintf(assertion, sizeof(assertion), "%s", text);
 	siglongjmp(given_up, CUDA_ERROR_ASSERT);
 }
@@ -192,11 +190,10 @@ CUresult soft_cuda_enqueue(struct work work)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuStreamCreate(CUstream *out, unsigned flags)
+CUresult cuStreamCreate(CUstream *out, unsigned)
 {
 	pthread_t thread;
 
-	(void)flags;
 	if (!soft_cuda_context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (pthread_create(&thread, NULL, stream, NULL) != 0)
@@ -207,9 +204,8 @@ CUresult cuStreamCreate(CUstream *out, unsigned flags)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuStreamSynchronize(CUstream s)
+CUresult cuStreamSynchronize(CUstream)
 {
-	(void)s;
 	if (!soft_cuda_context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	pthread_mutex_lock(&lock);
@@ -222,17 +218,15 @@ CUresult cuStreamSynchronize(CUstream s)
 	return failed;
 }
 
-CUresult cuEventCreate(CUevent *out, unsigned flags)
+CUresult cuEventCreate(CUevent *out, unsigned)
 {
-	(void)flags;
 	if (soft_cuda_context)
 		*out = keep(sizeof(uint64_t));
 	return soft_cuda_context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-CUresult cuEventRecord(CUevent event, CUstream s)
+CUresult cuEventRecord(CUevent event, CUstream)
 {
-	(void)s;
 	if (!soft_cuda_context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	pthread_mutex_lock(&lock);
@@ -251,9 +245,8 @@ CUresult cuEventQuery(CUevent event)
 	return e;
 }
 
-CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t n, CUstream s)
+CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t n, CUstream)
 {
-	(void)s;
 	return soft_cuda_enqueue((struct work){
 		.kind = WORK_SET, .dst = (void *)(uintptr_t)dst, .value = value, .n = n});
 }
@@ -271,9 +264,8 @@ static bool copies_now(void)
 	return idle && soft_cuda_context && getenv("SOFT_CUDA_COPIES");
 }
 
-CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s)
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream)
 {
-	(void)s;
 	if (copies_now()) {
 		copy((void *)(uintptr_t)dst, (const void *)(uintptr_t)src, n);
 		return CUDA_SUCCESS;
@@ -356,7 +348,7 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetAttribute(int *value, int which, CUdevice device)
+CUresult cuDeviceGetAttribute(int *value, int which, CUdevice)
 {
 	static const struct {
 		int which, value;
@@ -397,7 +389,6 @@ CUresult cuDeviceGetAttribute(int *value, int which, CUdevice device)
 	int number;
 	size_t i;
 
-	(void)device;
 	if (other && sscanf(other, "%d=%d", &number, value) == 2 && number == which)
 		return CUDA_SUCCESS;
 	for (i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
@@ -408,17 +399,14 @@ CUresult cuDeviceGetAttribute(int *value, int which, CUdevice device)
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
+CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice)
 {
-	(void)device;
 	*out = &context;
 	return is_up ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 
-CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags)
+CUresult cuDevicePrimaryCtxSetFlags(CUdevice, unsigned)
 {
-	(void)device;
-	(void)flags;
 	return is_up ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 
@@ -447,18 +435,16 @@ CUresult cuCtxGetLimit(size_t *value, int limit)
 	return soft_cuda_context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-CUresult cuGetErrorName(CUresult e, const char **name)
+CUresult cuGetErrorName(CUresult, const char **name)
 {
-	(void)e;
 	*name = NULL;
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
 /* memory */
 
-CUresult cuMemGetAllocationGranularity(size_t *grain, const struct cu_allocation *what, int option)
+CUresult cuMemGetAllocationGranularity(size_t *grain, const struct cu_allocation *what, int)
 {
-	(void)option;
 	*grain = GRAIN;
 	return what->type == 1 && what->location.type == 1 ? CUDA_SUCCESS
 							   : CUDA_ERROR_INVALID_VALUE;
@@ -838,15 +824,13 @@ CUresult cuMemSetAccess(CUdeviceptr at, size_t size, const struct cu_access *acc
 		       : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuMemHostRegister(void *p, size_t size, unsigned flags)
+CUresult cuMemHostRegister(void *, size_t size, unsigned flags)
 {
-	(void)p;
 	return size > 0 && flags & CU_HOST_DEVICEMAP ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuMemHostAlloc(void **out, size_t size, unsigned flags)
+CUresult cuMemHostAlloc(void **out, size_t size, unsigned)
 {
-	(void)flags;
 	if (soft_cuda_context)
 		*out = keep(size);
 	return soft_cuda_context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
@@ -880,8 +864,7 @@ static bool is_lacking(const char *name, CUresult *e)
 
 /* For an unknown name, and for one that is newer than VERSION, the CUDA driver returns success and
  * no entry. */
-CUresult cuGetProcAddress_v2(const char *name, void **entry, int version, uint64_t flags,
-			     int *status)
+CUresult cuGetProcAddress_v2(const char *name, void **entry, int version, uint64_t, int *status)
 {
 	static const struct {
 		const char *name;
@@ -893,7 +876,6 @@ CUresult cuGetProcAddress_v2(const char *name, void **entry, int version, uint64
 	CUresult e = CUDA_SUCCESS;
 	size_t i;
 
-	(void)flags;
 	*entry = NULL;
 	for (i = 0; i < sizeof(entries) / sizeof(entries[0]); i++)
 		if (strcmp(entries[i].name, name) == 0 && entries[i].since <= version &&

@@ -81,15 +81,12 @@ static void append(struct link *l, const char *text)
 	snprintf(l->text + had, n - had, "%s\n", text); /* the last line may lack its end */
 }
 
-CUresult cuLinkAddData(CUlink link, int type, void *data, size_t n, const char *name,
-		       unsigned options, int *option, void **values)
+CUresult cuLinkAddData(CUlink link, int type, void *data, size_t n, const char *, unsigned options,
+		       int *, void **)
 {
 	struct link *l = link;
 	const char *text = data;
 
-	(void)name;
-	(void)option;
-	(void)values;
 	if (options || n == 0 || (type != CU_JIT_INPUT_PTX && type != SOFT_CUDA_INPUT_CUBIN))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (type == SOFT_CUDA_INPUT_CUBIN) {
@@ -169,14 +166,11 @@ static bool read_functions(struct module *m)
 	return true;
 }
 
-CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *options,
-			    void **values)
+CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *, void **)
 {
 	const char *text = soft_cuda_text(image);
 	struct module *m;
 
-	(void)options;
-	(void)values;
 	if (!soft_cuda_context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (n)
@@ -327,10 +321,9 @@ static CUresult launch(struct work w, void **params, void **extra)
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-			unsigned by, unsigned bz, unsigned shared, CUstream s, void **params,
+			unsigned by, unsigned bz, unsigned shared, CUstream, void **params,
 			void **extra)
 {
-	(void)s;
 	return launch((struct work){.kind = WORK_LAUNCH,
 				    .function = function,
 				    .launch = {.pauses = soft_gpu_pauses(),

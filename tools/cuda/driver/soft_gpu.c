@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "soft_gpu.h"
 
@@ -93,11 +92,10 @@ static bool others_want(void)
 	return false;
 }
 
-static void let_others(void *unused)
+static void let_others(void *)
 {
 	const struct timespec look = {.tv_nsec = LOOK_NS};
 
-	(void)unused;
 	if (now() - since < soft_rm_timeslice() * 1000)
 		return;
 	if (!others_want()) {

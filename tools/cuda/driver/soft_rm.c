@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #include "rm_calls.h"
 #include "soft_gpu.h"
@@ -84,12 +83,10 @@ static long serve(unsigned long request, void *argument)
 }
 
 /* The system call that was trapped, in the thread that makes it. */
-static void on_call(int number, siginfo_t *info, void *at)
+static void on_call(int, siginfo_t *, void *at)
 {
 	mcontext_t *m = &((ucontext_t *)at)->uc_mcontext;
 
-	(void)number;
-	(void)info;
 #if defined(__x86_64__)
 	m->gregs[REG_RAX] =
 		serve((unsigned long)m->gregs[REG_RSI], (void *)(uintptr_t)m->gregs[REG_RDX]);

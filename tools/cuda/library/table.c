@@ -31,10 +31,8 @@ static const char *const absent[] = {
 	}
 CUDA_ABSENT(DEFINE)
 
-CUresult cuGetExportTable(const void **table, const void *uuid)
+CUresult cuGetExportTable(const void **, const void *)
 {
-	(void)table;
-	(void)uuid;
 	log_line(
 		"cuGetExportTable: NVIDIA's runtime library (cudart) asks for tables that NVIDIA's "
 		"driver alone has: a program that was linked with it does not run with this "

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The device: there is one, the VF that this machine's CUDA programs have. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

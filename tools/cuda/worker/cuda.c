@@ -475,15 +475,13 @@ static void cuda_gate(struct device *d, bool shut)
 	atomic_store(&d->gate->flag, shut);
 }
 
-static int cuda_stop(struct device *d, uint32_t method)
+static int cuda_stop(struct device *, uint32_t method)
 {
-	(void)d;
 	return rm_stop(method);
 }
 
-static int cuda_resume(struct device *d)
+static int cuda_resume(struct device *)
 {
-	(void)d;
 	return rm_resume();
 }
 

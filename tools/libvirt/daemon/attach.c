@@ -107,18 +107,15 @@ bool attach_and_detach(virConnectPtr libvirt, struct json_object *answer)
 	return each(libvirt, json_object_object_get(answer, "attach"), true);
 }
 
-int on_device_removed(virConnectPtr c, virDomainPtr d, const char *alias, void *look)
+int on_device_removed(virConnectPtr, virDomainPtr d, const char *alias, void *look)
 {
-	(void)c;
 	tell(6, d, alias, "detached", NULL);
 	*(bool *)look = true;
 	return 0;
 }
 
-int on_device_kept(virConnectPtr c, virDomainPtr d, const char *alias, void *unused)
+int on_device_kept(virConnectPtr, virDomainPtr d, const char *alias, void *)
 {
-	(void)c;
-	(void)unused;
 	tell(4, d, alias, "not released by the guest; the VM keeps the VF until it ends", NULL);
 	return 0;
 }

@@ -62,9 +62,8 @@ static struct {
 
 static volatile sig_atomic_t ended;
 
-static void on_signal(int n)
+static void on_signal(int)
 {
-	(void)n;
 	ended = 1;
 }
 
@@ -76,37 +75,23 @@ static const char *libvirts_words(void)
 }
 
 /* vgpud-libvirt logs errors itself: keeps libvirt from printing them as well. */
-static void on_error(void *data, virErrorPtr error)
+static void on_error(void *, virErrorPtr)
 {
-	(void)data;
-	(void)error;
 }
 
-static int on_lifecycle(virConnectPtr c, virDomainPtr d, int event, int detail, void *data)
+static int on_lifecycle(virConnectPtr, virDomainPtr, int, int, void *)
 {
-	(void)c;
-	(void)d;
-	(void)event;
-	(void)detail;
-	(void)data;
 	a.look = true;
 	return 0;
 }
 
-static void on_metadata(virConnectPtr c, virDomainPtr d, int type, const char *uri, void *data)
+static void on_metadata(virConnectPtr, virDomainPtr, int, const char *uri, void *)
 {
-	(void)c;
-	(void)d;
-	(void)type;
-	(void)data;
 	a.look |= uri && strcmp(uri, CLAIM_URI) == 0;
 }
 
-static void on_close(virConnectPtr c, int reason, void *data)
+static void on_close(virConnectPtr, int, void *)
 {
-	(void)c;
-	(void)reason;
-	(void)data;
 	a.lost = true;
 }
 
@@ -120,12 +105,8 @@ static void drop_vgpud(void)
 }
 
 /* vgpud sends nothing between calls: a readable socket means that it has ended. */
-static void on_vgpud(int watch, int fd, int events, void *data)
+static void on_vgpud(int, int, int, void *)
 {
-	(void)watch;
-	(void)fd;
-	(void)events;
-	(void)data;
 	drop_vgpud();
 }
 
@@ -233,19 +214,16 @@ static struct json_object *call(const char *method, struct json_object *args, in
 	return result;
 }
 
-static void on_rested(int timer, void *data)
+static void on_rested(int timer, void *)
 {
-	(void)data;
 	a.rests = false;
 	virEventUpdateTimeout(timer, -1);
 }
 
-static void on_second(int timer, void *data)
+static void on_second(int, void *)
 {
 	struct json_object *hung;
 
-	(void)timer;
-	(void)data;
 	reach_vgpud();
 	hung = a.vgpud >= 0 ? call("vm.hung", new_args(), 4) : NULL;
 	pause_and_stop(a.libvirt, hung);

@@ -85,10 +85,8 @@ void fleet_gpu_finish(struct fleet_gpu *gpu)
 	free(gpu->policy);
 }
 
-static bool movable(uint32_t owner, void *data)
+static bool movable(uint32_t, void *)
 {
-	(void)owner;
-	(void)data;
 	return true;
 }
 
@@ -140,9 +138,8 @@ enum fleet_why fleet_gpu_take(struct fleet_gpu *gpu, const struct fleet_kind *ki
 	return FLEET_TAKEN;
 }
 
-void fleet_gpu_give(struct fleet_gpu *gpu, const struct fleet_kind *kind, uint32_t vf)
+void fleet_gpu_give(struct fleet_gpu *gpu, const struct fleet_kind *, uint32_t vf)
 {
-	(void)kind;
 	guarantee(gpu, vf, 0, false);
 	give_memory(gpu, vf);
 	gpu->used &= ~(1u << vf);

@@ -5,12 +5,11 @@
  */
 #include "peer.h"
 
-static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
+static void pick(void *state, struct vgpu_pick *out, vgpu_nsec)
 {
 	struct peer *p = state;
 	uint32_t n = p->facts->max_vfs, i;
 
-	(void)now;
 	if (peer_next_awake(p, p->last) == VGPU_NO_VF)
 		return;
 	for (i = 1; i <= n; i++) {

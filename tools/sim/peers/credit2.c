@@ -43,13 +43,12 @@ static void reset(struct peer *p)
 		p->vfs[i].a = (p->vfs[i].a < CARRY ? p->vfs[i].a : CARRY) + RESET;
 }
 
-static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
+static void pick(void *state, struct vgpu_pick *out, vgpu_nsec)
 {
 	struct peer *p = state;
 	uint32_t best = richest(p, VGPU_NO_VF), second;
 	int64_t credits, ns;
 
-	(void)now;
 	if (best == VGPU_NO_VF)
 		return;
 	while (p->vfs[best].a <= 0)

@@ -85,13 +85,12 @@ static bool wake(void *state, uint32_t index, vgpu_nsec now)
 	       vf->critical > p->vfs[p->running].critical;
 }
 
-static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
+static void pick(void *state, struct vgpu_pick *out, vgpu_nsec)
 {
 	struct peer *p = state;
 	int64_t n = 0, ahead;
 	uint32_t i;
 
-	(void)now;
 	out->vf = peer_least(p);
 	if (out->vf == VGPU_NO_VF)
 		return;

@@ -2,13 +2,12 @@
 /* lottery: a ticket is drawn for each turn (Waldspurger and Weihl, OSDI '94), from a fixed seed. */
 #include "peer.h"
 
-static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
+static void pick(void *state, struct vgpu_pick *out, vgpu_nsec)
 {
 	struct peer *p = state;
 	int64_t tickets = 0, drawn;
 	uint32_t i;
 
-	(void)now;
 	for (i = 0; i < p->facts->max_vfs; i++)
 		tickets += p->vfs[i].awake ? p->vfs[i].weight : 0;
 	if (tickets == 0)

@@ -6,13 +6,12 @@
  */
 #include "peer.h"
 
-static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
+static void pick(void *state, struct vgpu_pick *out, vgpu_nsec)
 {
 	struct peer *p = state;
 	uint32_t vf = peer_next_awake(p, p->last);
 	int64_t paid;
 
-	(void)now;
 	if (vf == VGPU_NO_VF)
 		return;
 	paid = p->vfs[vf].a / p->factor;

@@ -32,11 +32,10 @@ size_t peer_memory(uint32_t max_vfs)
 	return 2 * size_of(max_vfs); /* the model, and a copy for peer_extend */
 }
 
-void peer_set_params(void *state, const int64_t *params, vgpu_nsec now)
+void peer_set_params(void *state, const int64_t *params, vgpu_nsec)
 {
 	struct peer *p = state;
 
-	(void)now;
 	p->slice = params[PEER_SLICE] * (int64_t)VGPU_USEC;
 	p->factor = params[PEER_FACTOR];
 }
@@ -51,12 +50,10 @@ void peer_attach(void *state, const struct vgpu_facts *facts, const int64_t *par
 	peer_set_params(state, params, 0);
 }
 
-bool peer_set_vf(void *state, uint32_t vf, const int64_t *params, vgpu_nsec now, const char **why)
+bool peer_set_vf(void *state, uint32_t vf, const int64_t *params, vgpu_nsec, const char **)
 {
 	struct peer *p = state;
 
-	(void)now;
-	(void)why;
 	p->vfs[vf].weight = params[PEER_VF_WEIGHT];
 	p->vfs[vf].warp = params[PEER_VF_WARP] * (int64_t)VGPU_USEC;
 	p->vfs[vf].warp_limit = params[PEER_VF_WARP_LIMIT] * (int64_t)VGPU_USEC;
@@ -72,44 +69,39 @@ bool peer_admit(void *state, uint32_t vf, const int64_t *params, vgpu_nsec now, 
 	return peer_set_vf(state, vf, params, now, why);
 }
 
-void peer_remove(void *state, uint32_t vf, vgpu_nsec now)
+void peer_remove(void *state, uint32_t vf, vgpu_nsec)
 {
 	struct peer *p = state;
 
-	(void)now;
 	p->vfs[vf] = (struct peer_vf){.admitted = false};
 }
 
-void peer_online(void *state, uint32_t vf, vgpu_nsec now)
+void peer_online(void *state, uint32_t vf, vgpu_nsec)
 {
 	struct peer *p = state;
 
-	(void)now;
 	p->vfs[vf].online = true;
 }
 
-void peer_offline(void *state, uint32_t vf, vgpu_nsec now)
+void peer_offline(void *state, uint32_t vf, vgpu_nsec)
 {
 	struct peer *p = state;
 
-	(void)now;
 	p->vfs[vf].online = false;
 }
 
-bool peer_wake(void *state, uint32_t vf, vgpu_nsec now)
+bool peer_wake(void *state, uint32_t vf, vgpu_nsec)
 {
 	struct peer *p = state;
 
-	(void)now;
 	p->vfs[vf].awake = true;
 	return false;
 }
 
-void peer_sleep(void *state, uint32_t vf, vgpu_nsec now)
+void peer_sleep(void *state, uint32_t vf, vgpu_nsec)
 {
 	struct peer *p = state;
 
-	(void)now;
 	p->vfs[vf].awake = false;
 }
 
@@ -168,24 +160,17 @@ vgpu_nsec peer_extend(void *state, uint32_t vf, vgpu_nsec now,
 	return next.slice;
 }
 
-void peer_forget(void *state, const struct vgpu_usage *usage)
+void peer_forget(void *, const struct vgpu_usage *)
 {
-	(void)state;
-	(void)usage;
 }
 
-int64_t peer_export_lag(void *state, uint32_t vf)
+int64_t peer_export_lag(void *, uint32_t)
 {
-	(void)state;
-	(void)vf;
 	return 0;
 }
 
-void peer_import_lag(void *state, uint32_t vf, int64_t lag)
+void peer_import_lag(void *, uint32_t, int64_t)
 {
-	(void)state;
-	(void)vf;
-	(void)lag;
 }
 
 int64_t peer_weights(const struct peer *p)
@@ -206,10 +191,8 @@ void peer_share(void *state, uint32_t vf, uint64_t *numerator, uint64_t *denomin
 	*denominator = (uint64_t)peer_weights(p);
 }
 
-void peer_bound(void *state, uint32_t vf, struct vgpu_bound *out)
+void peer_bound(void *, uint32_t, struct vgpu_bound *out)
 {
-	(void)state;
-	(void)vf;
 	out->max_lag = VGPU_NEVER;
 	out->max_wait = VGPU_NEVER;
 }
@@ -251,11 +234,10 @@ bool peer_wake_level(void *state, uint32_t vf, vgpu_nsec now)
 	return peer_wake(state, vf, now);
 }
 
-void peer_pick_least(void *state, struct vgpu_pick *out, vgpu_nsec now)
+void peer_pick_least(void *state, struct vgpu_pick *out, vgpu_nsec)
 {
 	struct peer *p = state;
 
-	(void)now;
 	out->vf = peer_least(p);
 	out->slice = (vgpu_nsec)p->slice;
 }

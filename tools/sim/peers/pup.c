@@ -6,13 +6,12 @@
  */
 #include "peer.h"
 
-static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
+static void pick(void *state, struct vgpu_pick *out, vgpu_nsec)
 {
 	struct peer *p = state;
 	int64_t weights = peer_weights(p), part;
 	uint32_t n = p->facts->max_vfs, i, round, vf;
 
-	(void)now;
 	if (peer_next_awake(p, p->last) == VGPU_NO_VF)
 		return;
 	for (round = 0;; round++) {

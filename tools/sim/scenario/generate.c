@@ -115,15 +115,13 @@ static void paced(FILE *to, uint32_t vf, double hz, double mean)
 	fprintf(to, " period=%" PRIu64 "\n", (uint64_t)(1e9 / hz));
 }
 
-static void frames60(FILE *to, uint32_t vf, vgpu_nsec length, double size, struct rng *r)
+static void frames60(FILE *to, uint32_t vf, vgpu_nsec, double size, struct rng *r)
 {
-	(void)length;
 	paced(to, vf, 60, size * between(r, 5, 8));
 }
 
-static void frames90(FILE *to, uint32_t vf, vgpu_nsec length, double size, struct rng *r)
+static void frames90(FILE *to, uint32_t vf, vgpu_nsec, double size, struct rng *r)
 {
-	(void)length;
 	paced(to, vf, 90, size * between(r, 4.5, 5.5));
 }
 
@@ -178,11 +176,10 @@ static void serve(FILE *to, uint32_t vf, vgpu_nsec length, double size, struct r
 
 /* Steps of 50 to 300 ms, around a mean that is drawn for each VF, with short pauses to load data.
  */
-static void steps(FILE *to, uint32_t vf, vgpu_nsec length, double size, struct rng *r)
+static void steps(FILE *to, uint32_t vf, vgpu_nsec, double size, struct rng *r)
 {
 	double mean = size * between(r, 55, 270);
 
-	(void)length;
 	settings(to, vf, "training", "bursts");
 	range(to, "burst", 0.9 * mean, 1.1 * mean);
 	range(to, "think", 1, 5);
@@ -208,18 +205,14 @@ static void session(FILE *to, uint32_t vf, vgpu_nsec length, double size, struct
 	}
 }
 
-static void hog(FILE *to, uint32_t vf, vgpu_nsec length, uint64_t seed)
+static void hog(FILE *to, uint32_t vf, vgpu_nsec, uint64_t)
 {
-	(void)length;
-	(void)seed;
 	fprintf(to, "vf %" PRIu32 " work=always late=1ms..2ms\n", vf);
 }
 
 /* Hides its work just before its slices end. */
-static void adversary(FILE *to, uint32_t vf, vgpu_nsec length, uint64_t seed)
+static void adversary(FILE *to, uint32_t vf, vgpu_nsec, uint64_t)
 {
-	(void)length;
-	(void)seed;
 	fprintf(to, "vf %" PRIu32 " work=sleeper\n", vf);
 }
 

@@ -143,22 +143,18 @@ static void keep_in_time(struct rng *r, bool in_time, struct settings *s)
 
 /* Kinds of tenants. */
 
-static void tenant_always(struct rng *r, enum scale scale, struct scenario_vf *vf)
+static void tenant_always(struct rng *, enum scale scale, struct scenario_vf *vf)
 {
-	(void)r;
 	vf->work = scale == WEEKS ? VHOST_NEVER : VHOST_ALWAYS;
 }
 
-static void tenant_sleeper(struct rng *r, enum scale scale, struct scenario_vf *vf)
+static void tenant_sleeper(struct rng *, enum scale scale, struct scenario_vf *vf)
 {
-	(void)r;
 	vf->work = scale == SECONDS ? VHOST_SLEEPER : VHOST_NEVER;
 }
 
-static void tenant_never(struct rng *r, enum scale scale, struct scenario_vf *vf)
+static void tenant_never(struct rng *, enum scale, struct scenario_vf *vf)
 {
-	(void)r;
-	(void)scale;
 	vf->work = VHOST_NEVER;
 }
 

@@ -2,7 +2,6 @@
 /* Latencies and faults: reads them from the command line, and draws them from the seed. */
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

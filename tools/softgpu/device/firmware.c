@@ -346,17 +346,14 @@ static bool leave(struct softgpu *gpu, vgpu_nsec now)
 	return end(gpu, now);
 }
 
-static bool left_engine(struct softgpu *gpu, vgpu_nsec now)
+static bool left_engine(struct softgpu *gpu, vgpu_nsec)
 {
-	(void)now;
 	gpu->firmware.phase = FIRMWARE_LEAVE;
 	return true;
 }
 
-static bool wait(struct softgpu *gpu, vgpu_nsec now)
+static bool wait(struct softgpu *, vgpu_nsec)
 {
-	(void)gpu;
-	(void)now;
 	return false;
 }
 

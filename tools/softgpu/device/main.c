@@ -47,9 +47,8 @@ static void on_region(void *device, uint32_t index, struct vfio_server_region *o
 	*out = (struct vfio_server_region){r.size, true, r.mmap_fd, r.mmap_size};
 }
 
-static uint32_t on_irqs(void *device, uint32_t index)
+static uint32_t on_irqs(void *, uint32_t index)
 {
-	(void)device;
 	if (index == VFIO_USER_IRQ_MSIX)
 		return GPUIOV_PF_VECTORS;
 	return index == VFIO_USER_IRQ_ERR || index == VFIO_USER_IRQ_REQ;
@@ -71,9 +70,8 @@ static void on_write(void *device, uint32_t region, uint64_t offset, const void 
 }
 
 /* Neither a reset by the client nor a client's disconnection changes the PF; see softgpu.h. */
-static void on_reset(void *device)
+static void on_reset(void *)
 {
-	(void)device;
 }
 
 static const struct vfio_server_ops ops = {
@@ -96,13 +94,12 @@ static void deliver_irq(void *opaque, int fn, uint32_t vector)
 	pthread_rwlock_unlock(&front->lock);
 }
 
-static int deliver_dma(void *opaque, int fn, uint64_t iova, void *buffer, uint64_t size,
+static int deliver_dma(void *opaque, int, uint64_t iova, void *buffer, uint64_t size,
 		       bool to_client)
 {
 	struct front *front = opaque;
 	int r = -EFAULT;
 
-	(void)fn;
 	pthread_rwlock_rdlock(&front->lock);
 	if (front->pf)
 		r = vfio_endpoint_dma(front->pf, iova, buffer, size, to_client);

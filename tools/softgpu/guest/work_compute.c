@@ -347,10 +347,9 @@ static uint64_t mixed_bytes(const struct workload_options *o)
 	return sum;
 }
 
-static bool part_fill(const struct workload *w, struct workload_state *s, struct guest *g,
+static bool part_fill(const struct workload *w, struct workload_state *s, struct guest *,
 		      uint32_t slot)
 {
-	(void)g;
 	w->fill(s, slot);
 	return true;
 }
@@ -362,10 +361,9 @@ static bool part_emit(const struct workload *w, struct workload_state *s, struct
 	return true;
 }
 
-static bool part_check(const struct workload *w, struct workload_state *s, struct guest *g,
+static bool part_check(const struct workload *w, struct workload_state *s, struct guest *,
 		       uint32_t slot)
 {
-	(void)g;
 	return w->check(s, slot);
 }
 

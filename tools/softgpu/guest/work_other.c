@@ -2,9 +2,8 @@
 /* Workloads that only move bytes, take time, or fail. */
 #include "workload_state.h"
 
-static void nothing_to_fill(struct workload_state *s, uint32_t slot)
+static void nothing_to_fill(struct workload_state *, uint32_t slot)
 {
-	(void)s;
 	(void)slot; /* no inputs */
 }
 
@@ -60,9 +59,8 @@ const struct workload work_dma = {
 
 /* Workloads that only take time: a word that is filled in at the end shows that they have run. */
 
-static uint64_t word_bytes(const struct workload_options *o)
+static uint64_t word_bytes(const struct workload_options *)
 {
-	(void)o;
 	return 64;
 }
 

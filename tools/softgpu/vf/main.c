@@ -22,7 +22,6 @@
 #include "vfio/thread.h"
 #include "vfio/user_proto.h"
 #include "vgpu/clock.h"
-#include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
 #include "vgpu/options.h"
 

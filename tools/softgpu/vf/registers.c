@@ -335,9 +335,8 @@ static void on_region(void *device, uint32_t index, struct vfio_server_region *o
 	}
 }
 
-static uint32_t on_irqs(void *device, uint32_t index)
+static uint32_t on_irqs(void *, uint32_t index)
 {
-	(void)device;
 	if (index == VFIO_USER_IRQ_MSIX)
 		return SOFTGPU_VF_VECTORS;
 	return index == VFIO_USER_IRQ_ERR || index == VFIO_USER_IRQ_REQ;
@@ -361,9 +360,8 @@ static void on_reset(void *device)
 
 /* A process serves one client and ends with it. The device then starts another process, with new
  * memory. */
-static void on_disconnected(void *device)
+static void on_disconnected(void *)
 {
-	(void)device;
 	_exit(0);
 }
 

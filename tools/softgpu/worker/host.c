@@ -65,11 +65,10 @@ static void give_engine(void)
 }
 
 /* The handler of STOP_SIGNAL, on the computing thread. */
-static void park(int number)
+static void park(int)
 {
 	int saved = errno;
 
-	(void)number;
 	give_engine();
 	while (atomic_load(&frozen))
 		futex(&frozen, FUTEX_WAIT, 1, NULL);
@@ -139,10 +138,8 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static int host_prepare(struct device **out, const struct device_setup *setup,
-			struct vgpu_error *err)
+static int host_prepare(struct device **out, const struct device_setup *, struct vgpu_error *err)
 {
-	(void)setup;
 	*out = calloc(1, sizeof(**out));
 	if (!*out)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
@@ -205,9 +202,8 @@ static void host_close(struct device *d)
 	free(d);
 }
 
-static void host_about(struct device *d, struct device_about *about)
+static void host_about(struct device *, struct device_about *about)
 {
-	(void)d;
 	*about = (struct device_about){
 		.name = "the CPU",
 		.limit_error = "the device is the CPU",
@@ -289,54 +285,37 @@ static int host_stop(struct device *d, uint32_t method)
 	return r;
 }
 
-static int host_resume(struct device *d)
+static int host_resume(struct device *)
 {
-	(void)d;
 	give_engine();
 	unfreeze();
 	return 0;
 }
 
-static int host_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes,
-			uint32_t flags, void **compiled, char *log, uint32_t log_size)
+static int host_compile(struct device *, uint32_t, uint8_t *image, uint64_t, uint32_t, void **,
+			char *log, uint32_t log_size)
 {
-	(void)d;
-	(void)module;
-	(void)bytes;
-	(void)flags;
-	(void)compiled;
 	free(image);
 	snprintf(log, log_size, "the engine \"host\" has no compiler for modules");
 	return -EOPNOTSUPP;
 }
 
-static int host_load(struct device *d, uint32_t module, void *compiled)
+static int host_load(struct device *, uint32_t, void *)
 {
-	(void)d;
-	(void)module;
-	(void)compiled;
 	return -EOPNOTSUPP;
 }
 
-static void host_drop(void *compiled)
+static void host_drop(void *)
 {
-	(void)compiled;
 }
 
-static void host_unload(struct device *d, uint32_t module)
+static void host_unload(struct device *, uint32_t)
 {
-	(void)d;
-	(void)module;
 }
 
-static int host_function(struct device *d, uint32_t module, const char *name, struct piece *p,
-			 struct device_params *params)
+static int host_function(struct device *, uint32_t, const char *, struct piece *,
+			 struct device_params *)
 {
-	(void)d;
-	(void)params;
-	(void)module;
-	(void)name;
-	(void)p;
 	return -EOPNOTSUPP;
 }
 

@@ -237,9 +237,8 @@ static void on_message(struct worker *w, const struct worker_message *m)
  * arriving. */
 static volatile sig_atomic_t quit;
 
-static void on_quit(int signal)
+static void on_quit(int)
 {
-	(void)signal;
 	quit = 1;
 }
 

@@ -194,11 +194,10 @@ static void on_run(struct verify *v, int vf, int64_t t, struct json_object *r)
 	w->granted = get_int(r, "a");
 }
 
-static void on_stop(struct verify *v, int vf, int64_t t, struct json_object *r)
+static void on_stop(struct verify *v, int vf, int64_t t, struct json_object *)
 {
 	struct verify_walk *w = v->walk;
 
-	(void)r;
 	if (w->began)
 		add_late(w, t - w->began, w->granted);
 	w->began = 0;
@@ -207,45 +206,34 @@ static void on_stop(struct verify *v, int vf, int64_t t, struct json_object *r)
 		begin_wait(w, vf, t);
 }
 
-static void on_wake(struct verify *v, int vf, int64_t t, struct json_object *r)
+static void on_wake(struct verify *v, int vf, int64_t t, struct json_object *)
 {
-	(void)r;
 	v->walk->vfs[vf].works = true;
 	begin_wait(v->walk, vf, t);
 }
 
-static void on_sleep(struct verify *v, int vf, int64_t t, struct json_object *r)
+static void on_sleep(struct verify *v, int vf, int64_t, struct json_object *)
 {
-	(void)t;
-	(void)r;
 	v->walk->vfs[vf].works = false;
 	v->walk->vfs[vf].since = 0;
 }
 
-static void on_disturbance(struct verify *v, int vf, int64_t t, struct json_object *r)
+static void on_disturbance(struct verify *v, int, int64_t, struct json_object *)
 {
-	(void)vf;
-	(void)t;
-	(void)r;
 	v->disturbances++;
 	forget_waits(v->walk);
 	v->walk->stopped = v->walk->began = 0;
 }
 
-static void on_park(struct verify *v, int vf, int64_t t, struct json_object *r)
+static void on_park(struct verify *v, int, int64_t, struct json_object *)
 {
-	(void)vf;
-	(void)t;
-	(void)r;
 	v->walk->stopped = 0;
 }
 
-static void on_epoch(struct verify *v, int vf, int64_t t, struct json_object *r)
+static void on_epoch(struct verify *v, int, int64_t, struct json_object *r)
 {
 	int64_t length = get_int(r, "b");
 
-	(void)vf;
-	(void)t;
 	if (strcmp(get_text(r, "type"), "served") == 0 && length > v->longest_epoch)
 		v->longest_epoch = length;
 	json_object_array_add(v->epochs, json_object_get(r));

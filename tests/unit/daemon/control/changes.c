@@ -163,12 +163,11 @@ TEST(kept_or_saved, "changes are kept over a crash, or saved")
 static uint32_t makes, wrong, results[2];
 
 /* Makes a change; the first WRONG attempts are for a policy that is no longer in force. */
-static int make_late(struct call *call, const struct policy_values *now, struct vgpu_error *err)
+static int make_late(struct call *call, const struct policy_values *now, struct vgpu_error *)
 {
 	const struct vgpu_policy_ops *gone = vgpu_builtin_policy("best-effort");
 	struct policy_values then = *now;
 
-	(void)err;
 	then.policy = ++makes <= wrong ? gone : now->policy;
 	memcpy(call->params, now->vf_params[call->vf], sizeof(call->params));
 	change_set_vf(call, &then);

@@ -192,11 +192,10 @@ CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice device)
 CALL_FIRST(cuCtxCreate, cuCtxCreate_v2);
 
 /* Refuses affinities, because a VF has no SMs of its own to reserve. */
-CUresult cuCtxCreate_v3(CUcontext *out, void *affinity, int n, unsigned flags, CUdevice device)
+CUresult cuCtxCreate_v3(CUcontext *out, void *, int n, unsigned flags, CUdevice device)
 {
 	CUresult e = begin_device(device);
 
-	(void)affinity;
 	if (e == CUDA_SUCCESS && n != 0)
 		e = n < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
 	return CALL_END(e == CUDA_SUCCESS ? create(out, flags) : e);

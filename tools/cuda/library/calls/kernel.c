@@ -28,23 +28,19 @@ static CUresult load(CUlibrary *out, const void *image, uint64_t most, const int
 }
 
 CUresult cuLibraryLoadData(CUlibrary *out, const void *image, int *options, void **values,
-			   unsigned n, int *library_options, void **library_values,
-			   unsigned n_library)
+			   unsigned n, int *library_options, void **, unsigned n_library)
 {
-	(void)library_values;
 	return CALL_END(
 		load(out, image, IMAGE_UNKNOWN, options, values, n, library_options, n_library));
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, int *options, void **values,
-			       unsigned n, int *library_options, void **library_values,
-			       unsigned n_library)
+			       unsigned n, int *library_options, void **, unsigned n_library)
 {
 	size_t bytes = 0;
 	char *text = path ? module_read_file(path, &bytes) : NULL;
 	CUresult e;
 
-	(void)library_values;
 	if (!text)
 		return CUDA_ERROR_FILE_NOT_FOUND;
 	e = load(out, text, bytes, options, values, n, library_options, n_library);

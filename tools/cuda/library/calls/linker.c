@@ -162,13 +162,12 @@ static CUresult begin_to_add(CUlinkState h, int type, struct linker **l)
 	return e == CUDA_SUCCESS ? may_add(*l, type) : e;
 }
 
-CUresult cuLinkAddData_v2(CUlinkState h, int type, void *data, size_t bytes, const char *name,
+CUresult cuLinkAddData_v2(CUlinkState h, int type, void *data, size_t bytes, const char *,
 			  unsigned n, int *options, void **values)
 {
 	struct linker *l;
 	CUresult e = begin_to_add(h, type, &l);
 
-	(void)name;
 	return CALL_END(e == CUDA_SUCCESS ? add(l, data, bytes, n, options, values) : e);
 }
 CALL_FIRST(cuLinkAddData, cuLinkAddData_v2);

@@ -195,11 +195,10 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, int which, void *value)
 	return CALL_END(e);
 }
 
-CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t least)
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t)
 {
 	struct pool *p;
 
-	(void)least;
 	return CALL_END(find(pool, &p, true));
 }
 

@@ -110,11 +110,8 @@ CUresult cuCtxResetPersistingL2Cache(void)
 }
 
 /* Returns NOT_SUPPORTED, as NVIDIA's driver does from CUDA 12.0 on. */
-CUresult cuProfilerInitialize(const char *config, const char *output, int mode)
+CUresult cuProfilerInitialize(const char *, const char *, int)
 {
-	(void)config;
-	(void)output;
-	(void)mode;
 	return log_absent(__func__);
 }
 

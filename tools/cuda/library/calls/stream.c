@@ -60,12 +60,11 @@ CUresult cuStreamCreate(CUstream *out, unsigned flags)
 
 /* CUDA documents that priorities outside the range are brought into it; here the range is one
  * priority. */
-CUresult cuStreamCreateWithPriority(CUstream *out, unsigned flags, int priority)
+CUresult cuStreamCreateWithPriority(CUstream *out, unsigned flags, int)
 {
 	struct context *c;
 	CUresult e = call_begin(NEEDS_CONTEXT, &c);
 
-	(void)priority;
 	return CALL_END(e == CUDA_SUCCESS ? create_stream(out, flags, c) : e);
 }
 

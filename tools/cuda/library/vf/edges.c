@@ -174,11 +174,10 @@ static bool meet_all(void)
 	return changed;
 }
 
-static void *look(void *arg)
+static void *look(void *)
 {
 	struct timespec pause = {0, LOOK_LEAST};
 
-	(void)arg;
 	for (;;) {
 		while (sem_wait(&wanted) < 0 && errno == EINTR)
 			;

@@ -45,9 +45,8 @@ int find_all(char out[][PCI_ADDRESS_SIZE], int max)
 	return r < 0 ? r : s.n;
 }
 
-static int is_socket(void *data, const char *name)
+static int is_socket(void *, const char *name)
 {
-	(void)data;
 	return strcmp(name, FIND_SOCKET) == 0;
 }
 

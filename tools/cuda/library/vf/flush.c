@@ -20,12 +20,11 @@ static void (*rings)(void);
 /* Accessed only with the lock. */
 static bool armed, ending;
 
-static void *flush(void *arg)
+static void *flush(void *)
 {
 	const struct timespec pause = {0, LINK_RING_EVERY};
 	bool ends = false;
 
-	(void)arg;
 	while (!ends) {
 		while (sem_wait(&wanted) < 0 && errno == EINTR)
 			;

@@ -2,7 +2,6 @@
 #include "record.h"
 
 #include <stddef.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

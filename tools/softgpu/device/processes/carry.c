@@ -14,7 +14,6 @@
 #include "workers.h"
 
 #include "vgpu/clock.h"
-#include "vgpu/descriptor.h"
 #include "vgpu/untrusted.h"
 
 /* How long a worker may take for one answer: to copy a piece, and to take, clear or give back all
