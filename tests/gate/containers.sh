@@ -39,7 +39,7 @@ chmod 666 "$run/vtest.txt"
 # What images have of it: Mesa's driver for Venus, and the loader. And a program.
 for fs in root tenant; do
 	mkdir -p "$run/$fs.fs/usr/share/vulkan/icd.d"
-	cp "$load" "$run/$fs.fs/bin/"
+	cp "$load" "$VGPU_BUILD/tests/gate/gate-comes" "$run/$fs.fs/bin/"
 	cp -L /media/lib64/ld-linux-x86-64.so.2 "$run/$fs.fs/lib64/"
 	cp "/media/usr/share/vulkan/icd.d/virtio_icd.json" "$run/$fs.fs/usr/share/vulkan/icd.d/"
 	for library in libvulkan_virtio.so libvulkan.so.1; do
@@ -100,6 +100,7 @@ done
 # Two that always have work, of two owners.
 a=$(begin root $(gpu) $(named a) --annotation vgpud.dev/weight=70 -- vgpu-vulkan --seconds 3600 --steps 8000 --deep 4)
 b=$(begin tenant $(gpu) $(named b) --annotation vgpud.dev/weight=30 -- vgpu-vulkan --seconds 3600 --steps 8000 --deep 4)
+both_run() { [ "$(running .name | xargs -n 1 | sort | xargs)" = "a b" ]; } # in the order of VFs
 vf_of() { json tenant list | jq --arg n "$1" '.tenants[] | select(.name == $n) | .vf'; }
 await 60 at_least "$(vf_of a)" dispatches 20
 await 60 at_least "$(vf_of b)" dispatches 20
@@ -113,7 +114,7 @@ timeout -s KILL 900 "$run/bin/podman" run "${plain[@]}" $(gpu) -e GGML_VK_VISIBL
 grep -q "Device description: .*Venus (llvmpipe" "$run/ggml.txt" || fail "ggml on another device: $(cat "$run/ggml.txt")"
 cases=$(sed 's/\x1b\[[0-9;]*m//g' "$run/ggml.txt" | grep -c '): OK$')
 [ "$cases" -ge 8 ] || fail "ggml has compared $cases cases: $(cat "$run/ggml.txt")"
-has "a b" || fail "beside ggml, a container has ended: $(running .name)"
+both_run || fail "beside ggml, a container has ended: $(running .name)"
 echo "ggml: $cases products of matrices and norms are those of the CPU"
 
 # vgpud is killed, and one container is started again: what begins in either finds its GPU.
@@ -138,7 +139,7 @@ pkill -9 -U 7777 -x vgpud-render || fail "there is no worker of the user's conta
 as_tenant exec "$b" "${venus[@]}" >"$run/out.txt" 2>"$run/said.txt" && fail "a container computes whose worker was killed"
 before=$(vf "$(vf_of a)" dispatches)
 await 60 at_least "$(vf_of a)" dispatches $((before + 5))
-has "a b" || fail "a lease has ended with the worker: $(running .name)"
+both_run || fail "a lease has ended with the worker: $(running .name)"
 end tenant "$b"
 end root "$a"
 find /tmp -maxdepth 1 -name 'vgpud-render.*' -user 7777 -exec rm -r {} + # of the worker that was killed
@@ -149,9 +150,69 @@ cdi "$run/bin/none"
 start root $(gpu) -- sleep 0 >"$run/out.txt" 2>&1 && fail "a container starts without a server"
 ctl container explain last | grep -q "$run/bin/none: No such file or directory (Debian: virgl-server)" || fail "explain: $(ctl container explain last)"
 await 20 nothing_left
-# A container that runs cannot get one, and says how.
+
+# Containers that run get one, and lose it: a program that runs all the time finds it when it makes its next instance, and is told when it
+# goes, whether it asks or waits; nothing of it stays.
 cdi "$run/bin/vtest"
+for who in root tenant; do
+	attach() { VGPUD_VTEST=$run/bin/vtest VGPUD_LAYERS=$run/layers VK_DRIVER_FILES=$run/lvp.json by $who container attach "$id" "$@" 2>"$run/out.txt"; }
+	id=$(begin $who --user 1000 $(gpu later) -- gate-comes)
+	says() { "as_$who" logs "$id" 2>>"$run/said.txt" >"$run/comes.txt"; [ "$(tr '\n' ' ' <"$run/comes.txt")" = "$1" ]; }
+	attach && fail "a VF of a gated GPU is attached without its name"
+	grep -q "no GPU gives containers VFs without being named: --gpu NAME" "$run/out.txt" || fail "attach without a name: $(cat "$run/out.txt")"
+	await 20 nothing_left
+	said=''
+	for n in 1 2; do
+		attach --gpu gpu0 weight=200 || fail "$who cannot attach: $(cat "$run/out.txt" "$run/vtest.txt")"
+		[ "$(json tenant list | jq -r '.tenants[] | "\(.id) \(.gpu) \(.state)"')" = "$id gpu0 running" ] || fail "after attach: $(json tenant list)"
+		await 60 says "${said}has a GPU "
+		await 60 at_least "$(running .vf)" dispatches 2
+		attach --gpu gpu0 && fail "a container gets two VFs"
+		by $who container detach "${id:0:12}" 2>"$run/out.txt" || fail "$who cannot detach: $(cat "$run/out.txt")"
+		await 60 says "${said}has a GPU VkResult -4 "
+		await 60 nothing_left
+		said="${said}has a GPU VkResult -4 "
+		! grep -q vgpud-render "/proc/$("as_$who" inspect --format '{{.State.Pid}}' "$id" 2>/dev/null)/mountinfo" 2>/dev/null || fail "a mount is left: $(cat "$run/comes.txt")"
+	done
+	end $who "$id"
+
+	# What was attached comes back when the container is started again within hold_s. Whoever does not end in time is ended.
+	sed -i "s/^hold_s = .*/hold_s = 60/" "$run/vgpud.conf" && ctl config reload >/dev/null || fail "config reload"
+	id=$(begin $who $(gpu later) -- vgpu-vulkan --seconds 1000)
+	"as_$who" restart -t 0 "$id" >/dev/null 2>"$run/out.txt" || fail "a restart with an empty slot: $(cat "$run/out.txt")"
+	end $who "$id"
+	id=$(begin $who $(gpu later) -- sleep 1000)
+	attach --gpu gpu0 || fail "$who cannot attach: $(cat "$run/out.txt")"
+	"as_$who" restart -t 0 "$id" >/dev/null 2>"$run/out.txt" || fail "a restart of what was attached: $(cat "$run/out.txt")"
+	[ "$(running .id)" = "$id" ] || fail "after a restart: $(json tenant list)"
+	"as_$who" exec "$id" "${venus[@]}" >"$run/out.txt" 2>"$run/said.txt"
+	right "attached again, in a container of $who"
+	"as_$who" exec -d "$id" env VN_DEBUG=vtest VTEST_SOCKET_NAME=/run/vgpud/gpu/vtest.sock vgpu-vulkan --endless >"$run/out.txt" 2>&1 || fail "$(cat "$run/out.txt")"
+	await 60 at_least "$(running .vf)" dispatches 1
+	by $who container detach "${id:0:12}" 2>"$run/out.txt" || fail "$who cannot detach from whoever does not end: $(cat "$run/out.txt")"
+	await 60 nothing_left
+	end $who "$id"
+	sed -i "s/^hold_s = .*/hold_s = 1/" "$run/vgpud.conf" && ctl config reload >/dev/null || fail "config reload"
+done
+# Others' are not theirs, and what is no slot gets nothing. Nobody names another's process as the one that computes for him.
+id=$(begin tenant $(gpu later) -- sleep 1000)
+"${tenant_runs[@]}" /usr/bin/python3 -c 'import json, socket, sys
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+s.sendall(json.dumps({"method": "tenant.start", "args": {"gpu": "gpu0", "container": {"id": sys.argv[2], "pid": int(sys.argv[3]), "worker": int(sys.argv[4])}}}).encode() + b"\n")
+print(s.makefile().readline())' "$run/tenant.sock" "$id" "$(as_tenant inspect --format '{{.State.Pid}}' "$id")" "$keeper_pid" >"$run/out.txt" 2>&1
+grep -q "process $keeper_pid is not one of user 7777" "$run/out.txt" || fail "root's process computes for a user: $(cat "$run/out.txt")"
+end tenant "$id"
 id=$(begin root $(gpu later) -- sleep 1000)
-by root container attach "$id" --gpu gpu0 2>"$run/out.txt" && fail "a VF of a gated GPU is attached"
-grep -q "gives a container a VF only when the container starts: start it with --device vgpud.dev/gpu=NAME" "$run/out.txt" || fail "attach: $(cat "$run/out.txt")"
+attach() { VGPUD_VTEST=$run/bin/vtest VGPUD_LAYERS=$run/layers VK_DRIVER_FILES=$run/lvp.json by "$1" container attach "$2" --gpu gpu0 2>"$run/out.txt"; }
+attach root "$id" || fail "root cannot attach: $(cat "$run/out.txt")"
+by tenant container detach "${id:0:12}" 2>/dev/null && fail "a user takes away root's VF"
+[ "$(running .id)" = "$id" ] || fail "root's VF is gone: $(json tenant list)"
+by root container detach "${id:0:12}" || fail "root cannot detach"
 end root "$id"
+for who in root tenant; do
+	id=$(begin $who -- sleep 1000)
+	attach $who "$id" && fail "a container without a slot gets a VF"
+	grep -q "was not started with a slot: start it with --device vgpud.dev/gpu=later" "$run/out.txt" || fail "$(cat "$run/out.txt")"
+	await 20 nothing_left
+	end $who "$id"
+done

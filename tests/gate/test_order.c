@@ -499,6 +499,42 @@ TEST(test_failures, "failures")
 }
 
 /* A device is destroyed while the gate is shut: what is held is dropped, nobody waits. */
+/* vgpud takes the VF from the process: what is held is dropped, and who waits is told; what
+ * computes counts until it has ended. A device that is made now is lost too. */
+TEST(test_taken, "taken")
+{
+	VkFence f;
+
+	open_all(true);
+	f = fence();
+	CU_ASSERT(pages_shut(&pages));
+	CU_ASSERT_EQUAL(submit(0, 1, NULL, NULL, f), VK_SUCCESS);
+	atomic_store(&pages.seat->lost, atomic_load(&pages.worker->generation) + 1);
+	CU_ASSERT_EQUAL(CALL(WaitForFences)(s.device, 1, &f, VK_TRUE, UINT64_MAX),
+			VK_ERROR_DEVICE_LOST);
+	CU_ASSERT_EQUAL(CALL(GetFenceStatus)(s.device, f), VK_ERROR_DEVICE_LOST);
+	CU_ASSERT_EQUAL(submit(0, 2, NULL, NULL, VK_NULL_HANDLE), VK_SUCCESS);
+	CU_ASSERT_EQUAL(CALL(DeviceWaitIdle)(s.device), VK_ERROR_DEVICE_LOST);
+	CALL(DestroyFence)(s.device, f, NULL);
+	strict_close(&s);
+	CU_ASSERT_EQUAL(atomic_load(&pages.worker->in_flight), 0);
+	CU_ASSERT_EQUAL(atomic_load(&pages.worker->work), 0);
+	pages_gate(&pages, true);
+	open_all(true);
+	f = fence();
+	CU_ASSERT_EQUAL(submit(0, 3, NULL, NULL, f), VK_SUCCESS);
+	CU_ASSERT_EQUAL(CALL(GetFenceStatus)(s.device, f), VK_ERROR_DEVICE_LOST);
+	CALL(DestroyFence)(s.device, f, NULL);
+	strict_close(&s);
+	/* Another incarnation's loss is not this one's. */
+	atomic_store(&pages.seat->lost, atomic_load(&pages.worker->generation) + 2);
+	open_all(true);
+	CU_ASSERT_EQUAL(submit(0, 4, NULL, NULL, VK_NULL_HANDLE), VK_SUCCESS);
+	CU_ASSERT_EQUAL(CALL(QueueWaitIdle)(s.queues[0]), VK_SUCCESS);
+	strict_close(&s);
+	atomic_store(&pages.seat->lost, 0);
+}
+
 TEST(test_destroy, "destroy")
 {
 	open_all(false);

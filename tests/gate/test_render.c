@@ -249,6 +249,30 @@ TEST(test_serves, "the server has the container's place, and is fenced off")
 	end(outside);
 }
 
+TEST(test_ended, "a worker ends with all that it has started when the container loses its VF")
+{
+	pid_t container = start_process(0);
+	VGPU_AUTO_CLOSE int process = -1, fd = -1;
+	struct vgpu_error err = {""};
+	struct report said = {.user = -1};
+	struct render r;
+	char path[80];
+
+	setenv("TMPDIR", "1", 1);
+	begin(&r, container, &process);
+	CU_ASSERT_EQUAL(render_serve(&r, "/nonexistent/door", &err), 0);
+	snprintf(path, sizeof(path), "%s/" RENDER_SOCKET, r.dir);
+	fd = vgpu_socket_connect(path, 0);
+	CU_ASSERT_EQUAL(recv(fd, &said, sizeof(said), MSG_WAITALL), sizeof(said));
+	render_leave(&r, true);
+	render_end((int)container); /* is no worker */
+	CU_ASSERT_TRUE(said.leaver > 1 && kill(said.leaver, 0) == 0 && kill(container, 0) == 0);
+	render_end(r.worker);
+	CU_ASSERT_TRUE(is_gone(r.dir, said.leaver));
+	CU_ASSERT_EQUAL(kill(container, 0), 0);
+	end(container);
+}
+
 TEST(test_refused, "whoever does not start leaves nothing")
 {
 	pid_t container = start_process(0);

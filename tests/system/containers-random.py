@@ -261,13 +261,16 @@ def restart(w, r):
     if not c:
         return False
     lease = {t["lease"]: t["vf"] for t in listed()}
+    ended = c.brought and not c.leased  # what it has brought was taken from it, and is nobody's any more
     before = lease.get(w.first(c).lease)
     began = time.monotonic()
     said = w.podman(c.who, "restart", "-t", "0", c.name)
     if said.returncode:
         # What it has brought is nobody's after the hold.
-        w.failed(c, said.stderr, may=c.brought and time.monotonic() - began >= HOLD)
+        w.failed(c, said.stderr, may=ended or (c.brought and time.monotonic() - began >= HOLD))
         return True
+    if ended:
+        raise Wrong("a container starts again whose lease has ended")
     after = wait_for("a container that was restarted does not run", lambda: w.first(c))
     c.leased = after.lease is not None
     if c.slot == "gpu0" and not c.leased:

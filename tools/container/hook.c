@@ -2,7 +2,7 @@
 /*
  * vgpud-oci-hook: the hook that OCI runtimes call, by CDI, for a container with a GPU of vgpud.
  *
- *     vgpud-oci-hook createRuntime [--gpu NAME [--render] | --profile NAME | --later] < STATE
+ *     vgpud-oci-hook createRuntime [--gpu NAME | --profile NAME | --later] [--render] < STATE
  *     vgpud-oci-hook poststop < STATE
  *
  * createRuntime asks vgpud for a lease for the container's first process, and mounts the lease's
@@ -44,7 +44,7 @@
 #define SECONDS_MORE 4
 
 static const char help[] =
-	"usage: vgpud-oci-hook createRuntime [--gpu NAME [--render] | --profile NAME | --later] < "
+	"usage: vgpud-oci-hook createRuntime [--gpu NAME | --profile NAME | --later] [--render] < "
 	"STATE\n"
 	"       vgpud-oci-hook poststop < STATE\n"
 	"OCI runtimes call it, as vgpud's CDI file tells them: asks vgpud for a container's VF\n"
@@ -53,7 +53,7 @@ static const char help[] =
 struct order {
 	const char *gpu, *profile;
 	bool later;
-	bool render; /* the GPU is gated: the container's work runs outside of the container */
+	bool render; /* the GPU may be gated: then the container's work runs outside of it */
 	struct state state;
 	/* Shared memory with the child, which may block: its result so far. */
 	struct {
@@ -153,8 +153,9 @@ static void stop(int fd, const char *what, const char *name)
 static int give(const struct order *o, int process, struct json_object *lease,
 		struct render *render, struct vgpu_error *err)
 {
-	const char *dir = o->render ? render->dir : text_of(lease, "dir");
-	int r = o->render ? render_serve(render, text_of(lease, "door"), err) : 0;
+	const char *door = text_of(lease, "door"),
+		   *dir = door[0] ? render->dir : text_of(lease, "dir");
+	int r = door[0] ? render_serve(render, door, err) : 0;
 
 	if (r < 0)
 		return r;
@@ -163,7 +164,7 @@ static int give(const struct order *o, int process, struct json_object *lease,
 				      "VFs of GPU %s have no socket, so containers cannot use "
 				      "them: choose another GPU",
 				      text_of(lease, "gpu"));
-	return slot_fill(process, o->state.root, dir, !o->render, err);
+	return slot_fill(process, o->state.root, dir, !door[0], err);
 }
 
 static int take_for(struct order *o, int process, struct render *render, struct vgpu_error *err)

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -24,12 +25,14 @@
 #include "venus.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
+#include "vgpu/file.h"
 #include "vgpu/gate.h"
 #include "vgpu/local_socket.h"
 
 #define SERVER "/usr/bin/virgl_test_server"
 #define NOBODY 65534
 #define NAME "vgpud-render."
+#define PROCESS "vgpud-render"
 #define NODE "/dev/dri/renderD%d"
 #define NODES 128     /* number of the first render node */
 #define MOST_NODES 64 /* how many render nodes Linux has at most */
@@ -165,6 +168,16 @@ static int fence(struct vgpu_error *err)
 	return 0;
 }
 
+/* SIGTERM: the container has lost its VF. */
+static void block_end(bool blocks)
+{
+	sigset_t end;
+
+	sigemptyset(&end);
+	sigaddset(&end, SIGTERM);
+	sigprocmask(blocks ? SIG_BLOCK : SIG_UNBLOCK, &end, NULL);
+}
+
 /* Turns this process into the server of the worker PARENT; if that fails, reports the reason on
  * ORDERS. Does not return. */
 static void become_server(const char *door, int orders, pid_t parent, pid_t container)
@@ -174,6 +187,7 @@ static void become_server(const char *door, int orders, pid_t parent, pid_t cont
 	int r;
 
 	signal(SIGCHLD, SIG_DFL);
+	block_end(false);
 	umask(077);
 	place_beside(container);
 	r = drop_rights(&err);
@@ -226,21 +240,28 @@ static int await_server(int server)
 	return 0;
 }
 
-/* Waits until the container or the server has ended, or until the hook has ended without having
- * left the worker running (render_leave()). */
+/* Waits until the container or the server has ended, the container has lost its VF (SIGTERM), or
+ * whoever started the worker has ended without having left it running (render_leave()). */
 static void stay(int server)
 {
-	struct pollfd ends[3] = {{.fd = CONTAINER, .events = POLLIN},
+	sigset_t end;
+	VGPU_AUTO_CLOSE int told = -1;
+	struct pollfd ends[4] = {{.fd = CONTAINER, .events = POLLIN},
 				 {.fd = server, .events = POLLIN},
+				 {.events = POLLIN},
 				 {.fd = ORDERS, .events = POLLIN}};
 	char byte;
 
+	sigemptyset(&end);
+	sigaddset(&end, SIGTERM);
+	ends[2].fd = told = signalfd(-1, &end, SFD_CLOEXEC);
 	for (;;) {
-		if (poll(ends, 3, -1) < 0)
+		if (poll(ends, 4, -1) < 0)
 			continue;
-		if (ends[0].revents || ends[1].revents || recv(ORDERS, &byte, 1, 0) <= 0)
+		if (ends[0].revents || ends[1].revents || ends[2].revents ||
+		    recv(ORDERS, &byte, 1, 0) <= 0)
 			return;
-		ends[2].fd = -1;
+		ends[3].fd = -1;
 	}
 }
 
@@ -320,7 +341,8 @@ static int keep_only(int orders, int container, int lock)
 static void work(const char *dir, int orders, int container, int lock, pid_t pid)
 {
 	setsid();
-	prctl(PR_SET_NAME, "vgpud-render", 0, 0, 0);
+	block_end(true);
+	prctl(PR_SET_NAME, PROCESS, 0, 0, 0);
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	alarm(0);
 	signal(SIGCHLD, SIG_IGN); /* of processes that this subreaper inherits: the kernel reaps
@@ -430,12 +452,28 @@ int render_serve(struct render *r, const char *door, struct vgpu_error *err)
 		return vgpu_error_set(
 			err, -EPIPE,
 			"the container's render worker has ended: start the container again");
+	r->listens = !why[0];
 	return why[0] ? vgpu_error_set(err, -EIO, "%s", why) : 0;
 }
 
-void render_leave(struct render *r, bool serves)
+void render_leave(struct render *r, bool is_used)
 {
-	if (serves)
+	if (r->listens && is_used)
 		send(r->orders, "", 1, MSG_NOSIGNAL);
 	vgpu_close(&r->orders);
+}
+
+void render_end(int worker)
+{
+	VGPU_AUTO_CLOSE int process = (int)syscall(SYS_pidfd_open, worker, 0);
+	char path[32], *name;
+	size_t size;
+
+	/* A worker that has ended may have left its number to another process. */
+	snprintf(path, sizeof(path), "/proc/%d/comm", worker);
+	if (process < 0 || vgpu_file_read(path, 64, &name, &size) < 0)
+		return;
+	if (strcmp(name, PROCESS "\n") == 0)
+		syscall(SYS_pidfd_send_signal, process, SIGTERM, NULL, 0);
+	free(name);
 }

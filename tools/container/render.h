@@ -22,6 +22,7 @@
 struct render {
 	int worker;   /* process number of the worker */
 	int orders;   /* socket to the worker */
+	bool listens; /* the worker has a server */
 	char dir[64]; /* directory with the server's socket, which is mounted into the container */
 };
 
@@ -32,5 +33,9 @@ int render_begin(struct render *out, int container, pid_t pid, struct vgpu_error
 /* Makes the worker start the server for the GPU at DOOR, and waits until the server listens.
  * Returns 0, or -errno with the reason. */
 int render_serve(struct render *r, const char *door, struct vgpu_error *err);
-/* If SERVES, leaves the worker running; else ends it. Closes the socket to it. */
-void render_leave(struct render *r, bool serves);
+/* If the worker has a server and IS_USED, leaves the worker running; else ends it. Closes the
+ * socket to it, which may be -1. */
+void render_leave(struct render *r, bool is_used);
+/* Ends the worker with this process number, its server, and all that these have started. Does
+ * nothing if the process is no worker. */
+void render_end(int worker);

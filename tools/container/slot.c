@@ -76,12 +76,11 @@ static bool is_here(int process)
 	return theirs.st_ino == ours.st_ino || theirs.st_ino == hosts.st_ino;
 }
 
-/* Moves this thread into the mount namespace of PROCESS, a pidfd. Returns 0, or -errno with the
- * reason. */
-static int enter(int process, struct vgpu_error *err)
+/* Refuses a PROCESS, a pidfd, that is not a container's. Gives a user without rights those that the
+ * owner of the container's user namespace has in it, and a copy of the present mount namespace in
+ * which they hold. Returns 0, or -errno with the reason. */
+static int prepare(int process, struct vgpu_error *err)
 {
-	int r;
-
 	if (has_ended(process))
 		return vgpu_error_set(err, -ESRCH, "the container has ended");
 	if (is_here(process))
@@ -89,6 +88,17 @@ static int enter(int process, struct vgpu_error *err)
 			err, -EINVAL,
 			"the lease's process is in the mount namespace of this program or of the "
 			"host, so it is not a container: nothing was mounted");
+	if (geteuid() != 0 && (setns(process, CLONE_NEWUSER) < 0 || unshare(CLONE_NEWNS) < 0))
+		return vgpu_error_set(err, -errno, "the container's user namespace: %s",
+				      strerror(errno));
+	return 0;
+}
+
+/* Moves this thread into the mount namespace of PROCESS. Returns 0, or -errno with the reason. */
+static int enter(int process, struct vgpu_error *err)
+{
+	int r;
+
 	if (setns(process, CLONE_NEWNS) < 0) {
 		r = errno == ESRCH ? -ESRCH : -errno;
 		return vgpu_error_set(err, r, "the container's mount namespace: %s", strerror(-r));
@@ -158,11 +168,13 @@ static bool is_same(int fd, const struct stat *first)
 int slot_fill(int process, const char *root, const char *dir, bool libraries,
 	      struct vgpu_error *err)
 {
-	VGPU_AUTO_CLOSE int tree = copy_mount(dir);
-	VGPU_AUTO_CLOSE int slot = -1;
+	VGPU_AUTO_CLOSE int tree = -1, slot = -1;
 	struct stat st;
-	int r;
+	int r = prepare(process, err);
 
+	if (r < 0)
+		return r;
+	tree = copy_mount(dir);
 	if (tree < 0 || fstat(tree, &st) < 0) {
 		r = tree < 0 ? tree : -errno;
 		return vgpu_error_set(err, r, "%s: %s", dir, strerror(-r));
@@ -199,7 +211,8 @@ int slot_clear(int process, const char *dir, struct vgpu_error *err)
 	if (own < 0 || stat(dir, &st) < 0)
 		return vgpu_error_set(err, -errno, "%s: %s", own < 0 ? "/proc/self/fd" : dir,
 				      strerror(errno));
-	r = enter(process, err);
+	r = prepare(process, err);
+	r = r < 0 ? r : enter(process, err);
 	if (r < 0)
 		return r;
 	slot = open_slot(NULL, false, err);

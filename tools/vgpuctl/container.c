@@ -2,13 +2,14 @@
 /*
  * A running container gets its lease by the number of its first process, which vgpuctl gets from
  * the container engine. vgpud grants the lease; vgpud-mount mounts the lease's directory, which
- * vgpud has no right to do.
+ * vgpud has no right to do. For a VF of a gated GPU, vgpuctl mounts (outside.h).
  */
 #include "container.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "answer.h"
@@ -16,6 +17,7 @@
 #include "control_client.h"
 #include "engine.h"
 #include "exit_code.h"
+#include "outside.h"
 #include "session.h"
 #include "tenant.h"
 #include "view.h"
@@ -69,42 +71,65 @@ static int stop(const struct options *o, const char *lease)
 	return EXIT_OK;
 }
 
-static int attach(const struct options *o, const char *name, char **words)
+/* Takes the lease that ARGS ask for, which it frees, and mounts it. Returns an exit code. */
+static int take(const struct options *o, struct json_object *args, struct outside *outside)
 {
-	struct json_object *args = tenant_claim(o, &words), *of, *answer = NULL;
-	char id[160];
-	int pid, fd, code;
+	struct json_object *answer = NULL;
+	int fd = tenant_call(o, "tenant.start", args, &answer), code;
 
-	if (!args)
-		return EXIT_USAGE;
-	code = words[0] ? EXIT_USAGE : engine_find(name, id, &pid);
-	if (words[0])
-		fprintf(stderr, "vgpuctl: container attach: want NAME=VALUE, not %s\n", words[0]);
-	if (code != EXIT_OK) {
-		json_object_put(args);
-		return code;
-	}
-	of = json_object_new_object();
-	json_object_object_add(of, "id", json_object_new_string(id));
-	json_object_object_add(of, "pid", json_object_new_int(pid));
-	json_object_object_add(of, "attach", json_object_new_boolean(true));
-	json_object_object_add(args, "container", of);
-	if (strncmp(id, name, strlen(name)) != 0)
-		json_object_object_add(args, "name", json_object_new_string(name));
-	fd = tenant_call(o, "tenant.start", args, &answer);
 	if (fd < 0)
 		return -fd;
 	close(fd);
-	code = order(o, "attach", get_text(answer, "lease"));
+	code = get_text(answer, "door")[0] ? outside_serve(outside, get_text(answer, "door"))
+					   : order(o, "attach", get_text(answer, "lease"));
 	if (code != EXIT_OK)
 		stop(o, get_text(answer, "lease"));
 	json_object_put(answer);
 	return code;
 }
 
-/* Writes the lease of the container called NAME, or whose id begins with NAME, to LEASE; "" if
- * there is none, or more than one. Returns an exit code. */
-static int find_lease(const struct options *o, const char *name, char lease[64])
+static int attach(const struct options *o, const char *name, char **words)
+{
+	struct json_object *args = tenant_claim(o, &words), *of;
+	struct outside outside = {.container = -1, .render = {.orders = -1}};
+	char id[160];
+	int pid, code;
+
+	if (!args)
+		return EXIT_USAGE;
+	code = words[0] ? EXIT_USAGE : engine_find(name, id, &pid);
+	if (words[0])
+		fprintf(stderr, "vgpuctl: container attach: want NAME=VALUE, not %s\n", words[0]);
+	/* Whether the GPU is gated is known when it is given. */
+	if (code == EXIT_OK && o->gpu)
+		code = outside_begin(&outside, pid);
+	if (code == EXIT_OK) {
+		of = json_object_new_object();
+		json_object_object_add(of, "id", json_object_new_string(id));
+		json_object_object_add(of, "pid", json_object_new_int(pid));
+		json_object_object_add(of, "attach", json_object_new_boolean(true));
+		if (outside.render.worker > 0)
+			json_object_object_add(of, "worker",
+					       json_object_new_int(outside.render.worker));
+		json_object_object_add(args, "container", of);
+		if (strncmp(id, name, strlen(name)) != 0)
+			json_object_object_add(args, "name", json_object_new_string(name));
+		code = take(o, json_object_get(args), &outside);
+	}
+	json_object_put(args);
+	outside_leave(&outside, code == EXIT_OK);
+	return code;
+}
+
+/* A lease of a container that runs. */
+struct found {
+	char lease[64];
+	int process, worker; /* worker: 0: none */
+};
+
+/* Finds the lease of the container called NAME, or whose id begins so. Returns an exit code; if
+ * there is none, or several, with the reason on stderr if it SAYS so. */
+static int find_lease(const struct options *o, const char *name, struct found *out, bool says)
 {
 	struct json_object *answer = NULL, *list, *one;
 	int fd = tenant_call(o, "tenant.list", NULL, &answer);
@@ -122,25 +147,44 @@ static int find_lease(const struct options *o, const char *name, char lease[64])
 		     strcmp(get_text(one, "lease"), name) != 0 &&
 		     (strlen(name) < 6 || strncmp(get_text(one, "id"), name, strlen(name)) != 0)))
 			continue;
-		snprintf(lease, 64, "%s", get_text(one, "lease"));
+		snprintf(out->lease, sizeof(out->lease), "%s", get_text(one, "lease"));
+		out->process = (int)get_int(one, "process");
+		out->worker = (int)get_int(one, "worker");
 		n++;
 	}
 	json_object_put(answer);
 	if (n == 1)
 		return EXIT_OK;
-	fprintf(stderr,
-		n ? "vgpuctl: %s: several have this name: name one by its id\n"
-		  : "vgpuctl: %s has no VF; see vgpuctl tenant list\n",
-		name);
+	if (says)
+		fprintf(stderr,
+			n ? "vgpuctl: %s: several have this name: name one by its id\n"
+			  : "vgpuctl: %s has no VF; see vgpuctl tenant list\n",
+			name);
 	return EXIT_NOT_FOUND;
 }
 
-/* Ends the lease, also if its directory could not be unmounted, so that its VF is free. Returns an
- * exit code. */
-static int detach(const struct options *o, const char *lease)
+/* Waits until the processes outside of the container have lost their VF, which vgpud bounds. */
+static void await_end(const struct options *o, const struct found *l)
 {
-	int code = order(o, "detach", lease), r = stop(o, lease);
+	struct timespec breath = {0, 20000000};
+	struct found now;
 
+	while (find_lease(o, l->lease, &now, false) == EXIT_OK)
+		nanosleep(&breath, NULL);
+}
+
+/* Ends the lease, whether or not it could be unmounted: its VF is free then. Returns an exit code.
+ */
+static int detach(const struct options *o, const struct found *l)
+{
+	int code =
+		l->worker ? outside_unmount(l->process, l->worker) : order(o, "detach", l->lease);
+	int r = stop(o, l->lease);
+
+	if (r == EXIT_OK && l->worker) {
+		await_end(o, l);
+		render_end(l->worker);
+	}
 	return code != EXIT_OK ? code : r;
 }
 
@@ -172,7 +216,7 @@ int container(const struct options *o, const struct command *c, char **words)
 {
 	bool names = strcmp(c->verb, "name") == 0, sets = strcmp(c->verb, "set") == 0,
 	     attaches = strcmp(c->verb, "attach") == 0;
-	char lease[64];
+	struct found found;
 	int code;
 
 	if (names && !words[0])
@@ -184,8 +228,8 @@ int container(const struct options *o, const struct command *c, char **words)
 	}
 	if (attaches)
 		return attach(o, words[0], words + 1);
-	code = find_lease(o, words[0], lease);
+	code = find_lease(o, words[0], &found, true);
 	if (code != EXIT_OK)
 		return code;
-	return sets ? set(o, lease, words + 1) : detach(o, lease);
+	return sets ? set(o, found.lease, words + 1) : detach(o, &found);
 }

@@ -91,14 +91,17 @@ static struct json_object *hook(const char *when, const char *option, const char
 	return o;
 }
 
-/* Adds a device; OPTION, with NAME, tells the hook which one. RENDERS: work of the container runs
- * outside of it, reached by the slot's socket, which Mesa's driver finds only by these
- * variables. */
+/* Adds a device; OPTION, with NAME, tells the hook which one. RENDERS: work of the container may
+ * run outside of it, reached by the slot's socket, which Mesa's driver finds only by these
+ * variables. By the third one, programs that poll whether work has ended ask there, and hear of a
+ * lost device.
+ */
 static void add_device(struct json_object *devices, const char *name, const char *option,
 		       bool renders)
 {
 	static const char *const venus[] = {"VN_DEBUG=vtest",
-					    "VTEST_SOCKET_NAME=/run/vgpud/gpu/vtest.sock"};
+					    "VTEST_SOCKET_NAME=/run/vgpud/gpu/vtest.sock",
+					    "VN_PERF=no_fence_feedback,no_semaphore_feedback"};
 	struct json_object *o = json_object_new_object(), *edits = json_object_new_object();
 	struct json_object *list = json_object_new_array();
 
@@ -107,7 +110,8 @@ static void add_device(struct json_object *devices, const char *name, const char
 	json_object_array_add(list, hook("poststop", NULL, NULL, NULL));
 	json_object_object_add(edits, "hooks", list);
 	if (renders)
-		json_object_object_add(edits, "env", texts(venus, 2));
+		json_object_object_add(edits, "env",
+				       texts(venus, sizeof(venus) / sizeof(venus[0])));
 	add_text(o, "name", name);
 	json_object_object_add(o, "containerEdits", edits);
 	json_object_array_add(devices, o);
@@ -151,9 +155,12 @@ void inventory_cdi(struct json_object *gpus, FILE *to)
 	struct json_object *o = json_object_new_object(), *devices = json_object_new_array(),
 			   *edits = json_object_new_object(),
 			   *profiles = get(at(gpus, 0), "profiles");
+	bool any_gated = false;
 	size_t i;
 
-	add_device(devices, LATER, "--later", false);
+	for (i = 0; i < count(gpus); i++)
+		any_gated |= get_bool(at(gpus, i), "for_programs");
+	add_device(devices, LATER, "--later", any_gated);
 	for (i = 0; i < count(gpus); i++) {
 		bool gated = get_bool(at(gpus, i), "for_programs");
 

@@ -152,8 +152,20 @@ bool caller_is_root(int fd, uid_t uid)
 	return is;
 }
 
-int caller_open(const struct caller *caller, uint32_t pid, struct caller *out,
-		struct vgpu_error *err)
+/* Returns the user whose processes may look into the process, the one as whom it runs, if it is in
+ * vgpud's user namespace; root, if it has or had more rights than its user. */
+static uid_t user_of(uint32_t pid)
+{
+	struct stat st;
+	char path[24];
+
+	snprintf(path, sizeof(path), "/proc/%" PRIu32, pid);
+	return stat(path, &st) < 0 ? (uid_t)-1 : st.st_uid;
+}
+
+/* Opens a process of CALLER's: in a user namespace that CALLER owns or, if ANY, outside of one. */
+static int open_of(const struct caller *caller, uint32_t pid, bool any, struct caller *out,
+		   struct vgpu_error *err)
 {
 	VGPU_AUTO_CLOSE int fd = -1;
 	struct vgpu_process p;
@@ -167,18 +179,34 @@ int caller_open(const struct caller *caller, uint32_t pid, struct caller *out,
 	if (fd < 0 || vgpu_process_read(pid, &p) < 0)
 		return vgpu_error_set(err, -ESRCH, "there is no process %" PRIu32, pid);
 	/* A process whose namespace vgpud may not read has no known owner. */
-	if (find_owner(pid, caller->is_root ? caller->owner : (uid_t)-1, &owner) < 0)
+	if (find_owner(pid,
+		       caller->is_root ? caller->owner
+		       : any	       ? user_of(pid)
+				       : (uid_t)-1,
+		       &owner) < 0)
 		owner = (uid_t)-1;
 	if (caller_has_ended(fd))
 		return vgpu_error_set(err, -ESRCH, "there is no process %" PRIu32, pid);
 	if (owner == (uid_t)-1 || (!caller->is_root && owner != caller->owner))
-		return vgpu_error_set(err, -EPERM,
-				      "process %" PRIu32 " is not in a user namespace of user %u",
-				      pid, (unsigned)caller->owner);
+		return vgpu_error_set(err, -EPERM, "process %" PRIu32 " is not %s user %u", pid,
+				      any ? "one of" : "in a user namespace of",
+				      (unsigned)caller->owner);
 	*out = (struct caller){.uid = owner,
 			       .pid = pid,
 			       .started = p.started,
 			       .pidfd = vgpu_take(&fd),
 			       .owner = owner};
 	return 0;
+}
+
+int caller_open(const struct caller *caller, uint32_t pid, struct caller *out,
+		struct vgpu_error *err)
+{
+	return open_of(caller, pid, false, out, err);
+}
+
+int caller_open_any(const struct caller *caller, uint32_t pid, struct caller *out,
+		    struct vgpu_error *err)
+{
+	return open_of(caller, pid, true, out, err);
 }

@@ -36,6 +36,10 @@ bool caller_is_root(int fd, uid_t uid);
  * reason in ERR. */
 int caller_open(const struct caller *caller, uint32_t pid, struct caller *out,
 		struct vgpu_error *err);
+/* The same, for a process that may also be outside of such a namespace: one that runs as CALLER's
+ * user, without further rights. */
+int caller_open_any(const struct caller *caller, uint32_t pid, struct caller *out,
+		    struct vgpu_error *err);
 /* Opens a process by its recorded number and start time. Returns a pidfd, which the caller closes,
  * or -ESRCH. */
 int caller_reopen(uint32_t pid, uint64_t started);

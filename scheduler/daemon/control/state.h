@@ -47,6 +47,8 @@ struct lease {
 	/* Of a container's lease on a gated GPU: the process that computes for it; 0: none. */
 	uint32_t worker;
 	uint64_t worker_started;
+	/* When the lease ends whose VF is being taken from processes that go on; 0: it is not. */
+	vgpu_nsec loses_by;
 	uint64_t memory;	 /* memory that it claims, bytes */
 	int pidfd;		 /* -1: not opened yet */
 	struct passage *passage; /* the lease's socket (tenants/passage.h); NULL: none */

@@ -183,7 +183,7 @@ static int open_worker(const struct call *call, struct reservation *job, struct 
 		return 0;
 	if (number < 1 || number > INT32_MAX)
 		return vgpu_error_set(err, -EINVAL, "container: worker: want a process");
-	r = caller_open(&call->client->who, (uint32_t)number, &worker, err);
+	r = caller_open_any(&call->client->who, (uint32_t)number, &worker, err);
 	vgpu_close(&worker.pidfd);
 	job->worker = worker.pid;
 	job->worker_started = worker.started;
@@ -354,7 +354,7 @@ int tenant_stop_begin(struct control *control, struct call *call, struct vgpu_er
 	uint32_t vf;
 
 	if (name && find_named(control, &call->client->who, name, &gpu, &vf)) {
-		tenant_end(gpu, vf);
+		tenant_take_back(gpu, vf);
 		leases_save(control);
 	}
 	tenants_look(control);
@@ -524,6 +524,7 @@ static void list_one(const struct call *call, uint32_t vf, bool known)
 	if (l->by != CLAIM_BY_VM) {
 		put_int(o, "owner", l->owner);
 		put_int(o, "process", l->process);
+		put_int(o, "worker", l->worker);
 	}
 	put_text(o, "gpu", call->gpu->config->name);
 	put_int(o, "vf", vf);

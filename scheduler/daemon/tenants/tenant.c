@@ -19,6 +19,9 @@
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 
+/* How long processes may go on whose VF is taken back. */
+#define LOSS (5 * VGPU_SEC)
+
 /* The directory of the leases' own directories: that of the tenants' socket. */
 static void parent_of(const struct control *control, char *out, size_t size)
 {
@@ -69,12 +72,25 @@ void tenant_end(struct gpu *gpu, uint32_t vf)
 	vm_end_lease(gpu, vf);
 }
 
+void tenant_take_back(struct gpu *gpu, uint32_t vf)
+{
+	struct lease *l = &gpu->leases[vf];
+
+	if (l->worker && l->state == LEASE_RUNNING) {
+		if (!l->loses_by)
+			l->loses_by = vgpu_now() + LOSS;
+		seat_give(gpu, vf);
+	} else {
+		tenant_end(gpu, vf);
+	}
+}
+
 /* The lease's process has ended. */
 static void ended(struct gpu *gpu, uint32_t vf)
 {
 	struct lease *l = &gpu->leases[vf];
 	int64_t hold = gpu->control->config->hold_s;
-	bool holds = l->by == CLAIM_BY_CONTAINER && hold > 0;
+	bool holds = l->by == CLAIM_BY_CONTAINER && hold > 0 && !l->loses_by;
 
 	if (explained_may_log(gpu->control, l->owner))
 		log_about(about_vf(gpu, vf, LOG_VM_RELEASED), LOG_INFO, "%s %s has ended%s",
@@ -109,7 +125,7 @@ struct lease *tenant_take(struct call *call, struct gpu **gpu, uint32_t *vf, str
 	has = vm_memory_of(*gpu, *vf, &call->snapshot);
 	l->process = job->process;
 	l->started = job->started;
-	l->worker = job->worker;
+	l->worker = gated ? job->worker : 0;
 	l->worker_started = job->worker_started;
 	l->pidfd = vgpu_take(&job->pidfd);
 	/* The gate of a gated GPU limits a program to its claim; other GPUs give the whole VF. */
@@ -171,6 +187,13 @@ static void held_out(struct gpu *gpu, uint32_t vf)
 	vm_end_lease(gpu, vf);
 }
 
+/* Returns whether nobody computes any more for a lease that is being taken back, or has had the
+ * time to end. */
+static bool has_lost(const struct lease *l, vgpu_nsec now)
+{
+	return l->loses_by && (l->seat == SEAT_GIVEN || now >= l->loses_by);
+}
+
 void tenants_look(struct control *control)
 {
 	vgpu_nsec now = vgpu_now();
@@ -188,6 +211,8 @@ void tenants_look(struct control *control)
 				continue;
 			if (l->state == LEASE_RUNNING && l->process && !lives(gpu, vf))
 				ended(gpu, vf);
+			else if (has_lost(l, now))
+				tenant_end(gpu, vf);
 			else if (l->state == LEASE_HELD && now >= l->expires)
 				held_out(gpu, vf);
 			else

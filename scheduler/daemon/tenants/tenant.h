@@ -15,6 +15,9 @@ struct lease *tenant_take(struct call *call, struct gpu **gpu, uint32_t *vf,
 			  struct vgpu_error *err);
 /* Ends a lease without holding its VF. The caller saves the leases. */
 void tenant_end(struct gpu *gpu, uint32_t vf);
+/* The same, for a lease whose process goes on. What computes outside of a container loses its
+ * device first, and has some seconds to end by itself. */
+void tenant_take_back(struct gpu *gpu, uint32_t vf);
 /* Moves a lease to another process, PROCESS: that of a container. The lease owns its pidfd. */
 void tenant_hand_over(struct gpu *gpu, uint32_t vf, const struct claim *claim, uint32_t process,
 		      uint64_t started, int pidfd);

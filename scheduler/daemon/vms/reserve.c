@@ -94,18 +94,22 @@ static bool is_for(const struct gpu_config *g, const struct claim *claim)
 
 	if (claim->by != CLAIM_BY_VM && !config_takes_tenants(g))
 		return false;
-	return claim->by == CLAIM_BY_PROGRAM || gated == claim->by_venus;
+	if (claim->by == CLAIM_BY_VM)
+		return gated == claim->by_venus;
+	return claim->by == CLAIM_BY_PROGRAM || !gated || claim->by_venus;
 }
 
 static const char *for_whom(const struct gpu_config *g, const struct claim *claim)
 {
 	return config_is_gated(g) ? claim->by == CLAIM_BY_CONTAINER
-					    ? "gives a container a VF only when the container "
-					      "starts: start it with --device vgpud.dev/gpu=NAME"
+					    ? "gives a container a VF only by its name: --device "
+					      "vgpud.dev/gpu=NAME or vgpuctl container attach ID "
+					      "--gpu NAME"
 					    : "has VFs for programs and containers, and for VMs "
 					      "whose <emulator> is vgpud-qemu (docs/gated.md)"
-	       : claim->by_venus  ? "has no VFs for VMs whose <emulator> is vgpud-qemu"
-				  : "has VFs that are PCI functions, which only VMs can use";
+	       : claim->by == CLAIM_BY_VM && claim->by_venus
+		       ? "has no VFs for VMs whose <emulator> is vgpud-qemu"
+		       : "has VFs that are PCI functions, which only VMs can use";
 }
 
 /* Returns whether a GPU fits a claimed VF, before its VFs are checked. If not, WHY gives the
@@ -440,7 +444,10 @@ static enum state refuse(struct call *call)
 	note_refusal(job);
 	if (comes(job, claimed))
 		hostdev = NULL;
-	if (!why->text[0])
+	if (!why->text[0] && job->claim.by == CLAIM_BY_CONTAINER && !claimed->gpu[0])
+		refusal_set(&job->nearest, REFUSAL_NO_GPU, -ENOENT,
+			    "no GPU gives containers VFs without being named: --gpu NAME");
+	else if (!why->text[0])
 		refusal_set(&job->nearest, REFUSAL_NO_GPU, -ENOENT,
 			    "there is no GPU %s%s%s (vgpuctl gpu list)",
 			    hostdev ? "with a VF at " : "",

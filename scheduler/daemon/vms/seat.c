@@ -19,10 +19,10 @@
 
 #define FIND_WITHIN (10 * VGPU_SEC)
 
-/* The process of which the layer's processes descend. */
+/* The process of which the layer's processes descend; 0: they are to lose the VF. */
 static uint32_t owner_of(const struct lease *l)
 {
-	return l->worker ? l->worker : l->process;
+	return l->loses_by ? 0 : l->worker ? l->worker : l->process;
 }
 
 static void on_given(struct call *call)
@@ -61,6 +61,7 @@ void seat_take_away(struct gpu *gpu, uint32_t vf)
 		vgpu_close(&l->pidfd);
 	l->process = l->worker = 0;
 	l->started = l->worker_started = 0;
+	l->loses_by = 0;
 	if (config_is_gated(gpu->config))
 		seat_give(gpu, vf);
 }

@@ -9,7 +9,8 @@
 #include "control/call.h"
 
 /* Tells the engine that the lease's process has the VF, with the lease's memory; again if the GPU
- * was lost meanwhile. Without a process, no process has it. */
+ * was lost meanwhile. Without a process, no process has it. While the lease `loses_by`: takes the
+ * VF from its processes; the lease's seat is SEAT_GIVEN when all of them have ended. */
 void seat_give(struct gpu *gpu, uint32_t vf);
 /* The lease's process has lost the VF. On a gated GPU no process gets it before it is reset. */
 void seat_take_away(struct gpu *gpu, uint32_t vf);

@@ -249,9 +249,10 @@ static int gated_give(struct vgpu_driver *d, uint32_t vf, uint32_t process, uint
 	atomic_store(&page->owner, 0);
 	atomic_store(&page->started, started);
 	atomic_store(&page->owner, process);
+	atomic_store(&page->lost, process ? 0 : atomic_load(&page->generation) + 1);
 	d->ask_at[vf] = 0;
 	vgpu_eventfd_signal(d->news); /* so that dispatch() is called */
-	return 0;
+	return process == 0 && gated_has_workers(d, vf) ? -EBUSY : 0;
 }
 
 static bool gated_spent(struct vgpu_driver *d, struct vgpu_spent *out)

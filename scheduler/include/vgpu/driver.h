@@ -280,8 +280,9 @@ struct vgpu_memory_face {
 /* For GPUs whose VFs are seats for host programs. */
 struct vgpu_seats_face {
 	/* Gives the VF to PROCESS, which has started at STARTED (vgpu/process.h), and to its
-	 * descendants, with that many bytes of memory (0: the configured size). Process 0: frees
-	 * the VF. The VF's next reset ends its former processes. */
+	 * descendants, with that many bytes of memory (0: the configured size). Process 0: takes
+	 * the VF from its processes, which lose their devices; -EBUSY: some of them still run, and
+	 * the VF's next reset ends them. */
 	int (*give)(struct vgpu_driver *driver, uint32_t vf, uint32_t process, uint64_t started,
 		    uint64_t memory);
 };

@@ -39,7 +39,9 @@ struct gate_seat {
 	/* For the wall (tools/render/wall): the value of `gate` at which the last submission had
 	 * ended. Nothing is submitted until the gate opens again. */
 	_Atomic uint32_t shut;
-	_Atomic uint32_t reserved;
+	/* An incarnation of the VF, plus 1, whose workers lose their devices: the VF is taken from
+	 * them. 0: none. */
+	_Atomic uint32_t lost;
 	_Atomic uint64_t
 		walls; /* the places in `workers` that belong to keepers of walls; vgpud's own */
 };

@@ -248,8 +248,10 @@ TEST(test_door, "door")
 		CU_ASSERT(enter(&p[i]));
 	CU_ASSERT_FALSE(enter(&p[16]));
 	CU_ASSERT_EQUAL(p[16].welcome.status, EBUSY);
-	/* Nobody has it any more. */
-	CU_ASSERT_EQUAL(ops->seats->give(driver, 2, 0, 0, 0), 0);
+	/* Nobody has it any more: those who had it lose their devices. */
+	CU_ASSERT_EQUAL(atomic_load(&p[0].seat->lost), 0);
+	CU_ASSERT_EQUAL(ops->seats->give(driver, 2, 0, 0, 0), -EBUSY);
+	CU_ASSERT_EQUAL(atomic_load(&p[0].seat->lost), p[0].welcome.generation + 1);
 	CU_ASSERT_FALSE(enter(&p[16]));
 	CU_ASSERT_EQUAL(p[16].welcome.status, EPERM);
 	close_driver();

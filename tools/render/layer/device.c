@@ -20,13 +20,17 @@ struct device *device_of(const void *handle)
 	return d;
 }
 
-static void gate_opened(void)
+/* The gate is open, or the VF was taken from this process. */
+static void gate_changed(void)
 {
 	struct device *d;
 
 	pthread_rwlock_rdlock(&lock);
 	for (d = devices; d; d = d->next)
-		queues_pump(d);
+		if (page_is_taken())
+			queues_lose(d);
+		else
+			queues_pump(d);
 	pthread_rwlock_unlock(&lock);
 }
 
@@ -130,12 +134,13 @@ static void add(struct device *d, struct instance *in, VkPhysicalDevice physical
 			(PFN_vkQueueSubmit2)(void *)d->gdpa(d->handle, "vkQueueSubmit2KHR");
 	pthread_mutex_init(&d->lock, NULL);
 	d->local_types = local_types(in, physical);
+	d->lost = page && page_is_taken();
 	pthread_rwlock_wrlock(&lock);
 	d->next = devices;
 	devices = d;
 	pthread_rwlock_unlock(&lock);
 	if (page)
-		page_watch(gate_opened);
+		page_watch(gate_changed);
 }
 
 ENTRY(VkResult, CreateDevice, VkPhysicalDevice physical, const VkDeviceCreateInfo *info,

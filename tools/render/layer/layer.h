@@ -108,6 +108,8 @@ extern const struct page *page;
  * functions of page.c. */
 bool page_open(void);
 bool page_gate_is_open(void);
+/* Returns whether vgpud has taken the VF from this process. */
+bool page_is_taken(void);
 /* Counts a submission as in flight. Returns false, and counts nothing, if the gate is shut. */
 bool page_enter(void);
 /* page_leave takes a page_enter() back; page_ended counts a submission as ended after TOOK ns, for
@@ -228,6 +230,8 @@ struct queue *queue_of(struct device *device, VkQueue handle);
 VkResult queue_append(struct queue *q, struct op *op);
 /* Passes on to the driver all held operations of the device that may go. */
 void queues_pump(struct device *device);
+/* The device is lost: wakes all who wait for it. What the driver has runs to its end. */
+void queues_lose(struct device *device);
 /* Waits until the driver has all operations up to SEQ (ALL: all that were appended). Returns
  * VK_SUCCESS, or VK_ERROR_DEVICE_LOST if it never will; in both cases with the queue's lock held.
  */

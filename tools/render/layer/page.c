@@ -24,7 +24,7 @@ const struct page *page;
 static struct page pages;
 static pthread_once_t once = PTHREAD_ONCE_INIT, watched = PTHREAD_ONCE_INIT;
 static bool refused;
-static void (*_Atomic on_opened)(void);
+static void (*_Atomic on_changed)(void);
 
 void say(const char *format, ...)
 {
@@ -163,6 +163,13 @@ bool page_gate_is_open(void)
 	return gate_is_open(atomic_load(&page->seat->gate));
 }
 
+bool page_is_taken(void)
+{
+	uint32_t lost = atomic_load(&page->seat->lost);
+
+	return lost != 0 && lost == atomic_load(&page->worker->generation) + 1;
+}
+
 void page_leave(void)
 {
 	if (atomic_fetch_sub(&page->worker->in_flight, 1) == 1 && !page_gate_is_open())
@@ -228,8 +235,8 @@ static void *watch(void *unused)
 	prctl(PR_SET_TIMERSLACK, 1L);
 	for (;;) {
 		gate = atomic_load(&page->seat->gate);
-		if (gate_is_open(gate))
-			atomic_load (&on_opened)();
+		if (gate_is_open(gate) || page_is_taken())
+			atomic_load (&on_changed)();
 		syscall(SYS_futex, &page->seat->gate, FUTEX_WAIT, gate, &look, NULL, 0);
 	}
 	return NULL;
@@ -255,8 +262,8 @@ static void begin_watch(void)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-void page_watch(void (*opened)(void))
+void page_watch(void (*changed)(void))
 {
-	atomic_store(&on_opened, opened);
+	atomic_store(&on_changed, changed);
 	pthread_once(&watched, begin_watch);
 }

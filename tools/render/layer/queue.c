@@ -182,6 +182,20 @@ void queues_pump(struct device *device)
 	}
 }
 
+void queues_lose(struct device *device)
+{
+	struct queue *q;
+
+	if (atomic_exchange(&device->lost, true))
+		return;
+	for (q = device->queues; q; q = q->next) {
+		pthread_mutex_lock(&q->lock);
+		pthread_cond_signal(&q->wake);
+		pthread_cond_broadcast(&q->news);
+		pthread_mutex_unlock(&q->lock);
+	}
+}
+
 /* What was found while an operation was appended. */
 struct finding {
 	struct queue *q;
@@ -273,7 +287,8 @@ VkResult queue_append(struct queue *q, struct op *op)
 	pthread_mutex_unlock(&q->lock);
 	if (atomic_load(&d->n_held) > 0)
 		queues_pump(d);
-	return atomic_load(&d->lost) ? VK_ERROR_DEVICE_LOST : r;
+	/* virglrenderer ends a program whose submission fails. It is told when it waits. */
+	return !atomic_load(&d->lost) ? r : page_is_taken() ? VK_SUCCESS : VK_ERROR_DEVICE_LOST;
 }
 
 static void retire(struct queue *q, uint64_t value)
@@ -324,8 +339,9 @@ static VkResult wait_done(struct queue *q, uint64_t value, vgpu_nsec length)
 	return q->device->WaitSemaphores(q->device->handle, &w, length);
 }
 
-/* Waits, without the lock, for the oldest operation in flight. */
-static void await_one(struct queue *q)
+/* Waits, without the lock, for the oldest operation in flight. Returns false if it never ends: the
+ * device is lost. */
+static bool await_one(struct queue *q)
 {
 	uint64_t value = q->flying->done;
 	vgpu_nsec length = q->held ? LOOK : SLICE;
@@ -338,6 +354,7 @@ static void await_one(struct queue *q)
 		retire(q, value);
 	else if (r != VK_TIMEOUT)
 		atomic_store(&q->device->lost, true);
+	return r == VK_SUCCESS || r == VK_TIMEOUT;
 }
 
 static void *keep(void *arg)
@@ -349,6 +366,8 @@ static void *keep(void *arg)
 	pthread_mutex_lock(&q->lock);
 	while (!q->ends) {
 		if (atomic_load(&q->device->lost)) {
+			while (page_is_taken() && q->flying && await_one(q))
+				; /* it still computes */
 			drop(q);
 			pthread_cond_wait(&q->wake, &q->lock);
 		} else if (q->flying) {
