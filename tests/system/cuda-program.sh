@@ -61,7 +61,7 @@ program b 1; b=$program_pid
 for p in $a $b; do wait "$p" || fail "a program failed: $(cat "$run"/[ab].txt)"; done
 await 60 is 0 state available
 await 60 is 1 state available
-grep -q 'cuMemAdvise is not carried' "$run/a.log" || fail "the log does not name a call that is not carried: $(cat "$run/a.log")"
+grep -q 'cuMemAdvise is not supported' "$run/a.log" || fail "the log does not name a call that is not supported: $(cat "$run/a.log")"
 grep -q "NVIDIA's runtime library (cudart)" "$run/a.log" || fail "the log does not say why programs with cudart do not run: $(cat "$run/a.log")"
 [ "$(grep -c 'no more than 1023 bytes here: xxx' "$run/a.log")" = 2 ] || fail "the log does not say that names are too long: $(cat "$run/a.log")"
 

@@ -1139,14 +1139,14 @@ static void ask(void)
 	CU_ASSERT_EQUAL(t, 9);
 }
 
-TEST(absent, "calls that are not carried say so")
+TEST(absent, "calls that are not supported say so")
 {
 	char text[512];
 
 	begin();
 	setenv("VGPU_CUDA_LOG", "1", 1);
 	said(ask, text, sizeof(text));
-	CU_ASSERT_PTR_NOT_NULL(strstr(text, "nvmlDeviceGetTemperature is not carried"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "nvmlDeviceGetTemperature is not supported"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "nvmlDeviceGetIndex: invalid argument"));
 	setenv("VGPU_CUDA_LOG", "0", 1);
 	said(ask, text, sizeof(text));

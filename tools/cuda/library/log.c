@@ -46,11 +46,12 @@ void log_lookup(const char *format, ...)
 	write_line(format, list);
 	va_end(list);
 	if (level < 2)
-		log_line("VGPU_CUDA_LOG=2 shows each name that is looked up in vain");
+		log_line("VGPU_CUDA_LOG=2 shows each name that the program looks up and does not "
+			 "find");
 }
 
 CUresult log_absent(const char *name)
 {
-	log_line("%s is not carried by this library", name);
+	log_line("%s is not supported by this library", name);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -30,7 +30,8 @@ bool symbol_name_fits(const char *name)
 {
 	if (strlen(name) < NAME_ROOM)
 		return true;
-	log_line("a name has no more than %zu bytes here: %.64s...", NAME_ROOM - 1, name);
+	log_line("the name of a function or a variable can have at most %zu bytes: %.64s...",
+		 NAME_ROOM - 1, name);
 	return false;
 }
 

@@ -66,11 +66,11 @@ static int find(const char *name, int version, void **entry)
 		if (strcmp(absent[i], name) == 0)
 			break;
 	if (result == QUERY_TOO_OLD)
-		log_lookup("cuGetProcAddress: %s is carried from a later version than %d on", name,
-			   version);
+		log_lookup("cuGetProcAddress: %s is supported only for versions later than %d",
+			   name, version);
 	else if (result == QUERY_NOT_FOUND)
 		log_lookup("cuGetProcAddress: %s %s", name,
-			   i < ROWS(absent) ? "is not carried by this library" : "is not known");
+			   i < ROWS(absent) ? "is not supported by this library" : "is unknown");
 	return result;
 }
 

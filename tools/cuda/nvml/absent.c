@@ -7,7 +7,7 @@
 	__attribute__((visibility("default"))) nvmlReturn_t name(void);                            \
 	nvmlReturn_t name(void)                                                                    \
 	{                                                                                          \
-		call_log("%s is not carried by this library", #name);                              \
+		call_log("%s is not supported by this library", #name);                            \
 		return NVML_ERROR_NOT_SUPPORTED;                                                   \
 	}
 NVML_ABSENT(DEFINE)

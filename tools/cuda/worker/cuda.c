@@ -100,7 +100,7 @@ static int set_limits(struct device *d, struct vgpu_error *err)
 	if (e == CUDA_SUCCESS)
 		e = d->api.cuCtxGetLimit(&stack, CU_LIMIT_STACK_SIZE);
 	if (e != CUDA_SUCCESS)
-		return cuda_failed(d, e, "the memory of its context is not known", err);
+		return cuda_failed(d, e, "the memory of the GPU's context cannot be read", err);
 	x->fixed = cuda_pages(heap) + cuda_pages(fifo);
 	x->stack = stack;
 	if (x->fixed > x->most)
@@ -232,7 +232,7 @@ static int use_channels(struct device *d, struct vgpu_error *err)
 	if (e == CUDA_SUCCESS)
 		e = d->api.cuStreamSynchronize(d->stream);
 	if (e != CUDA_SUCCESS)
-		return cuda_failed(d, e, "the GPU does not copy", err);
+		return cuda_failed(d, e, "a test copy to the GPU failed", err);
 	return 0;
 }
 

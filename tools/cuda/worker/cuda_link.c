@@ -221,7 +221,7 @@ int cuda_make_binary(struct device *d, uint8_t *image, uint64_t bytes, uint32_t 
 		return vgpu_error_set(err, -EINVAL,
 				      "the image is not PTX; only PTX can be loaded as gated");
 	if (j.n == 0)
-		return vgpu_error_set(err, -EINVAL, "the images to be linked are cut off");
+		return vgpu_error_set(err, -EINVAL, "the images to be linked are truncated");
 	j.parts = calloc(j.n, sizeof(*j.parts));
 	r = j.parts ? prepare_all(&j, image, bytes, err)
 		    : vgpu_error_set(err, -ENOMEM, "out of memory");

@@ -112,7 +112,7 @@ int cuda_take_memory(struct device *d, struct vgpu_error *err)
 		return 0;
 	e = d->api.cuMemGetAllocationGranularity(&grain, &what, 0);
 	if (e != CUDA_SUCCESS || grain == 0)
-		return cuda_failed(d, e, "the granularity of its memory is not known", err);
+		return cuda_failed(d, e, "the granularity of the GPU's memory cannot be read", err);
 	d->granule = grain;
 	d->reserved = (d->behind + grain - 1) / grain * grain;
 	d->granules = calloc(count(d), sizeof(*d->granules));

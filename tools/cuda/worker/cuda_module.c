@@ -70,9 +70,10 @@ static int check_memory(const struct device *d, uint32_t module, struct compiled
 	if (!needs.code)
 		return vgpu_error_set(err, -EINVAL, "the image has no GPU kernel");
 	if (needs.nested)
-		return vgpu_error_set(err, -EINVAL,
-				      "GPU kernels that launch GPU kernels are not carried: the "
-				      "driver would keep memory for them that is not the VF's");
+		return vgpu_error_set(
+			err, -EINVAL,
+			"GPU kernels that launch GPU kernels are not supported, because the driver "
+			"would allocate memory for them outside the VF's partition");
 	if (needs.memory <= x->most) {
 		c->memory = cuda_module_takes(d, needs.memory);
 		if (used_with(x, module, c->memory, x->local) <= x->most)

@@ -25,7 +25,8 @@ int cuda_begin_output(struct device *d, struct vgpu_error *err)
 
 		vgpu_close(&ends[0]);
 		vgpu_close(&ends[1]);
-		return vgpu_error_set(err, r, "no pipe for what GPU kernels print: %s",
+		return vgpu_error_set(err, r,
+				      "cannot make a pipe for the output of GPU kernels: %s",
 				      strerror(-r));
 	}
 	/* May fail, so that the pipe stays smaller, if the user has many pages in pipes. */

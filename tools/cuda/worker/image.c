@@ -324,6 +324,7 @@ int image_one(const uint8_t *image, uint64_t bytes, uint32_t i, const uint8_t **
 	kind = image_kind(*at, *n);
 	if (kind == IMAGE_SEVERAL || (kind == IMAGE_PTX && strnlen((const char *)*at, *n) == *n))
 		return vgpu_error_set(err, -EINVAL, "image %u of %u %s", i + 1, head.n,
-				      kind == IMAGE_PTX ? "has no end" : "is several");
+				      kind == IMAGE_PTX ? "does not end in a zero byte"
+							: "consists of several images");
 	return 0;
 }

@@ -57,11 +57,13 @@ static VkResult check(const VkDeviceCreateInfo *info)
 
 	for (i = 0; i < info->enabledExtensionCount; i++)
 		if (!is_shown(info->ppEnabledExtensionNames[i])) {
-			say("refuses the extension %s", info->ppEnabledExtensionNames[i]);
+			say("the extension %s is not supported on a gated GPU",
+			    info->ppEnabledExtensionNames[i]);
 			return VK_ERROR_EXTENSION_NOT_PRESENT;
 		}
 	if (is_too_high(info)) {
-		say("refuses a queue of more than medium global priority");
+		say("a queue with more than medium global priority is not permitted on a gated "
+		    "GPU");
 		return VK_ERROR_NOT_PERMITTED_KHR;
 	}
 	return VK_SUCCESS;

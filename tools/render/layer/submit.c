@@ -4,7 +4,7 @@
 
 static VkResult refuse(VkResult r, const char *why)
 {
-	say("refuses a submission with %s", why);
+	say("a submission with %s is not supported on a gated GPU", why);
 	return r;
 }
 
@@ -51,7 +51,7 @@ ENTRY(VkResult, QueueBindSparse, VkQueue queue, uint32_t n, const VkBindSparseIn
 	(void)n;
 	(void)info;
 	(void)fence;
-	say("refuses vkQueueBindSparse");
+	say("vkQueueBindSparse is not supported on a gated GPU");
 	return VK_ERROR_OUT_OF_DEVICE_MEMORY;
 }
 

@@ -39,7 +39,8 @@ ENTRY(VkResult, CreateSemaphore, VkDevice device, const VkSemaphoreCreateInfo *i
 
 	if (page && export &&
 	    export->handleTypes & ~(VkFlags)VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT) {
-		say("refuses a semaphore for other processes: only SYNC_FD is supported");
+		say("a semaphore can be exported to other processes only as SYNC_FD on a gated "
+		    "GPU");
 		return VK_ERROR_OUT_OF_DEVICE_MEMORY;
 	}
 	r = d->CreateSemaphore(device, info, allocator, out);
@@ -252,7 +253,8 @@ ENTRY(VkResult, GetSemaphoreFdKHR, VkDevice device, const VkSemaphoreGetFdInfoKH
 	if (!page)
 		return d->GetSemaphoreFdKHR(device, info, fd);
 	if (info->handleType != VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT) {
-		say("refuses a semaphore for other processes: only SYNC_FD is supported");
+		say("a semaphore can be exported to other processes only as SYNC_FD on a gated "
+		    "GPU");
 		return VK_ERROR_TOO_MANY_OBJECTS;
 	}
 	r = semaphore_flush(d, info->semaphore, true);
@@ -267,7 +269,8 @@ ENTRY(VkResult, ImportSemaphoreFdKHR, VkDevice device, const VkImportSemaphoreFd
 	if (!page)
 		return d->ImportSemaphoreFdKHR(device, info);
 	if (info->handleType != VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT) {
-		say("refuses a semaphore of another process: only SYNC_FD is supported");
+		say("a semaphore of another process can be imported only as SYNC_FD on a gated "
+		    "GPU");
 		return VK_ERROR_INVALID_EXTERNAL_HANDLE;
 	}
 	signaller_in(d, &d->semaphores, (uint64_t)info->semaphore, true);

@@ -138,9 +138,13 @@ static int check_device(char **value, bool *venus, struct vgpu_error *err)
 	if (!o) {
 		r = vgpu_error_set(err, -EINVAL, "-device %s is not understood", *value);
 	} else if (driver && begins_any(driver, past_the_gate)) {
-		r = vgpu_error_set(err, -EINVAL, "-device %s: it computes past the gate", driver);
+		r = vgpu_error_set(err, -EINVAL,
+				   "-device %s: this device would compute past the gate: remove it",
+				   driver);
 	} else if (driver && begins_any(driver, with_venus)) {
-		r = *venus ? vgpu_error_set(err, -EINVAL, "-device %s: a VM has one GPU", driver)
+		r = *venus ? vgpu_error_set(err, -EINVAL,
+					    "-device %s: a VM can have only one such device",
+					    driver)
 			   : check_gpu(o, driver, err);
 		*venus = true;
 	}
@@ -211,8 +215,8 @@ static int check_global(char **value, bool *venus, struct vgpu_error *err)
 	(void)venus;
 	if (!strstr(*value, "virtio-gpu") && !strstr(*value, "virtio-vga"))
 		return 0;
-	return vgpu_error_set(err, -EINVAL, "-global %s: name the property with the device",
-			      *value);
+	return vgpu_error_set(err, -EINVAL,
+			      "-global %s: give the property in -device, with the device", *value);
 }
 
 static int refuse(char **value, bool *venus, struct vgpu_error *err)
@@ -276,7 +280,7 @@ int qemu_arguments(char **argv, bool *venus, struct vgpu_error *err)
 	 * which it starts so, what it can do. */
 	if (r == 0 && *venus && qemu_argument(all, "daemonize"))
 		return vgpu_error_set(err, -EINVAL,
-				      "-daemonize: a VM with a GPU stays the process "
-				      "that was started");
+				      "-daemonize: remove the option: vgpud knows a VM with a GPU "
+				      "by the process that was started");
 	return r;
 }

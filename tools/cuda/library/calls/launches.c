@@ -123,7 +123,7 @@ CUresult cuLaunchKernelEx(const struct cuda_launch_config *c, CUfunction functio
 		return CUDA_ERROR_INVALID_VALUE;
 	for (i = 0; i < c->n_attributes; i++) {
 		if (!is_honoured(&c->attributes[i])) {
-			log_line("cuLaunchKernelEx: attribute %d is not carried with this value",
+			log_line("cuLaunchKernelEx: attribute %d is not supported with this value",
 				 c->attributes[i].id);
 			return CUDA_ERROR_NOT_SUPPORTED;
 		}

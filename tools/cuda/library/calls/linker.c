@@ -102,7 +102,7 @@ static CUresult look_at(const void *image, uint64_t bytes)
 
 	if (bytes < sizeof(several) || memcmp(image, &several, sizeof(several)) != 0)
 		return CUDA_SUCCESS;
-	log_line("the image is linked already");
+	log_line("the image is the result of a linker, which cannot be linked again");
 	return CUDA_ERROR_INVALID_IMAGE;
 }
 
@@ -119,7 +119,8 @@ static CUresult add_copy(struct linker *l, const void *data, size_t size, struct
 	memcpy(copy, data, size);
 	copy[size] = 0;
 	if (!image_find(&image, size, &bytes)) {
-		log_line("the image is damaged: it is shorter than it says, or too long");
+		log_line("the image is shorter than its headers say, or longer than a packet can "
+			 "load (1 GiB)");
 		e = CUDA_ERROR_INVALID_IMAGE;
 	}
 	if (e == CUDA_SUCCESS)

@@ -79,10 +79,11 @@ CUresult module_options(unsigned n, const int *options, void **values, struct mo
 		case JIT_TARGET:
 			if (is_own_target(values[i]))
 				break;
-			log_line("cuModuleLoadDataEx: the target is another GPU");
+			log_line("cuModuleLoadDataEx: option CU_JIT_TARGET names another GPU than "
+				 "the VF's");
 			return CUDA_ERROR_NOT_SUPPORTED;
 		default:
-			log_line("cuModuleLoadDataEx: option %d is not carried", options[i]);
+			log_line("cuModuleLoadDataEx: option %d is not supported", options[i]);
 			return CUDA_ERROR_NOT_SUPPORTED;
 		}
 	}
@@ -177,7 +178,8 @@ CUresult module_load(void **out, const void *image, uint64_t most, struct module
 	if (!out || !image)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!image_find(&image, most, &bytes)) {
-		log_line("the image is damaged: it is shorter than it says, or too long");
+		log_line("the image is shorter than its headers say, or longer than a packet can "
+			 "load (1 GiB)");
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
 	places = guest_has_many_modules(link_guest()) ? SOFTGPU_MAX_MODULES
@@ -185,8 +187,10 @@ CUresult module_load(void **out, const void *image, uint64_t most, struct module
 	for (number = 0; number < places && numbers[number];)
 		number++;
 	if (number == places) {
-		log_line("a program has no more than %u modules at a time%s", places,
-			 places == SOFTGPU_MAX_MODULES ? "" : ": softgpu on the host is old");
+		log_line("a program can have at most %u modules at a time%s", places,
+			 places == SOFTGPU_MAX_MODULES
+				 ? ""
+				 : ", with this version of softgpu: update it");
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	m = calloc(1, sizeof(*m));

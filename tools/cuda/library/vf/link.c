@@ -163,12 +163,14 @@ static CUresult bring_up(struct vgpu_error *err)
 	if (e == CUDA_SUCCESS)
 		e = pieces_begin(guest);
 	if (e != CUDA_SUCCESS) {
-		vgpu_error_set(err, -EIO, "the VF does not say what it computes on");
+		vgpu_error_set(err, -EIO, "the VF does not report its GPU");
 		return e;
 	}
 	link_about.name[sizeof(link_about.name) - 1] = 0;
 	if (link_about.memory_at % ALIGN || link_parts.memory_at % ALIGN) {
-		vgpu_error_set(err, -EIO, "the VF's device memory does not begin with a page");
+		vgpu_error_set(err, -EIO,
+			       "the VF's device memory does not begin at a page: start softgpu "
+			       "with another --window");
 		return CUDA_ERROR_NO_DEVICE;
 	}
 	pieces_care(guest);

@@ -32,7 +32,7 @@ static void keep(const char *more, uint32_t n)
 	}
 	pthread_mutex_unlock(&lock);
 	if (!longer)
-		log_line("no memory for what GPU kernels have printed: it is lost");
+		log_line("out of memory: text that GPU kernels have printed is lost");
 }
 
 bool output_take(struct softgpu_output *o)

@@ -14,7 +14,7 @@
 
 static CUresult error_of(int r)
 {
-	log_line("memory of several programs: %s", strerror(-r));
+	log_line("memory cannot be shared between programs: %s", strerror(-r));
 	if (r == -EINVAL)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (r == -ENOSPC || r == -ENOMEM)
