@@ -114,7 +114,7 @@ TEST(test_two, "two GPUs")
 	bool venus;
 
 	CU_ASSERT(qemu_arguments(argv, &venus, &err) < 0);
-	CU_ASSERT(strstr(err.text, "one GPU") != NULL);
+	CU_ASSERT(strstr(err.text, "only one GPU") != NULL);
 }
 
 /* libvirt asks a QEMU that it starts as a daemon what it can do. */

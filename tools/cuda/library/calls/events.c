@@ -15,8 +15,8 @@ static bool flags_fit(const struct stream *stream, unsigned flags)
 	return flags == 0 || (flags == EXTERNAL && stream->capture);
 }
 
-/* Does nothing outside a capture, because later work of any stream runs after the record anyway. In
- * a capture nothing runs: the stream joins the event's capture. */
+/* Later work of any stream runs after the record anyway, so only an event that another process may
+ * have recorded needs a wait. In a capture nothing runs: the stream joins the event's capture. */
 CUresult cuStreamWaitEvent(CUstream s, CUevent h, unsigned flags)
 {
 	const struct work w = {.kind = WORK_WAIT, .event = h};
@@ -96,7 +96,8 @@ CUresult cuEventRecordWithFlags(CUevent h, CUstream s, unsigned flags)
 	return CALL_END(record(h, s, flags));
 }
 
-/* Returns whether E has ended; an event that was never recorded has. */
+/* Returns CUDA_SUCCESS if EVENT was reached, or never recorded; CUDA_ERROR_NOT_READY; or another
+ * error. */
 static CUresult query_event(const struct event *event)
 {
 	bool reached = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions of the program that a stream calls. They run in the calling thread, after all earlier
- * work has ended and before cuLaunchHostFunc() returns. */
+ * work has ended and before the call returns. */
 #include "cuda_calls.h"
 
 CUresult cuLaunchHostFunc(CUstream s, void (*run)(void *), void *data)

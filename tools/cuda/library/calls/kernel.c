@@ -295,7 +295,8 @@ CUresult cuFuncSetCacheConfig(CUfunction function, int config)
 	return CALL_END(prefer(function, config, 3));
 }
 
-/* The width of shared memory's banks, which GPUs since compute capability 5.0 do not change. */
+/* The preference for the width of shared memory's banks has no effect: GPUs since compute
+ * capability 5.0 do not change it. */
 CUresult cuFuncSetSharedMemConfig(CUfunction function, int config)
 {
 	return CALL_END(prefer(function, config, 2));

@@ -7,8 +7,8 @@
 /* CUdevice_attribute */
 enum { PROCESSORS = 16, COOPERATIVE = 95 };
 
-/* Returns whether the GPU can execute all blocks of L at a time, or an error. The host checks this
- * again. */
+/* Returns CUDA_SUCCESS if the GPU can execute all blocks of L at a time, or an error. The host
+ * checks this again. */
 static CUresult fits_together(const struct function *f, const struct work_launch *l)
 {
 	uint64_t most;

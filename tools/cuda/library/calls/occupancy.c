@@ -189,7 +189,7 @@ static uint64_t cluster_of(const struct cuda_launch_config *c)
 	return size;
 }
 
-/* Returns 0 for clusters of more than one block, which are not supported. */
+/* *N becomes 0 for clusters of more than one block, which are not supported. */
 CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction function,
 				      const struct cuda_launch_config *c)
 {

@@ -11,7 +11,7 @@ static CUresult put_set(CUstream s, const struct work_set *set)
 	return e == CUDA_SUCCESS ? put_work(stream, &w) : e;
 }
 
-/* A set without a stream must have ended when it returns if the memory is host memory. */
+/* A set without a stream must have ended when the call returns if the memory is host memory. */
 static CUresult put_now(const struct work_set *set)
 {
 	CUresult e = put_set(NULL, set);
