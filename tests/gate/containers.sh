@@ -94,7 +94,7 @@ for who in root tenant; do
 	grep -qP "^Uid:\t$uid\t$uid\t" "/proc/$server/status" && grep -qP '^NoNewPrivs:\t1' "/proc/$server/status" &&
 		grep -qP '^CapPrm:\t0+$' "/proc/$server/status" || fail "the server's rights, for $who: $(cat "/proc/$server/status")"
 	end $who "$id"
-	await 20 nothing_left
+	await 60 nothing_left
 done
 
 # Two that always have work, of two owners.
@@ -143,13 +143,13 @@ both_run || fail "a lease has ended with the worker: $(running .name)"
 end tenant "$b"
 end root "$a"
 find /tmp -maxdepth 1 -name 'vgpud-render.*' -user 7777 -exec rm -r {} + # of the worker that was killed
-await 20 nothing_left
+await 60 nothing_left
 
 # Without a server no container starts, and the reason is kept.
 cdi "$run/bin/none"
 start root $(gpu) -- sleep 0 >"$run/out.txt" 2>&1 && fail "a container starts without a server"
 ctl container explain last | grep -q "$run/bin/none: No such file or directory (Debian: virgl-server)" || fail "explain: $(ctl container explain last)"
-await 20 nothing_left
+await 60 nothing_left
 
 # Containers that run get one, and lose it: a program that runs all the time finds it when it makes its next instance, and is told when it
 # goes, whether it asks or waits; nothing of it stays.
@@ -160,7 +160,7 @@ for who in root tenant; do
 	says() { "as_$who" logs "$id" 2>>"$run/said.txt" >"$run/comes.txt"; [ "$(tr '\n' ' ' <"$run/comes.txt")" = "$1" ]; }
 	attach && fail "a VF of a gated GPU is attached without its name"
 	grep -q "no GPU gives containers VFs without being named: --gpu NAME" "$run/out.txt" || fail "attach without a name: $(cat "$run/out.txt")"
-	await 20 nothing_left
+	await 60 nothing_left
 	said=''
 	for n in 1 2; do
 		attach --gpu gpu0 weight=200 || fail "$who cannot attach: $(cat "$run/out.txt" "$run/vtest.txt")"
@@ -213,6 +213,6 @@ for who in root tenant; do
 	id=$(begin $who -- sleep 1000)
 	attach $who "$id" && fail "a container without a slot gets a VF"
 	grep -q "was not started with a slot: start it with --device vgpud.dev/gpu=later" "$run/out.txt" || fail "$(cat "$run/out.txt")"
-	await 20 nothing_left
+	await 60 nothing_left
 	end $who "$id"
 done

@@ -27,7 +27,7 @@ clear_all() {
 	for g in 0 5; do
 		for v in 0 1 2 3; do
 			ctl vf reset $v --gpu gpu$g >/dev/null || fail "VF $v of gpu$g cannot be reset"
-			await 10 available $g $v
+			await 60 available $g $v
 		done
 	done
 }
@@ -72,7 +72,7 @@ does vf set 0 weight=5 --save --gpu gpu0
 any=$(claim "<v:device gpu='gpu0' vf='1'/>")
 hook 1 "$any" prepare || fail "$(cat "$run/said")"
 hook 1 "$any" release || fail "$(cat "$run/said")"
-await 20 available 0 1
+await 60 available 0 1
 are weight '[5,300,100,100]' "after a VM, VF 1 has what a reload would bring"
 
 # Live changes that only fit together are in force again after a crash.
@@ -124,7 +124,7 @@ release=$(jq -n --arg xml "$(domain 7 "$(share gpu0 40)")" --arg host "$host" '{
 mapfile -t said < <(together config.reload '{}' hook "$release")
 [[ ${said[0]} == "nothing was changed: gpu5: "* ]] && [ "${said[1]}" = OK ] || fail "${said[*]}"
 leases_are '["vm5 reserved"]'
-await 20 available 0 "$guest"
+await 60 available 0 "$guest"
 are min_ppm '[0,0,0,0]' "the guarantee of a VM that has ended"
 
 # One that succeeds does not forget them either.
@@ -138,7 +138,7 @@ clear_all
 mapfile -t said < <(together config.reload '{}' vf.set '{"gpu": "gpu0", "vf": 3, "params": {"weight": 888}, "save": true}')
 [ "${said[*]}" = "OK OK" ] || fail "${said[*]}"
 hook 8 "$(claim "<v:device gpu='gpu0' vf='3'/>")" prepare && hook 8 "$(claim "<v:device gpu='gpu0' vf='3'/>")" release || fail "$(cat "$run/said")"
-await 20 available 0 3
+await 60 available 0 3
 [ "$(of 0 3 params.weight)" = 888 ] || fail "the saved weight is gone after a VM: $(values weight)"
 conf
 mapfile -t said < <(together config.reload '{}' config.reload '{}')

@@ -182,7 +182,7 @@ attack_all() {
 		timeout 60 "$attack" look "$run/gpu/vf3.sock" 30 >"$run/look.txt" || fail "after $kind the VF is not served"
 		await 30 free_again
 	done
-	await 10 no_more_descriptors "$had"
+	await 60 no_more_descriptors "$had"
 	end_tenants
 }
 # use_impostors PROGRAM: softgpu finds tests/system/impostor where it would find that program of a VF. becomes KIND: what VF 3's

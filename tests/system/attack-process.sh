@@ -73,5 +73,5 @@ for kind in $kinds; do
 	! grep -q "impostor: its thread keeps" "$run/softgpu.log" || fail "$kind: a thread keeps the priority that was lent for a stop"
 	! grep -q "impostor: accepts" "$run"/*.log || fail "who has taken over a process accepts clients of the next one"
 done
-await 10 no_more_descriptors "$had"
+await 60 no_more_descriptors "$had"
 end_tenants

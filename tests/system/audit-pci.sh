@@ -67,4 +67,4 @@ vgpud_libvirt=$VGPU_BUILD/tools/libvirt/daemon/vgpud-libvirt
 for n in 1 2; do server $n | sed "s/type='kvm'/type='test'/; s|<devices>|<memory>65536</memory><os><type>hvm</type></os><devices>|"; done |
 	sed '1i <node>' | sed '$a </node>' >"$run/node.xml"
 "$vgpud_libvirt" --connect "test://$run/node.xml" --socket "$run/hook.sock" 2>"$run/agent.txt" &
-await 20 grep -q "vm2: ua-vgpud-vgpu cannot be attached: .*\(support\|evice\)" "$run/agent.txt"
+await 60 grep -q "vm2: ua-vgpud-vgpu cannot be attached: .*\(support\|evice\)" "$run/agent.txt"

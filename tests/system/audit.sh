@@ -180,7 +180,7 @@ cat >"$run/serve.py" <<-'PY'
 PY
 printf '\0\1\2 rubbish\r\n\r\n' >"$run/answer"
 /usr/bin/python3 "$run/serve.py" "$run/answer" >"$run/other" 2>"$run/serve.txt" &
-await 10 test -s "$run/other"
+await 60 test -s "$run/other"
 export OS_PLACEMENT_CONNECT_RETRIES=0 OS_ENDPOINT
 OS_ENDPOINT=http://127.0.0.1:$(cat "$run/other")
 asks "rubbish\|BadStatusLine\|onnect"

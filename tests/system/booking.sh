@@ -35,7 +35,7 @@ available() { [ "$(json vf show "$2" --gpu "$1" | jq -r .state)" = available ]; 
 for v in 0 1 2 3; do
 	for g in gpu0 gpu1; do
 		ctl vf reset $v --gpu $g >/dev/null || fail "VF $v of $g cannot be reset"
-		await 10 available $g $v
+		await 60 available $g $v
 	done
 done
 start_placement
@@ -51,7 +51,7 @@ listen() { # COMMAND...
 	rm -f "$run/booking.sock"
 	"$inetd" --listen="$run/booking.sock" -E ASAN_OPTIONS -E UBSAN_OPTIONS -E TSAN_OPTIONS -E PYTHONDONTWRITEBYTECODE "$@" 2>>"$run/asker.txt" &
 	listener=$!
-	await 20 test -S "$run/booking.sock"
+	await 60 test -S "$run/booking.sock"
 }
 deaf() { kill "$listener"; wait "$listener" 2>/dev/null; rm -f "$run/booking.sock"; }
 asks() { # LINE: what is answered
@@ -277,7 +277,7 @@ start_agent "$run/clouds.yaml"
 	    assert s.recv(1) == b""
 PY
 many=$!
-await 20 test -s "$run/many"
+await 60 test -s "$run/many"
 chooses "64 questions are under way: another one is refused"
 wait $many || fail "a connection that asks nothing stays open"
 counts gpu hook 5 "$one" prepare
@@ -308,7 +308,7 @@ for path in /allocations /resource_providers; do
 	late=$(result late)
 	hook 5 "$one" prepare &
 	starts=$!
-	await 10 grep -q "$path" "$run/requests"
+	await 60 grep -q "$path" "$run/requests"
 	(domain 6 "" | "$hook_program" vm6 prepare begin -) || fail "a VM without a GPU waits"
 	ctl gpu list >/dev/null || fail "vgpud does not answer while it waits"
 	kill -0 $starts 2>/dev/null || [ "$(result late)" = $((late + 1)) ] || fail "vgpud has not waited for $path: $(results)"
@@ -334,12 +334,12 @@ gives_up() { # ACT
 		echo -n / >"$run/slow"
 		"$hook_program" vm7 prepare begin - <"$run/vm7.xml" 2>/dev/null &
 		starts=$!
-		await 10 grep -q "$(uuid 7)" "$run/requests"
+		await 60 grep -q "$(uuid 7)" "$run/requests"
 		$1 || fail "$(cat "$run/said")"
 		[ "$(result late)" != "$late" ] || i=judged
 		rm "$run/slow"
 		wait $starts 2>/dev/null && [ $i = judged ] && fail "a VM that has ended got a VF"
-		await 10 all_counted $((asked + 1))
+		await 60 all_counted $((asked + 1))
 		counts none hook 8 "$one" prepare
 		[ $i != judged ] || leases_are '["vm8 reserved"]'
 		ends 8 "$one"
@@ -382,6 +382,6 @@ waits 5000
 deaf
 listen --accept --inetd /bin/bash -c "read -r; echo >$run/read; read -r"
 "$hook_program" vm9 prepare begin - <<<"$(domain 9 "$one")" 2>/dev/null &
-await 10 test -s "$run/read"
+await 60 test -s "$run/read"
 kill $vgpud_pid
 wait $vgpud_pid || fail "vgpud ended with $?"

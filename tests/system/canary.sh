@@ -85,7 +85,7 @@ wait $vgpud_pid
 # always skips, vgpud gives the VF to no tenant.
 for count in 2 1000000; do
 	"$softgpu" --dir "$run/liar$count" --vfs 1 --vram 64M --fault skip-clear,skip=3,count=$count 2>>"$run/softgpu.log" &
-	await 20 test -S "$run/liar$count/pf.sock"
+	await 60 test -S "$run/liar$count/pf.sock"
 	printf '[daemon]\nsocket = %s\n[gpu gpu0]\ndevice = vfio-user:%s\nvfs = 1\n' "$run/control.sock" "$run/liar$count/pf.sock" >"$run/vgpud.conf"
 	start_vgpud
 	await 30 is 0 state available

@@ -82,12 +82,12 @@ musl="the image's C library is musl: libcuda.so.1 of vgpud needs glibc 2.28 or l
 as_musl() { as_root "$@"; }
 start musl $(gpu) -- sleep 0 >"$run/out.txt" 2>&1 && fail "a container of a musl image starts with a VF"
 explain last | grep -q "$musl" || fail "explain last: $(explain last)"
-await 20 has ""
+await 60 has ""
 # What keeps its root there to deceive: the check goes along no link out of it.
 id=$(begin musl $(gpu later) -- sleep 1000)
 by root container attach "$id" 2>"$run/out.txt" && fail "a VF is attached to a container of a musl image"
 grep -q "$musl" "$run/out.txt" || fail "$(cat "$run/out.txt")"
-await 20 has ""
+await 60 has ""
 end root "$id"
 cp -a "$run/musl.fs" "$run/link.fs"
 rm "$run/link.fs/lib"
@@ -104,7 +104,7 @@ await 60 used
 as_root exec "$id" $check >"$run/out.txt" 2>&1 && fail "two processes use one VF of a container at a time"
 grep -q "another process uses the VF of this lease, which serves one at a time" "$run/out.txt" || fail "a second process is told: $(cat "$run/out.txt")"
 end root "$id"
-await 20 has ""
+await 60 has ""
 
 # A frozen container: whoever mounts there does not wait for it.
 id=$(begin root $(gpu later) -- sleep 1000)
@@ -113,7 +113,7 @@ by root container attach "$id" --gpu gpu0 2>"$run/out.txt" || fail "a stopped co
 by root container detach "${id:0:12}" 2>"$run/out.txt" || fail "a stopped container keeps its VF: $(cat "$run/out.txt")"
 kill -CONT "$(as_root inspect --format '{{.State.Pid}}' "$id")"
 end root "$id"
-await 20 has ""
+await 60 has ""
 
 # Whoever orders nothing is not waited for: vgpud-mount ends by itself, after 2 s.
 silent=$(python3 -c 'import socket, sys, time
@@ -148,5 +148,5 @@ time.sleep(1000)' &
 		[[ $said == *EACCES*Permission\ denied* ]] || fail "mounting over a user's file system: $said"
 	fi
 	kill $silent; wait $silent 2>/dev/null
-	await 20 has ""
+	await 60 has ""
 done

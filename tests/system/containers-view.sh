@@ -56,7 +56,7 @@ ctl vf list | grep -q " web " || fail "vf list: $(ctl vf list)"
 ctl top --count 1 | grep -q "web" || fail "top: $(ctl top --count 1)"
 ctl -o json timeline | jq -e '[.. | strings] | index("web")' >/dev/null || fail "timeline: $(ctl -o json timeline | head -c 600)"
 as_root rm -f -t 0 web >/dev/null 2>&1
-await 20 has ""
+await 60 has ""
 ctl events | grep -qE "VF $vf +reset-done +vf after [0-9.]+ ms  web$" || fail "events: $(ctl events)"
 json events | jq -e '[.records[] | select(.domain == "web" and .type == "window")] | length > 0' >/dev/null || fail "events: $(json events)"
 
@@ -82,7 +82,7 @@ id=$(begin tenant $(gpu) --name trained -- sleep 1000)
 followed() { [ "$(lease "$id" .name)" = trained ]; }
 await 60 followed
 end tenant "$id"
-await 20 has ""
+await 60 has ""
 
 # An audit: nothing differs, whatever runs.
 clean_audit() { by root audit "$@" >"$run/audit.txt" 2>"$run/audit.log" && grep -q ': 0 differences$' "$run/audit.txt"; }
@@ -109,7 +109,7 @@ process=$(lease "$id" .process)
 kill -9 "$(ps -o ppid= -p "$process" | tr -d ' ')"
 kill -9 "$process" 2>/dev/null
 mine_ended() { ! lease "$id" .state || [ "$(lease "$id" .state)" = held ]; }
-await 20 mine_ended
+await 60 mine_ended
 [ "$(as_root inspect --format '{{.State.Status}}' "$id")" = running ] || fail "podman knows that a container ended whose monitor was killed: nothing to find"
 differs "^container web: podman says that it runs, and its process $process has ended"
 await 60 clean_audit

@@ -42,7 +42,7 @@ refused() { # WHERE WHY WHO OPTIONS...
 	start "$@" -- sleep 0 >"$run/out.txt" 2>&1
 	code=$?
 	[ $code = 126 ] && grep -q vgpud-oci-hook "$run/out.txt" || fail "a start that is refused ($why) ends with $code: $(cat "$run/out.txt")"
-	await 10 has ""
+	await 60 has ""
 	$where 2>&1 | grep -q "$why" || fail "$where: $($where 2>&1), not $why"
 }
 refused explained "want a size with its unit, like 2Gi" root $(gpu) --annotation vgpud.dev/memory=2
@@ -50,7 +50,7 @@ refused explained "want a part of the GPU's time, like 30%" root $(gpu) --annota
 refused explained "there is no such annotation" root $(gpu) --annotation vgpud.dev/cores=4
 refused explained "already" root $(gpu) $(gpu small)
 refused hook_said "leads through a symbolic link in this image" trap $(gpu) --annotation run.oci.hooks.stderr="$run/hook.txt"
-await 10 eval '[ "$(json tenant list | jq ".tenants | length")" = 0 ]' # what was held
+await 60 eval '[ "$(json tenant list | jq ".tenants | length")" = 0 ]' # what was held
 
 # Others' containers are not ended by what somebody says.
 id=$(begin root $(gpu) $(named mine) -- sleep 1000)
@@ -93,10 +93,10 @@ grep -q "was not started with a slot: start it with --device vgpud.dev/gpu=later
 # What has a user namespace, and the host's files, is no container.
 setpriv --reuid 7777 --regid 7777 --clear-groups unshare -U sleep 1000 &
 sham=$!
-await 20 eval '[ "$(readlink /proc/$sham/ns/user)" != "$(readlink /proc/self/ns/user)" ]'
+await 60 eval '[ "$(readlink /proc/$sham/ns/user)" != "$(readlink /proc/self/ns/user)" ]'
 forge createRuntime <<<"{\"id\":\"sham\",\"pid\":$sham,\"root\":\"/\"}" 2>"$run/out.txt" && fail "the host's files are taken for a container's"
 kill $sham; wait $sham 2>/dev/null
-await 20 eval '[ "$(running .name)" = mine ]'
+await 60 eval '[ "$(running .name)" = mine ]'
 # A lease of others is mounted for nobody, whatever is sent.
 order() { # UID TEXT
 	python3 -c 'import os, socket, sys; os.setgroups([]); os.setresuid(*[int(sys.argv[3])] * 3); s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
@@ -129,14 +129,14 @@ as_root restart -t 0 "$id" >/dev/null 2>"$run/out.txt" || fail "a restart: $(cat
 kill $greedy; wait $greedy 2>/dev/null
 for c in $(as_tenant ps -q); do end tenant "$c"; done
 end root "$id"
-await 20 has ""
+await 60 has ""
 
 # Killed: whoever looks after it, and it.
 id=$(begin root $(gpu) $(named mine) -- sleep 1000)
 process=$(running .process)
 kill -9 "$(ps -o ppid= -p "$process" | tr -d ' ')"
 kill -9 "$process" 2>/dev/null
-await 10 has ""
+await 60 has ""
 end root "$id"; end root "$id"
 
 start root -- sleep 0 || fail "a container without a device does not start"

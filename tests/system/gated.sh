@@ -62,7 +62,7 @@ await 60 at_least "$(vf_of $b)" dispatches 20
 shares_kept 10 "$(vf_of $a)=70" "$(vf_of $b)=30"
 
 # A third program gets the last VF, and no more device memory than it has claimed.
-await 10 has_vf $a
+await 60 has_vf $a
 start c --gpu gpu0 --weight 30 --memory 64M -- "$load" --seconds 1 --memory 512; c=$started
 ends_right $c c
 [ "$(jq .memory_mib "$run/c.json")" = 48 ] || fail "a program with 64 MiB, of which it uses one buffer, got $(cat "$run/c.json")"

@@ -39,7 +39,7 @@ sequence 1 "$heavy" stopped release || fail "$(cat "$run/said")"; leases_are '[]
 [ "$(weight 0)" = 100 ] || fail "the VF still has the weight of vm1 after its end"
 ctl vf set 0 weight=100 >/dev/null || fail "vf set was refused although the VF belongs to no VM"
 grep -q "vm1 has ended: destroyed" "$run/vgpud.log" || fail "vgpud's log does not give libvirt's reason for the end of vm1"
-await 10 is 0 state available
+await 60 is 0 state available
 # A start that another hook refuses; a crash; a restart of libvirtd; operations that vgpud ignores.
 sequence 1 "$any" prepare stopped release || fail "$(cat "$run/said")"; leases_are '[]'
 sequence 1 "$any" prepare start started stopped release prepare start started || fail "$(cat "$run/said")"; leases_are '["vm1 running"]'
@@ -114,7 +114,7 @@ leases_are '["vm1 running"]'
 
 # A VF that a program uses is not given to a VM.
 free=$(((theirs + 1) % 4))
-await 10 is $free state available
+await 60 is $free state available
 start_guest p $free sha256 --seconds 100; p=$guest_pid
 await 30 is $free state active
 refused "VF $free of gpu0 is active" hook 2 "$(claim "<v:device gpu='gpu0' vf='$free'/>")" prepare
@@ -158,10 +158,10 @@ for i in 1 2 3; do
 	domain 2 "$any" >"$run/domain.xml"
 	"$hook_program" vm2 prepare begin - <"$run/domain.xml" 2>"$run/said" &
 	starting=$!
-	await 10 has_a_socket $starting
+	await 60 has_a_socket $starting
 	"$hook_program" vm2 release end - <"$run/domain.xml" 2>>"$run/said" &
 	ending=$!
-	await 10 has_a_socket $ending
+	await 60 has_a_socket $ending
 	kill -CONT $vgpud_pid
 	wait $starting $ending
 	leases_are '[]'
@@ -183,7 +183,7 @@ start_vgpud
 hook 1 "$any" prepare
 leases_are '["vm1 reserved"]'
 none() { [ "$(leases)" = '[]' ]; }
-await 20 none
+await 60 none
 # vgpud starts with a damaged file of leases.
 kill $vgpud_pid; wait $vgpud_pid
 echo '[{"gpu":"gpu0","vf":77},{"gpu":"x"},5' >"$run/leases.json"

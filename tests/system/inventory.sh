@@ -60,7 +60,7 @@ none
 # The largest partition: room for it is made by moving VF 1's.
 for size in 0:64M 1:32M 0:none; do ctl memory set ${size%:*} ${size#*:} >/dev/null || fail "VF ${size%:*} cannot have ${size#*:}"; done
 all_clear() { [ "$(json memory show | jq .scrubbing_bytes)" = 0 ]; }
-await 10 all_clear
+await 60 all_clear
 largest=$(($(metric vgpud_gpu_largest_free_memory_bytes) >> 20)) granule=$(($(json memory show | jq .granule_bytes) >> 20))
 [ "$largest" -gt $(($(json memory show | jq .largest_free_bytes) >> 20)) ] || fail "$largest MiB are free without a move"
 ctl memory set 2 $((largest + granule))M >/dev/null 2>&1 && fail "the metrics say that $largest MiB are the most, and more are given"
@@ -113,7 +113,7 @@ ctl inventory --format nova >/dev/full 2>"$run/said"; [ $? = 1 ] && grep -q "std
 
 # Under a policy that guarantees no shares there are none to offer; VFs and memory are.
 ctl policy set fair >/dev/null || fail "the policy cannot be changed"
-await 10 sh -c "'$vgpuctl' --socket '$run/control.sock' -o json gpu show | grep -q '\"policy\":.*fair'"
+await 60 sh -c "'$vgpuctl' --socket '$run/control.sock' -o json gpu show | grep -q '\"policy\":.*fair'"
 ctl inventory --format nova >"$run/fair.yaml"
 grep -q CUSTOM_VGPUD_SHARE "$run/fair.yaml" && fail "shares are offered under fair"
 grep -q "CUSTOM_VGPUD_MEMORY_MB: {total" "$run/fair.yaml" && grep -q POLICY_FAIR "$run/fair.yaml" || fail "$(cat "$run/fair.yaml")"
@@ -181,7 +181,7 @@ ctl memory set 4 ${unit}M >/dev/null 2>&1 && fail "more is given than is offered
 # A GPU that is lost: no inventory, and the file stays.
 kill -9 "$softgpu_pid"; wait "$softgpu_pid" 2>/dev/null
 lost() { [ "$(json gpu show | jq -r .state)" = lost ]; }
-await 20 lost
+await 60 lost
 ctl inventory --format nova --output "$run/vgpud.yaml" 2>"$run/said"; [ $? = 1 ] || fail "an inventory without the lost GPU"
 grep -q "gpu0 is lost" "$run/said" || fail "$(cat "$run/said")"
 grep -q "VF: {total: 8" "$run/vgpud.yaml" || fail "the file was changed"

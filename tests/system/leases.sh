@@ -37,7 +37,7 @@ cp "$vgpuctl" "$run/vgpuctl"
 chmod 755 "$run/vgpuctl"
 as() { local uid=$1; shift; setpriv --reuid "$uid" --regid "$uid" --groups 100 "$run/vgpuctl" --socket "$run/control.sock" "$@"; }
 as 7777 run --gpu gpu0 --weight 200 --limit 40% --memory 4M min=20% -- sh -c 'echo "${VGPU_CUDA_VF#lease:}"; [ -S "${VGPU_CUDA_VF#lease:}" ]' >"$run/said.txt" || fail "a user's program: $? $(cat "$run/said.txt")"
-[ ! -e "$(cat "$run/said.txt")" ] || await 10 test ! -e "$(cat "$run/said.txt")"
+[ ! -e "$(cat "$run/said.txt")" ] || await 60 test ! -e "$(cat "$run/said.txt")"
 refused() { # CODE TEXT OPTIONS...
 	local code=$1 text=$2
 	shift 2
@@ -58,7 +58,7 @@ as 7777 gpu list 2>/dev/null && fail "a user who is in no group of vgpud's reads
 "$run/vgpuctl" --socket "$run/control.sock" run --gpu gpu0 min=30% -- sleep 60 &
 sleeper=$!
 lease() { ctl -o json tenant list | jq -er '.tenants[] | select(.name | startswith("sleep")).lease'; }
-await 10 lease
+await 60 lease
 ctl container set "$(lease)" min=20% >"$run/set.txt" && grep -q 200000 "$run/set.txt" || fail "tenant set: $(cat "$run/set.txt")"
 as 7778 container set "$(lease)" min=5% 2>/dev/null && fail "another user could change a lease"
 vf=$(ctl -o json tenant list | jq -er '.tenants[] | select(.name | startswith("sleep")).vf')
@@ -73,7 +73,7 @@ printf '[tenant nobody-is-called-so]\nleases = 1\n' >>"$run/vgpud.conf"
 grep -q 'nobody-is-called-so.: this host has no such user' "$run/check.txt" || fail "--check-config: $(cat "$run/check.txt")"
 sed -i '/nobody-is-called-so/,$d' "$run/vgpud.conf"
 none() { ! lease; }
-await 10 none
+await 60 none
 
 # What is found out only by many: leases against processes.
 steps=${1:-150}

@@ -82,13 +82,13 @@ leases_are '["vm1 running"]' || fail "leases: $(leases)"
 # libvirtd is restarted with vgpud running, then killed together with vgpud: VMs keep running.
 stop_libvirtd TERM
 start_libvirtd
-await 20 state_is 1 running
+await 60 state_is 1 running
 leases_are '["vm1 running"]' || fail "leases: $(leases)"
 stop_libvirtd KILL
 kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
 start_libvirtd
-await 20 state_is 1 running
-await 20 state_is 3 running
+await 60 state_is 1 running
+await 60 state_is 3 running
 start_vgpud
 leases_are '["vm1 running"]' || fail "leases: $(leases)"
 
@@ -130,7 +130,7 @@ start_vgpud
 kill -STOP $vgpud_pid
 virsh -q start vm1 >/dev/null 2>&1 &
 hook_runs() { pgrep -f "50-vgpud vm1 prepare"; }
-await 20 hook_runs
+await 60 hook_runs
 virsh -q domstate vm3 >/dev/null || fail "libvirtd does not answer for other VMs while a hook waits for vgpud"
 stop_libvirtd KILL
 kill -CONT $vgpud_pid
@@ -154,16 +154,16 @@ weight_is() { [ "$(json vf show "$at" | jq .params.weight)" = "$1" ]; }
 vf_of() { json vm list | jq ".vms[] | select(.domain == \"vm$1\") | .vf"; }
 "$agent" 2>>"$run/agent.log" &
 agent_pid=$!
-await 20 grep -q 'connected to libvirt' "$run/agent.log"
+await 60 grep -q 'connected to libvirt' "$run/agent.log"
 virsh -q start vm1
 at=$(vf_of 1)
 weight_is 300 || fail "the VF does not have the weight of the claim"
 set_claim --config '<sched><weight>700</weight></sched>'
 set_claim --live '<sched><weight>500</weight></sched>'
-await 20 weight_is 500
+await 60 weight_is 500
 # A changed claim with a value out of range is refused with a log line, and the old claim stays in force.
 set_claim --live '<sched><weight>99999</weight></sched>'
-await 20 grep -q "vm1/a: the changed claim was refused: weight = 99999" "$run/vgpud.log"
+await 60 grep -q "vm1/a: the changed claim was refused: weight = 99999" "$run/vgpud.log"
 weight_is 500 || fail "a changed claim was refused, but the weight changed"
 explains vm1 "VF $at of gpu0, at .*; the changed claim was refused: weight = 99999"
 # The VF of vm1 hangs: vm1 is paused or stopped if its claim says so, and otherwise keeps running.
@@ -172,26 +172,26 @@ hang() {
 	local hangs
 	hangs=$(vf "$at" hangs)
 	start_guest hang "$at" hog --us 3000000 --seconds 60
-	await 20 at_least "$at" hangs $((hangs + 1))
+	await 60 at_least "$at" hangs $((hangs + 1))
 	kill -9 $guest_pid 2>/dev/null
 	await 30 is "$at" state available
 	grep -q "VF $at is reset before it has stopped: its process is in state R, in .*, on CPU [0-9]* with real-time priority [01];" "$run/softgpu.log" ||
 		fail "softgpu does not say what the process of VF $at does"
 }
 set_claim --live '<sched><weight>500</weight></sched><lifecycle on-hang="pause"/>'
-await 20 on_hang_is pause
+await 60 on_hang_is pause
 hang
-await 20 state_is 1 paused
+await 60 state_is 1 paused
 virsh -q resume vm1
 set_claim --live '<sched><weight>500</weight></sched><lifecycle on-hang="stop"/>'
-await 20 on_hang_is stop
+await 60 on_hang_is stop
 hang
-await 20 state_is 1 "shut off"
-await 20 leases_are '[]'
+await 60 state_is 1 "shut off"
+await 60 leases_are '[]'
 virsh -q start vm1
 at=$(vf_of 1)
 set_claim --live '<sched><weight>500</weight></sched>'
-await 20 weight_is 500
+await 60 weight_is 500
 on_hang_is reset || fail "a claim without lifecycle does not mean on-hang reset"
 hang
 state_is 1 running || fail "vm1 is not running after a hang"
@@ -199,13 +199,13 @@ state_is 1 running || fail "vm1 is not running after a hang"
 # so in the log.
 virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --key v --live --set \
 	"<vgpu version='1'><vf name='a'><sched><weight>500</weight></sched></vf><vf name='b'/></vgpu>"
-await 20 grep -q "vm1/b: VFs of gpu0 are not PCI devices: they cannot be attached to a running VM; the VM runs without it" "$run/vgpud.log"
+await 60 grep -q "vm1/b: VFs of gpu0 are not PCI devices: they cannot be attached to a running VM; the VM runs without it" "$run/vgpud.log"
 leases_are '["vm1 running"]' || fail "leases: $(leases)"
 # vgpuctl vm set changes the claim in the definition and live, and says so.
 vm_set() { PATH=$PATH:${agent%/*} ctl vm set "$@" >"$run/set.txt" 2>"$run/said"; }
 claims() { for of in --config --live; do virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 $of; done; }
 vm_set vm1 weight=600 latency_slice_us=3000 || fail "vgpuctl vm set failed: $(cat "$run/said")"
-await 20 weight_is 600
+await 60 weight_is 600
 [ "$(claims | grep -c '<weight>600</weight>')" = 2 ] && ! claims | grep -q '<param name="weight"' || fail "vm set did not change both claims of vm1: $(claims)"
 grep -q "^vm1/a, the definition: weight 700 -> 600$" "$run/set.txt" && grep -q "^vm1/a, the running VM: weight 500 -> 600$" "$run/set.txt" ||
 	fail "vm set says: $(cat "$run/set.txt")"
@@ -224,7 +224,7 @@ for wrong in "vm99 weight=1" "vm1 weight" "vm1 b:weight=1" "vm3 weight=1"; do
 done
 # libvirtd is restarted: vgpud-libvirt connects again and follows its VMs.
 stop_libvirtd TERM
-await 20 grep -q "libvirt has closed the connection" "$run/agent.log"
+await 60 grep -q "libvirt has closed the connection" "$run/agent.log"
 start_libvirtd
 set_claim --live "<device gpu='gpu0' vf='$at'/><sched><weight>400</weight></sched>"
 await 40 weight_is 400
@@ -232,12 +232,12 @@ await 40 weight_is 400
 kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
 rm /run/vgpud/leases.json
 start_vgpud
-await 20 leases_are '["vm1 running"]'
-await 20 weight_is 400
+await 60 leases_are '["vm1 running"]'
+await 60 weight_is 400
 # A definition that changes while the VM runs is for its next start. A claim that is set live afterwards takes effect.
 define 1 "$(claim '<v:sched><v:weight>111</v:weight></v:sched>')"
 set_claim --live "<device gpu='gpu0' vf='$at'/><sched><weight>410</weight></sched>"
-await 20 weight_is 410
+await 60 weight_is 410
 # When its claim is removed, the VM keeps its VF until it ends. When it is undefined, it keeps running with its VF.
 virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --live --remove
 explains vm1 "no longer claimed: released when the VM ends"
@@ -247,7 +247,7 @@ leases_are '["vm1 running"]' || fail "leases: $(leases)"
 kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
 virsh -q destroy vm1
 start_vgpud
-await 20 leases_are '[]'
+await 60 leases_are '[]'
 # libvirtd starts without a hook and does not notice the one that is made then: doctor says so, a VM that claims a VF starts
 # unasked, and vgpud warns of it once. After a reload the hook is called.
 doctor() { PATH=$PATH:${agent%/*} ctl -o json doctor | jq -r '.[] | select(.subject == "libvirt'"'"'s hook") | .verdict'; }
@@ -263,9 +263,9 @@ hook_is bad || fail "doctor says of the hook, which libvirt does not call: $(doc
 next=$(PATH=$PATH:${agent%/*} ctl doctor | tail -1)
 [[ $next == "next: libvirt's hook: systemctl reload libvirtd"* ]] || fail "doctor does not end with the hook: $next"
 virsh -q start vm2 || fail "vm2 does not start without a hook"
-await 20 grep -q "domain vm2 runs, and vgpud did not admit its claim" "$run/vgpud.log"
+await 60 grep -q "domain vm2 runs, and vgpud did not admit its claim" "$run/vgpud.log"
 kill -HUP "$(cat /run/libvirt/libvirtd.pid)"
-await 20 hook_is ok
+await 60 hook_is ok
 [ "$(grep -c "domain vm2 runs, and vgpud did not" "$run/vgpud.log")" = 1 ] || fail "vgpud warns of vm2 more than once"
 virsh -q destroy vm2
 kill $agent_pid

@@ -111,7 +111,7 @@ leases_are '["vm1 incoming"]'
 vm_sync 0 "$run/vm1.xml"
 leases_are '["vm1 running"]'
 grep -q "domain vm1 has resumed here" "$run/vgpud.log" || fail "vgpud does not say that vm1 has resumed"
-await 10 is 0 brought_ns 40000000
+await 60 is 0 brought_ns 40000000
 # What it would take with it to the next host is what that host reads, the debt that it has brought included.
 gone=$(travel_of "$run/vm1.xml")
 [ "$gone" = "<travel xmlns='urn:vgpud:xmlns:travel:1'><vf name='a' gpu='8086:e212:01' driver='xe-vfio-pci' memory='0' vfs='4' owed-us='40000'/></travel>" ] ||
@@ -204,7 +204,7 @@ coming 1 99 2 >"$run/in.xml"
 move 1 migrate || fail "$(cat "$run/said")"
 # The kernel enables a VF while VFIO has it open: QEMU waits for the state.
 put $pci/0000:41:00.1/enable 1
-await 20 grep -q "domain vm1 was not seen to resume within incoming_s; its VF gets turns" "$run/vgpud.log"
+await 60 grep -q "domain vm1 was not seen to resume within incoming_s; its VF gets turns" "$run/vgpud.log"
 leases_are '["vm1 running"]'
 # Another one of its UUID is turned away, and takes nothing from it.
 for operation in migrate restore; do turned_away "domain vm1 is here already, and uses VF 0 of gpu0" 1 $operation; done
@@ -216,5 +216,5 @@ lease_s=1 conf
 start_vgpud
 move 1 migrate || fail "$(cat "$run/said")"
 none() { [ "$(leases)" = '[]' ]; }
-await 20 none
+await 60 none
 grep -q "domain vm1 did not start within lease_s" "$run/vgpud.log" || fail "vgpud does not say that vm1 did not come"

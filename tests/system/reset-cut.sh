@@ -16,7 +16,7 @@ for pauses in "0 0" "0.3 0" "0.1 1"; do
 	set -- $pauses
 	ctl vf reset 0 &
 	reset=$!
-	await 10 is 0 state scrubbing
+	await 60 is 0 state scrubbing
 	sleep "$1" # the instant in the reset at which vgpud is killed
 	kill -9 $vgpud_pid
 	wait $vgpud_pid $reset 2>/dev/null

@@ -71,7 +71,7 @@ done
 [ "$state" = exclusive ] || fail "in 20 attempts guest f was never seen to wait for the hog"
 kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
 start_vgpud
-await 20 is 1 state active
+await 60 is 1 state active
 await 30 at_least 1 run_ns 1000000
 kill -INT $f; wait_guest $f f
 kill -INT $e; wait_guest $e e

@@ -24,7 +24,7 @@ go_on() {
 		'[range(0; 3) | $b[0].vfs[.].dispatches - $a[0].vfs[.].dispatches] | min >= 3'
 }
 all_go_on() { # WHEN
-	await 20 go_on
+	await 60 go_on
 	[ "$(jq -c '[.vfs[] | .hangs, .resets] | unique' "$run/now.json")" = "[0]" ] ||
 		fail "$1: a VF was reset: $(ctl vf list; ctl events)"
 }
@@ -59,12 +59,12 @@ done
 # A reset ends while vgpud is stopped, long before vgpud continues: vgpud counts one reset, which worked.
 ctl vf reset 2 &
 reset=$!
-await 10 is 2 state scrubbing
+await 60 is 2 state scrubbing
 kill -STOP $vgpud_pid
 sleep 0.8
 kill -CONT $vgpud_pid
 wait $reset || fail "vgpuctl vf reset failed"
-await 20 is 2 state active
+await 60 is 2 state active
 [ "$(vf 2 resets)" = 1 ] || fail "vgpud took a reset that had ended in time for late: $(ctl events)"
 
 kill -INT $a $b $c

@@ -170,7 +170,7 @@ search_all() { "$canary" pf "$run/gpu/pf.sock" $vram_mib "${recent[@]}" >"$run/f
 check_everywhere() {
 	local recent=("${marks[@]}")
 	[ ${#marks[@]} -le 30 ] || recent=("${marks[@]: -30}") # canary looks for no more at once
-	await 20 search_all
+	await 60 search_all
 	[ "$(sort -u "$run/found")" = 0 ] || fail "marks are left in the GPU's memory: $(paste -sd' ' "$run/found") of ${recent[*]}"
 }
 

@@ -94,7 +94,7 @@ sleep_until() { # MS from the event's start: its random instant
 strike() {
 	case $what in
 	vgpud) victim=$vgpud_pid ;;
-	vf) await 20 vf_process $target; vf_process $target; victim=$process touched[$target]=1 ;;
+	vf) await 60 vf_process $target; vf_process $target; victim=$process touched[$target]=1 ;;
 	guest) victim=${guest_pids[$target]} touched[$target]=1 ;;
 	libvirtd) victim=$(cat /run/libvirt/libvirtd.pid) ;;
 	agent) victim=$agent_pid ;;
@@ -104,7 +104,7 @@ strike() {
 }
 strike_at() { # WHAT SIGNAL PID
 	kill -"$2" "$3" || return
-	[ "$2" = STOP ] || { killed[$1]=1; await 20 dead "$3"; }
+	[ "$2" = STOP ] || { killed[$1]=1; await 60 dead "$3"; }
 }
 go_on() { kill -CONT "$victim" 2>/dev/null; }
 beside() {

@@ -71,7 +71,7 @@ while True:
         f.flush()
 END
 /usr/bin/python3 "$run/answers.py" "$run/answers.sock" &
-await 10 test -S "$run/answers.sock"
+await 60 test -S "$run/answers.sock"
 "$vgpuctl" --socket "$run/answers.sock" memory show --svg "$run/m.svg" && /usr/bin/python3 -c 'import sys, xml.dom.minidom as x; assert "&lt;b&gt;&amp;" in x.parse(sys.argv[1]).toxml()' "$run/m.svg" ||
 	fail "the map of memory is no SVG: $(cat "$run/m.svg")"
 shows '^VF 30 the-accounting-depa+' -- ctl --gpu gpu0 timeline || fail "$(ctl --gpu gpu0 timeline)"

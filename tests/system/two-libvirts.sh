@@ -22,10 +22,10 @@ echo 'host_uuid = "00000000-0000-4000-8000-00000000000a"' >>/etc/libvirt/libvirt
 echo 'host_uuid = "00000000-0000-4000-8000-00000000000b"' >>"$run/b/etc/libvirtd.conf"
 unshare --mount --propagation private sleep infinity &
 other=$!
-await 10 test -d /proc/$other/ns
+await 60 test -d /proc/$other/ns
 in_b() { nsenter --mount=/proc/$other/ns/mnt "$@"; }
 is_apart() { [ "$(readlink /proc/$other/ns/mnt)" != "$(readlink /proc/self/ns/mnt)" ]; }
-await 10 is_apart
+await 60 is_apart
 in_b mount --bind "$run/b/etc" /etc/libvirt
 in_b mount --bind "$run/b/run" /run/libvirt
 for d in lib cache log; do in_b mount --bind "$run/b/$d" /var/$d/libvirt; done
@@ -52,14 +52,14 @@ for n in 1 2; do
 done
 "$agent" 2>>"$run/agent-a.log" &
 in_b "$agent" 2>>"$run/agent-b.log" &
-for h in a b; do await 20 grep -q 'connected to libvirt' "$run/agent-$h.log"; done
+for h in a b; do await 60 grep -q 'connected to libvirt' "$run/agent-$h.log"; done
 # Each has told vgpud what it runs: one has both VMs, the other one none.
 ask_weight() { json vf show "$(json vm list | jq "[.vms[] | select(.domain == \"$1\")][0].vf")" | jq .params.weight; }
 nudge() { # a change that both libvirts' vgpud-libvirt look at
 	virsh -q metadata vm2 --live --uri urn:vgpud:xmlns:domain:1 --key v --set "<vgpu version='1'><vf name='a'><sched><weight>$1</weight></sched></vf></vgpu>" || fail "vm2's claim cannot be changed"
 }
 weight_of_vm2() { [ "$(ask_weight vm2)" = "$1" ]; }
-nudge 310; await 20 weight_of_vm2 310
+nudge 310; await 60 weight_of_vm2 310
 leases_are '["vm1 running","vm2 running"]' || fail "leases: $(leases)"
 
 # vm1 moves, running, from the first to the second libvirt.
@@ -74,21 +74,21 @@ move "" "$there" || fail "vm1 does not migrate: $(cat "$run/said")"
 in_b virsh -q dumpxml vm1 | grep -q '<title>came</title>' || fail "the second libvirt has not taken the XML that a hook has printed: $(in_b virsh -q dumpxml vm1)"
 # The end of vm1 at the first libvirt has ended its lease there, and no other: it has one VF, with its weight, and vm2 has its own.
 one_each() { leases_are '["vm1 running","vm2 running"]'; }
-await 20 one_each
-nudge 320; await 20 weight_of_vm2 320
+await 60 one_each
+nudge 320; await 60 weight_of_vm2 320
 one_each || fail "after the first libvirt's report: $(leases)"
 [ "$(ask_weight vm1)" = 200 ] || fail "vm1 lost its weight on the way"
 in_b virsh -q metadata vm1 --live --uri urn:vgpud:xmlns:domain:1 --key v --set "<vgpu version='1'><vf name='a'><sched><weight>250</weight></sched></vf></vgpu>"
 weight_of_vm1() { [ "$(ask_weight vm1)" = "$1" ]; }
-await 20 weight_of_vm1 250
+await 60 weight_of_vm1 250
 one_each || fail "after the other libvirt's report: $(leases)"
 # The first libvirt starts a VM of the same UUID that the other one runs: each has its own VF, and the end of one leaves the other.
 virsh -q start vm1 || fail "vm1 does not start a second time"
 leases_are '["vm1 running","vm1 running","vm2 running"]' || fail "leases: $(leases)"
 virsh -q destroy vm1
-nudge 330; await 20 weight_of_vm2 330
+nudge 330; await 60 weight_of_vm2 330
 one_each || fail "after the end of the VM of the same UUID: $(leases)"
-await 20 weight_of_vm1 250
+await 60 weight_of_vm1 250
 # vgpud-libvirt's libvirt is restarted: it is the same one.
 stop_libvirtd TERM
 start_libvirtd
@@ -96,8 +96,8 @@ nudge 340; await 40 weight_of_vm2 340
 one_each || fail "after a restart of the first libvirt: $(leases)"
 # The VM ends where it runs.
 in_b virsh -q destroy vm1
-await 20 leases_are '["vm2 running"]'
+await 60 leases_are '["vm2 running"]'
 virsh -q destroy vm2
-await 20 leases_are '[]'
+await 60 leases_are '[]'
 stop_libvirtd TERM
 kill "$(cat "$run/b/run/libvirtd.pid")"

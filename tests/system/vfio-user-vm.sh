@@ -74,5 +74,5 @@ virsh -q reset a
 up_again() { [ "$(grep -c "is up" "$run/a.console")" -ge 2 ]; }
 await 60 up_again
 virsh -q destroy a
-await 10 leases_are '[]'
+await 60 leases_are '[]'
 stop_libvirtd TERM

@@ -35,7 +35,7 @@ kill $unread
 # What a process says is logged as its own, and no more than a little of it.
 p=$(process_of 1)
 echo "<0>vgpud: forged" >"/proc/$p/fd/2"
-await 10 grep -qx "<4>softgpu: VF 1's process: vgpud: forged" "$run/softgpu.log"
+await 60 grep -qx "<4>softgpu: VF 1's process: vgpud: forged" "$run/softgpu.log"
 ! grep -q "^<0>" "$run/softgpu.log" || fail "a VF's process writes lines of others"
 had=$(stat -c %s "$run/softgpu.log")
 yes "no end" | timeout 3 dd bs=4096 of="/proc/$p/fd/2" status=none

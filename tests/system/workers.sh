@@ -27,7 +27,7 @@ done
 p=$(children | head -n 1)
 [ -z "$(find "/proc/$p/fd" -lname "$run/softgpu.log")" ] || fail "a worker has softgpu's log"
 echo "<0>vgpud: forged" >"/proc/$p/fd/2"
-await 10 grep -qx "<4>softgpu: VF [0-3]'s worker: vgpud: forged" "$run/softgpu.log"
+await 60 grep -qx "<4>softgpu: VF [0-3]'s worker: vgpud: forged" "$run/softgpu.log"
 ! grep -q "^<0>" "$run/softgpu.log" || fail "a worker writes lines of others"
 
 start_guest a 0 sha256 --device-memory --seconds 300; a=$guest_pid

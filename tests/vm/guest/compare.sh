@@ -10,7 +10,7 @@ slice_us = 4000
 END
 	: >/run/vgpud.log
 	need "vgpud starts on $1" start_vgpud
-	need "VFs are ready" await 20 is 1 state available
+	need "VFs are ready" await 60 is 1 state available
 	vgpu-guest spin --us 20000 --depth 16 --seconds 60 $2 >/dev/null 2>&1 &
 	a=$!
 	vgpu-guest spin --us 20000 --depth 16 --seconds 60 $3 >/dev/null 2>&1 &
@@ -25,7 +25,7 @@ END
 	wait $vgpud_pid
 }
 softgpu --dir /run/gpu --vram 256M --no-realtime 2>/run/softgpu.log &
-await 10 test -S /run/gpu/pf.sock
+await 60 test -S /run/gpu/pf.sock
 measure vfio-user:/run/gpu/pf.sock "--socket /run/gpu/vf0.sock" "--socket /run/gpu/vf1.sock"
 vf0=vfio:0000:01:00.1 vf1=vfio:0000:01:00.2
 measure sysfs:$pf "--device $vf0" "--device $vf1"

@@ -38,7 +38,7 @@ if [ "$hold" = vfio ]; then # vgpud is notified of both errors and brings the GP
 	computes MALF_TLP
 else # pci-pf-stub has no error handler: Linux resets the link and leaves the PF without its addresses
 	error MALF_TLP
-	check "vgpud gives the reason: the PF has lost its addresses" await 10 sh -c "vgpuctl --socket /run/control.sock -o json gpu show | grep -q 'lost its addresses'"
+	check "vgpud gives the reason: the PF has lost its addresses" await 60 sh -c "vgpuctl --socket /run/control.sock -o json gpu show | grep -q 'lost its addresses'"
 	say "$(why)"
 	check "vgpud does not spin" rests $vgpud_pid 3
 	echo LAB-UNPLUG

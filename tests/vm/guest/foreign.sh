@@ -10,7 +10,7 @@ vfs = 2
 END
 	vgpud --config /run/vgpud.conf 2>/run/vgpud.log &
 	vgpud_pid=$!
-	check "refused by $hold, with the reason" await 10 grep -q "not a GPU that vgpud has a driver for" /run/vgpud.log
+	check "refused by $hold, with the reason" await 60 grep -q "not a GPU that vgpud has a driver for" /run/vgpud.log
 	kill $vgpud_pid
 	wait $vgpud_pid
 	cat /run/vgpud.log

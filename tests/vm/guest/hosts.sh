@@ -20,7 +20,7 @@ systemctl daemon-reload
 # Starts vgpud, with the configuration in /etc/vgpud/vgpud.conf, and libvirtd.
 start_host() {
 	need "vgpud.service starts" systemctl start vgpud
-	need "vgpud's VFs are ready" await 20 is 1 state available
+	need "vgpud's VFs are ready" await 60 is 1 state available
 	say "$(systemctl show -P StatusText vgpud)"
 	need "libvirtd starts" systemctl start libvirtd
 	need "libvirtd answers" await 180 virsh -q version

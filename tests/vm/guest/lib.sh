@@ -85,7 +85,7 @@ stop_vgpud() { # returns its exit status
 begin() {
 	config "$hold:$pf$suffix"
 	need "vgpud starts" start_vgpud
-	need "VFs are ready" await 20 is 1 state available
+	need "VFs are ready" await 60 is 1 state available
 }
 # start_guest NAME VF WORKLOAD options: starts a guest that writes its report to /run/NAME.json; sets $guest_pid.
 start_guest() {

@@ -55,7 +55,7 @@ virsh -q metadata c --config --uri $uri --key v --set "$(dynamic 100)"
 check "vm explain says which VF c would get" sh -c "vgpuctl vm explain c | grep -q 'c/x: free: VF 1 of gpu0'"
 check "validate reads c's claim from libvirt" sh -c "vgpuctl validate c | grep -q 'VF claim x: any GPU, weight 100'"
 check "VM c starts" virsh -q start c
-check "VM c has a lease" await 20 leases_are '["a 0 running","b 2 running","c 1 running"]'
+check "VM c has a lease" await 60 leases_are '["a 0 running","b 2 running","c 1 running"]'
 check "c's VF is attached to it" await 60 sh -c "virsh -q dumpxml c | grep -q \"alias name='ua-vgpud-x'\""
 check "VM c computes" await 120 has_done c 8
 check "vm explain says which VF c has" sh -c "vgpuctl vm explain c | grep -q 'c/x: running: VF 1 of gpu0, at $(vf_address 1)$'"

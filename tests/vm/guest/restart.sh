@@ -16,8 +16,8 @@ for i in 1 2 3; do
 	check "VF 0 is on the engine" await 60 is 0 on_engine true
 	need "vgpud starts again" kill_and_start_vgpud
 	check "vgpud adopts the GPU" [ "$(ctl -o json gpu show | jq -r .adopted)" = true ]
-	check "VF 0 gets slices again" await 20 at_least 0 dispatches 10
-	check "VF 1 gets slices again" await 20 at_least 1 dispatches 10
+	check "VF 0 gets slices again" await 60 at_least 0 dispatches 10
+	check "VF 1 gets slices again" await 60 at_least 1 dispatches 10
 	check "no VF was reset" [ "$(vf 0 resets)$(vf 1 resets)" = 00 ]
 done
 kill -INT $a
@@ -33,8 +33,8 @@ resets=$(vf 0 guest_resets)
 before=$(vf 1 dispatches)
 kill -9 $c
 wait $c
-check "C's VF is reset, scrubbed and free again" await 20 is 0 state available
-check "B continues" await 20 at_least 1 dispatches $((before + 20))
+check "C's VF is reset, scrubbed and free again" await 60 is 0 state available
+check "B continues" await 60 at_least 1 dispatches $((before + 20))
 check "VF 1 was not reset" [ "$(vf 1 resets)$(vf 1 hangs)" = 00 ]
 start_guest e 0 sha256 --jobs 2 --seconds 120
 wait $guest_pid
@@ -42,8 +42,8 @@ check "the VF serves another tenant" right e
 # While the gates of a VF are closed, all its memory reads as ones: the guest notices that its VF is being reset, and starts
 # again.
 check "vf reset 1 succeeds" ctl vf reset 1
-check "VF 1 is active again" await 20 is 1 state active
-check "VF 1 gets turns again" await 20 at_least 1 dispatches $(($(vf 1 dispatches) + 5))
+check "VF 1 is active again" await 60 is 1 state active
+check "VF 1 gets turns again" await 60 at_least 1 dispatches $(($(vf 1 dispatches) + 5))
 # softgpu's process of VF 1 stands still, and this machine with it at B's next access, which reads ones when softgpu has killed that
 # process. Such a VF has not gone: B starts again.
 await 60 at_least 1 dispatches $(($(vf 1 dispatches) + 5))

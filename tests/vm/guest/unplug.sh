@@ -13,7 +13,7 @@ state_is() { [ "$(ctl -o json gpu show | jq -r .state)" = "$1" ]; }
 gone_and_back() { # TIME: 1 or 2
 	echo "LAB-UNPLUG-$1"
 	check "$1: the PF is gone" await 40 is_gone
-	check "$1: vgpud reports the GPU as lost" await 20 state_is lost
+	check "$1: vgpud reports the GPU as lost" await 60 state_is lost
 	check "$1: vgpud does not spin" rests $vgpud_pid 4
 	check "$1: vgpud gives the reason" sh -c "vgpuctl --socket /run/control.sock gpu show | grep -iE 'lost|no such'"
 	echo "LAB-PLUG-$1"
@@ -30,7 +30,7 @@ gone_and_back 2
 # vgpud reports a VF that is unbound from VFIO, and binds it again when it starts the next time.
 vf=$(vf_address 1)
 echo $vf >$devices/$vf/driver/unbind
-check "vgpud reports that the VF was unbound" await 20 grep -q "$vf was unbound from VFIO" /run/vgpud.log
+check "vgpud reports that the VF was unbound" await 60 grep -q "$vf was unbound from VFIO" /run/vgpud.log
 need "vgpud starts again" kill_and_start_vgpud
 check "vgpud adopts the GPU" [ "$(ctl -o json gpu show | jq -r .adopted)" = true ]
 check "the VF has vfio-pci again" [ "$(driver_of $vf)" = vfio-pci ]

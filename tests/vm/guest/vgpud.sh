@@ -12,7 +12,7 @@ say "vgpud holds the PF by $hold"
 need "vgpud starts" start_vgpud
 check "the PF has four VFs" [ "$(cat $devices/$pf/sriov_numvfs)" = 4 ]
 for i in 0 1 2 3; do check "VF $i has vfio-pci" [ "$(driver_of "$(vf_address $i)")" = vfio-pci ]; done
-check "VFs are ready" await 20 is 3 state available
+check "VFs are ready" await 60 is 3 state available
 
 # libvirt's hook: the claim's alias names a device of the domain, and the address of that device selects the VF.
 hook() { # ADDRESS OPERATION [TOKEN]
@@ -43,7 +43,7 @@ check "release ends vm1's lease" [ "$(ctl -o json vm list | jq -c .vms)" = '[]' 
 hook 0000:00:1f.2 prepare
 check "a device that is not a VF of vgpud's is refused" [ $? = 1 ]
 check "the refusal gives the device's address" grep -q "there is no GPU with a VF at 0000:00:1f.2" /run/said
-await 20 is 2 state available
+await 60 is 2 state available
 
 start_guest a 0 sha256 --seconds 12
 a=$guest_pid

@@ -181,7 +181,7 @@ check "without the clamp the plan comes into force" await 60 longer_turn $big
 # The kernel holds its mutex, as it does for up to 5 s while it clears a VF's memory. What the quanta are cannot be read then.
 echo 1 >$faults/hold &
 hold_pid=$!
-need "the mutex is held" await 10 grep -q Y $faults/held
+need "the mutex is held" await 60 grep -q Y $faults/held
 epochs=$(gpu epochs)
 turn_around
 check "a mutex that is held does not stop the governor" await 60 gpu_at_least epochs $((epochs + 4))
