@@ -60,6 +60,20 @@ json() { ctl -o json "$@"; }
 # vf N FIELD: prints a field of VF N.
 vf() { json vf show "$1" | jq -r ".$2"; }
 is() { [ "$(vf "$1" "$2")" = "$3" ]; }
+# last_reset N: when the last reset of VF N began, which events say also when it has ended since; null: there was none.
+last_reset() { json events --limit 1000 | jq --argjson vf "$1" '[.records[] | select(.vf == $vf and .type == "reset") | .t_ns] | max'; }
+# begin_reset N: has VF N reset, by $reset, and returns when that has begun.
+begin_reset() {
+	local before
+	before=$(last_reset "$1") || fail "vgpuctl events failed"
+	ctl vf reset "$1" &
+	reset=$!
+	await 60 reset_has_begun "$1" "$before"
+}
+reset_has_begun() { # N BEFORE
+	local at
+	at=$(last_reset "$1") && [ -n "$at" ] && [ "$at" != "$2" ]
+}
 # look NAME: saves vgpud's view of all VFs as NAME.json.
 look() { json vf list >"$run/$1.json"; }
 at_least() { [ "$(vf "$1" "$2")" -ge "$3" ]; }

@@ -14,9 +14,7 @@ start_guest b 1 sha256 --seconds 1000; b=$guest_pid
 await 30 active 2
 for pauses in "0 0" "0.3 0" "0.1 1"; do
 	set -- $pauses
-	ctl vf reset 0 &
-	reset=$!
-	await 60 is 0 state scrubbing
+	begin_reset 0
 	sleep "$1" # the instant in the reset at which vgpud is killed
 	kill -9 $vgpud_pid
 	wait $vgpud_pid $reset 2>/dev/null

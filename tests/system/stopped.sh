@@ -57,9 +57,7 @@ for i in $(seq "$cycles"); do
 done
 
 # A reset ends while vgpud is stopped, long before vgpud continues: vgpud counts one reset, which worked.
-ctl vf reset 2 &
-reset=$!
-await 60 is 2 state scrubbing
+begin_reset 2
 kill -STOP $vgpud_pid
 sleep 0.8
 kill -CONT $vgpud_pid
