@@ -15,6 +15,7 @@
 #include "needs.h"
 #include "reach.h"
 #include "session.h"
+#include "venus.h"
 #include "vfio/doctor.h"
 
 #define LIBVIRT "/etc/libvirt"
@@ -225,6 +226,19 @@ static void check_vgpud(struct round *r)
 	}
 }
 
+static void check_venus(struct round *r)
+{
+	struct json_object *gpus = get(r->gpus, "gpus");
+	bool gated = false;
+	size_t i;
+
+	for (i = 0; i < count(gpus); i++)
+		gated |= strncmp(get_text(json_object_array_get_idx(gpus, i), "device"),
+				 "vulkan:", 7) == 0;
+	if (gated)
+		venus_doctor(finding, r);
+}
+
 /* Reports vgpud's warnings about running VMs. */
 static void check_vms(struct round *r)
 {
@@ -302,6 +316,7 @@ bool doctor(const struct options *o, bool colour)
 	check_vgpud(&r);
 	check_hook(&r);
 	check_qemu(o, &r);
+	check_venus(&r);
 	check_vms(&r);
 	if (r.list)
 		puts(json_object_to_json_string_ext(r.list, JSON_C_TO_STRING_PRETTY));
