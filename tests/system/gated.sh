@@ -97,6 +97,16 @@ for format in nova json; do
 done
 ctl inventory --format prometheus-sd >"$run/inventory" 2>&1
 grep -q "metrics at ''" "$run/inventory" || fail "of metrics, which this vgpud does not serve, vgpuctl says: $(cat "$run/inventory")"
+# doctor says what VMs lack: here a QEMU without Venus, and one with it.
+qemu_is() { # HELP COUNT: how often doctor finds fault with a QEMU that prints HELP
+	printf '#!/bin/sh\necho "%s"\n' "$1" >"$run/qemu"
+	chmod +x "$run/qemu"
+	VGPUD_QEMU=$run/qemu json doctor >"$run/doctor.json" # fails where a finding about this host is bad
+	jq -e '[.[] | select(.subject == "VMs on gated GPUs" and (.finding | startswith("QEMU'"'"'s")))] | length == '"$2" "$run/doctor.json" >/dev/null ||
+		fail "doctor says of a QEMU whose help is \"$1\": $(cat "$run/doctor.json")"
+}
+qemu_is '  blob=<bool> - on/off' 1
+qemu_is '  venus=<bool> - on/off' 0
 # A process that nobody gave a VF is turned away at the door, and has no device.
 if VGPUD_GATE=$run/gpu0.door VK_ADD_LAYER_PATH=$VGPUD_LAYERS VK_INSTANCE_LAYERS=VK_LAYER_VGPUD_gate "$load" --seconds 1 2>"$run/stranger.txt"; then
 	fail "a stranger could use the GPU"
@@ -136,11 +146,15 @@ await 30 free_again 2
 before=$(served $a)
 more() { [ "$(served $a)" -gt $((before + 10)) ]; }
 await 60 more
-# A program that is killed gives its VF back.
-start e --gpu gpu0 -- "$load" --seconds 600; e=$started
-await 30 ready e
+# A program that is killed gives its VF back, and the next one does not find what it has written to 128 MiB of its memory.
+start e --gpu gpu0 -- "$VGPU_BUILD/tests/gate/gate-canary" write; e=$started
+await 60 grep -qx 16777216 "$run/e.json"
 kill -9 $e
 wait $e 2>/dev/null
+await 30 free_again 2
+start f --gpu gpu0 -- "$VGPU_BUILD/tests/gate/gate-canary" find; f=$started
+wait $f || fail "the canary ended with $?: $(cat "$run/f.log")"
+[ "$(cat "$run/f.json")" = 0 ] || fail "a program has found $(cat "$run/f.json") marks of another one"
 await 30 free_again 2
 kill -INT $a
 ends_right $a a
