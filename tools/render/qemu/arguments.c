@@ -143,8 +143,7 @@ static int check_device(char **value, bool *venus, struct vgpu_error *err)
 				   driver);
 	} else if (driver && begins_any(driver, with_venus)) {
 		r = *venus ? vgpu_error_set(err, -EINVAL,
-					    "-device %s: a VM has only one GPU: remove one",
-					    driver)
+					    "-device %s: a VM has only one GPU: remove one", driver)
 			   : check_gpu(o, driver, err);
 		*venus = true;
 	}
