@@ -266,10 +266,10 @@ TEST(test_ended, "a worker ends with all that it has started when the container 
 	CU_ASSERT_EQUAL(recv(fd, &said, sizeof(said), MSG_WAITALL), sizeof(said));
 	render_leave(&r, true);
 	render_end((int)container); /* is no worker */
-	CU_ASSERT_TRUE(said.leaver > 1 && kill(said.leaver, 0) == 0 && kill(container, 0) == 0);
+	CU_ASSERT_TRUE(said.leaver > 1 && kill(said.leaver, 0) == 0);
 	render_end(r.worker);
 	CU_ASSERT_TRUE(is_gone(r.dir, said.leaver));
-	CU_ASSERT_EQUAL(kill(container, 0), 0);
+	CU_ASSERT_EQUAL(waitpid(container, NULL, WNOHANG), 0); /* it lives */
 	end(container);
 }
 
