@@ -224,7 +224,7 @@ void leaving_add(struct leaving *l, int pidfd, int vf, vgpu_nsec until)
 void leaving_add_worker(struct leaving *l, int pidfd, pid_t pid, int vf, vgpu_nsec until)
 {
 	/* of the partition that it clears: the VF may have another one at once */
-	uint64_t gib = (l->gpu->vfs[vf].fb_size + (UINT64_C(1) << 30) - 1) >> 30;
+	vgpu_nsec clears = (l->gpu->vfs[vf].fb_size >> 20) * (CLEARS_WITHIN >> 10);
 
 	add(l, &(struct leaver){.pidfd = pidfd,
 				.vf = -1,
@@ -233,7 +233,7 @@ void leaving_add_worker(struct leaving *l, int pidfd, pid_t pid, int vf, vgpu_ns
 				.of = vf,
 				.served = link_serial(l->gpu->vfs[vf].link),
 				.since = vgpu_now(),
-				.most = spent_cpu(pid) + ENDS_WITHIN + gib * CLEARS_WITHIN});
+				.most = spent_cpu(pid) + ENDS_WITHIN + clears});
 }
 
 bool leaving_lingers(const struct leaving *l, int vf)
