@@ -212,51 +212,49 @@ TEST(a_machine_that_stands_still_is_no_fault, "a machine that stands still is no
 	}
 }
 
-/* The machine stands still in a world switch. What is charged for it is the policy's affair from
- * the next account on, and at most the cap; until then nobody has had it. */
+/* Audits the policy NAME on a machine that stands still ten times, when *LATE is next of use. */
+static struct audit_result stand_still(const char *name, vgpu_nsec *late)
+{
+	struct audit_result r;
+	uint32_t k;
+
+	begin(name);
+	start();
+	for (k = 0; k < 10; k++) {
+		run_events(1000);
+		*late = 400 * VGPU_MSEC;
+	}
+	run_events(1000);
+	save_and_audit(&r);
+	if (r.n_broken)
+		printf("%s: %s\n", name, r.broken);
+	CU_ASSERT_EQUAL(r.n_broken, 0);
+	return r;
+}
+
+/* What is charged for such a world switch is the policy's affair from the next account on, and at
+ * most the cap; until then nobody has had it. */
 TEST(a_switch_in_which_the_machine_stands_still, "a switch in which the machine stands still")
 {
 	struct audit_result r;
 	uint32_t i, k;
 
 	for (i = 0; i < POLICIES; i++) {
-		begin(proportional[i]);
-		start();
-		for (k = 0; k < 10; k++) {
-			run_events(1000);
-			next_save_late = 400 * VGPU_MSEC;
-		}
-		run_events(1000);
-		save_and_audit(&r);
-		if (r.n_broken)
-			printf("%s: %s\n", proportional[i], r.broken);
-		CU_ASSERT_EQUAL(r.n_broken, 0);
+		r = stand_still(proportional[i], &next_save_late);
 		for (k = 0; k < N; k++)
 			CU_ASSERT(r.vfs[k].active && r.vfs[k].had_ns > 0);
 	}
 }
 
-/* The machine stands still in a turn, for longer than a VF is charged for. What is forgiven is no
- * credit: the VF's next turn is not as long as that. */
+/* Such a turn is longer than a VF is charged for. What is forgiven is no credit: the VF's next turn
+ * is not as long as that. */
 TEST(a_turn_in_which_the_machine_stands_still, "a turn in which the machine stands still")
 {
-	struct audit_result r;
-	uint32_t i, k;
+	uint32_t i;
 
-	for (i = 0; i < POLICIES; i++) {
-		begin(proportional[i]);
-		start();
-		for (k = 0; k < 10; k++) {
-			run_events(1000);
-			next_timer_late = 400 * VGPU_MSEC;
-		}
-		run_events(1000);
-		save_and_audit(&r);
-		if (r.n_broken)
-			printf("%s: %s\n", proportional[i], r.broken);
-		CU_ASSERT_EQUAL(r.n_broken, 0);
-		CU_ASSERT(r.late_max_ns > 300 * VGPU_MSEC);
-	}
+	for (i = 0; i < POLICIES; i++)
+		CU_ASSERT(stand_still(proportional[i], &next_timer_late).late_max_ns >
+			  300 * VGPU_MSEC);
 }
 
 TEST(turns_are_as_long_as_they_were_set, "turns are as long as they were set")

@@ -15,6 +15,7 @@
 #include "record.h"
 
 #include "vgpu/clock.h"
+#include "vgpu/local_socket.h"
 
 #define GRANULE ((size_t)2 << 20)
 #define GRANULES 8u	     /* of the VF's device memory */
@@ -59,34 +60,21 @@ static int left_is(size_t granules)
 /* Sends FD, and closes it here. */
 static int send_fd(int fd)
 {
-	char byte = 0, control[CMSG_SPACE(sizeof(int))] = {0};
-	struct iovec data = {&byte, 1};
-	struct msghdr m = {.msg_iov = &data,
-			   .msg_iovlen = 1,
-			   .msg_control = control,
-			   .msg_controllen = sizeof(control)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	char zero = 0;
+	struct iovec byte = {&zero, 1};
 
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	TRY(sendmsg(way[0], &m, 0) == 1);
+	TRY(vgpu_socket_send(way[0], &byte, 1, &fd, 1, 0) == 1);
 	close(fd);
 	return 0;
 }
 
 static int receive_fd(int *fd)
 {
-	char byte, control[CMSG_SPACE(sizeof(int))] = {0};
-	struct iovec data = {&byte, 1};
-	struct msghdr m = {.msg_iov = &data,
-			   .msg_iovlen = 1,
-			   .msg_control = control,
-			   .msg_controllen = sizeof(control)};
+	struct vgpu_received got;
+	char byte;
 
-	TRY(recvmsg(way[1], &m, 0) == 1 && CMSG_FIRSTHDR(&m));
-	memcpy(fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(*fd));
+	TRY(vgpu_socket_receive(way[1], &byte, 1, 0, &got) == 1 && got.n_fds == 1);
+	*fd = got.fds[0];
 	return 0;
 }
 

@@ -23,8 +23,10 @@ enum { MAPPED_HOST_MEMORY = 19, UNIFIED = 41, SAME_ADDRESS = 91, REGISTERED_MEMO
 enum { POINTER_CONTEXT = 1, POINTER_TYPE, POINTER_DEVICE, POINTER_HOST, POINTER_ID = 7 };
 enum { POINTER_START = 11, POINTER_SIZE, TYPE_HOST = 1 };
 
-/* Begins a check. *IS: whether memory can be mapped. */
-static bool begin(bool *is)
+static bool can_map;
+
+/* Begins a check, and finds whether memory can be mapped. */
+static bool begin(void)
 {
 	int mapped, registered;
 
@@ -32,7 +34,7 @@ static bool begin(bool *is)
 	OK(cuDeviceGetAttribute(&mapped, MAPPED_HOST_MEMORY, 0));
 	OK(cuDeviceGetAttribute(&registered, REGISTERED_MEMORY, 0));
 	CHECK(mapped == registered);
-	*is = mapped == 1;
+	can_map = mapped == 1;
 	return true;
 }
 
@@ -88,9 +90,8 @@ static bool by_kernels(void)
 	float *x[3];
 	CUfunction add;
 	int same;
-	bool is;
 
-	CHECK(begin(&is) && load(&add, "vector_add"));
+	CHECK(begin() && load(&add, "vector_add"));
 	OK(cuDeviceGetAttribute(&same, SAME_ADDRESS, 0));
 	CHECK(same == 0);
 	for (i = 0; i < 3; i++) {
@@ -98,17 +99,17 @@ static bool by_kernels(void)
 		x[i] = (float *)m[i].at;
 		for (k = 0; k < N; k++)
 			x[i][k] = (float)sample_draw(1 << 20);
-		if (is)
+		if (can_map)
 			OK(cuMemHostRegister_v2(x[i], BYTES, MAP));
 		else
 			CHECK(cuMemHostRegister_v2(x[i], BYTES, MAP) == CUDA_ERROR_NOT_SUPPORTED);
-		for (k = 0; k < 100 && is; k++) {
+		for (k = 0; k < 100 && can_map; k++) {
 			OK(cuMemHostGetDevicePointer_v2(&at[i], x[i], 0));
 			OK(cuMemHostGetDevicePointer_v2(&inner, x[i] + k, 0));
 			CHECK(at[i] != (uintptr_t)x[i] && inner == at[i] + 4 * k);
 		}
 	}
-	for (i = 0; i < 2 && is; i++) {
+	for (i = 0; i < 2 && can_map; i++) {
 		OK(cuLaunchKernel(add, (N + 127) / 128, 1, 1, 128, 1, 1, 0, NULL,
 				  (void *[]){&at[2], &at[0], &at[1], &n}, NULL));
 		OK(cuStreamSynchronize(NULL));
@@ -118,7 +119,7 @@ static bool by_kernels(void)
 			x[0][k] = (float)sample_draw(1 << 20);
 	}
 	for (i = 0; i < 3; i++) {
-		if (is)
+		if (can_map)
 			OK(cuMemHostUnregister(x[i]));
 		free(m[i].all);
 	}
@@ -152,10 +153,9 @@ static bool by_addresses(void)
 	uint64_t id[2];
 	size_t bytes;
 	unsigned flags;
-	bool is;
 
-	CHECK(begin(&is));
-	if (!is)
+	CHECK(begin());
+	if (!can_map)
 		return sample_end();
 	CHECK(make_mapped(&m, &at));
 	host = (uintptr_t)m.at;
@@ -189,10 +189,9 @@ static bool by_copies(void)
 	CUdeviceptr at, x, host;
 	struct memory m = {0};
 	int unified;
-	bool is;
 
-	CHECK(begin(&is));
-	if (!is)
+	CHECK(begin());
+	if (!can_map)
 		return sample_end();
 	CHECK(make_mapped(&m, &at));
 	host = (uintptr_t)m.at;
@@ -241,10 +240,9 @@ static bool beside_copies(void)
 	struct memory m = {0};
 	CUdeviceptr x;
 	uint32_t i;
-	bool is;
 
-	CHECK(begin(&is) && other && make(&m, LARGE));
-	if (is) {
+	CHECK(begin() && other && make(&m, LARGE));
+	if (can_map) {
 		memset(m.at, 1, LARGE);
 		OK(cuMemHostRegister_v2(m.at, LARGE, MAP));
 		OK(cuMemAlloc_v2(&x, each));
@@ -275,11 +273,11 @@ static bool later(void)
 	CUdeviceptr at[2], x, y;
 	CUfunction wait_for;
 	uint8_t model[BYTES], old[BYTES], seen[BYTES];
-	bool is, is_old;
+	bool is_old;
 	CUresult e;
 
-	CHECK(begin(&is));
-	if (!is)
+	CHECK(begin());
+	if (!can_map)
 		return sample_end();
 	CHECK(make_mapped(&to, &at[0]) && make_mapped(&from, &at[1]));
 	CHECK(load(&wait_for, "wait_for"));
@@ -324,10 +322,9 @@ static bool in_part(void)
 	CUdeviceptr at, x;
 	uint32_t i, k;
 	CUresult e;
-	bool is;
 
-	CHECK(begin(&is));
-	if (!is)
+	CHECK(begin());
+	if (!can_map)
 		return sample_end();
 	CHECK(make(&m, 3 * PAGE) && load(&wait_for, "wait_for"));
 	OK(cuMemAlloc_v2(&x, 6 * PAGE));
@@ -367,10 +364,9 @@ static bool until_it_ends(void)
 	CUfunction wait_for;
 	pthread_t thread;
 	uint32_t i;
-	bool is;
 
-	CHECK(begin(&is));
-	if (!is)
+	CHECK(begin());
+	if (!can_map)
 		return sample_end();
 	CHECK(make(&m, BYTES) && load(&wait_for, "wait_for"));
 	draw_bytes(m.at, BYTES);
@@ -435,10 +431,9 @@ static bool refused(void)
 	int fd = memfd_create("refused", 0);
 	uint32_t n[2];
 	CUdeviceptr at;
-	bool is;
 
-	CHECK(begin(&is) && fd >= 0 && ftruncate(fd, 5 * PAGE) == 0);
-	if (!is) {
+	CHECK(begin() && fd >= 0 && ftruncate(fd, 5 * PAGE) == 0);
+	if (!can_map) {
 		close(fd);
 		return sample_end();
 	}
@@ -517,10 +512,9 @@ static bool with_context(void)
 	CUdeviceptr at;
 	uint32_t i, n[2];
 	struct memory m = {0};
-	bool is;
 
-	CHECK(begin(&is));
-	if (!is)
+	CHECK(begin());
+	if (!can_map)
 		return sample_end();
 	CHECK(count_room(&n[0]) && make(&m, BYTES));
 	for (i = 0; i < 3; i++) {
@@ -550,10 +544,9 @@ static bool in_child(void)
 	CUdeviceptr at;
 	int status;
 	pid_t pid;
-	bool is;
 
-	CHECK(begin(&is));
-	if (!is)
+	CHECK(begin());
+	if (!can_map)
 		return sample_end();
 	CHECK(make_mapped(&m, &at));
 	memcpy(model, m.at, BYTES);
@@ -598,10 +591,9 @@ static bool as_of_the_fork(void)
 	CUdeviceptr at;
 	int status;
 	pid_t pid;
-	bool is;
 
-	CHECK(begin(&is));
-	if (!is)
+	CHECK(begin());
+	if (!can_map)
 		return sample_end();
 	CHECK(make_mapped(&m, &at) && pipe(go) == 0);
 	memcpy(model, m.at, BYTES);
@@ -708,10 +700,9 @@ static bool spoilt(void)
 	CUcontext context;
 	CUdeviceptr at;
 	uint8_t *p;
-	bool is;
 
-	CHECK(begin(&is) && fd >= 0 && ftruncate(fd, EACH * PAGE) == 0);
-	for (how = 0; how < ENDS && is; how++) {
+	CHECK(begin() && fd >= 0 && ftruncate(fd, EACH * PAGE) == 0);
+	for (how = 0; how < ENDS && can_map; how++) {
 		p = mmap(NULL, MANY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		CHECK(p != MAP_FAILED);
 		memset(p, 5, MANY);
@@ -744,13 +735,13 @@ static void *watch(void *arg)
 static bool while_read(void)
 {
 	pthread_t thread;
-	bool is, ok = true;
+	bool ok = true;
 	int status;
 	pid_t pid;
 	uint32_t i;
 
-	CHECK(begin(&is));
-	if (!is)
+	CHECK(begin());
+	if (!can_map)
 		return sample_end();
 	CHECK(make(&watched, BYTES));
 	memset(watched.at, 1, BYTES);
@@ -823,13 +814,12 @@ static bool parts(void)
 	uint8_t *room, *model = malloc(ROOM);
 	CUdeviceptr memory;
 	uint32_t i;
-	bool is;
 
-	CHECK(begin(&is) && model && posix_memalign((void **)&room, PAGE, ROOM) == 0);
+	CHECK(begin() && model && posix_memalign((void **)&room, PAGE, ROOM) == 0);
 	OK(cuMemAlloc_v2(&memory, ROOM));
 	draw_bytes(model, ROOM);
 	memcpy(room, model, ROOM);
-	for (i = 0; i < sizeof(alone) / sizeof(alone[0]) && is; i++) {
+	for (i = 0; i < sizeof(alone) / sizeof(alone[0]) && can_map; i++) {
 		p[0] = (struct part){.at = alone[i][0], .bytes = alone[i][1]};
 		CHECK(register_part(room, &p[0]) && is_shared(room, model, &p[0], memory));
 		CHECK(p[0].bytes == 1 ||
@@ -837,7 +827,7 @@ static bool parts(void)
 		OK(cuMemHostUnregister(p[0].host));
 		CHECK(memcmp(room, model, ROOM) == 0);
 	}
-	for (i = 0; i < 2 && is; i++) {
+	for (i = 0; i < 2 && can_map; i++) {
 		p[0] = (struct part){.at = 100, .bytes = PAGE + 900};
 		p[1] = (struct part){.at = PAGE + 1000, .bytes = 3 * PAGE};
 		CHECK(register_part(room, &p[0]) && register_part(room, &p[1]));
@@ -882,14 +872,14 @@ static bool flags(void)
 	pthread_t thread;
 	CUmodule module;
 	CUfunction f;
-	bool is, wrong;
+	bool wrong;
 
-	CHECK(begin(&is) && yours);
+	CHECK(begin() && yours);
 	sign[0] = &mine;
 	sign[1] = yours;
 	OK(cuModuleLoadData(&module, text));
 	OK(cuModuleGetFunction(&f, module, "meet"));
-	if (is) {
+	if (can_map) {
 		OK(cuMemHostRegister_v2((void *)&mine, sizeof(mine), MAP));
 		OK(cuMemHostRegister_v2((void *)yours, sizeof(*yours), MAP));
 		OK(cuMemHostGetDevicePointer_v2(&at[0], (void *)&mine, 0));
@@ -926,18 +916,18 @@ static bool while_written_beside(void)
 {
 	const size_t bytes = PAGE + 2048;
 	pthread_t thread;
-	bool is, ok = true;
+	bool ok = true;
 	CUdeviceptr at;
 	uint8_t *room;
 	uint32_t i;
 
-	CHECK(begin(&is) && posix_memalign((void **)&room, PAGE, ROOM) == 0);
+	CHECK(begin() && posix_memalign((void **)&room, PAGE, ROOM) == 0);
 	memset(room, 0, ROOM);
 	beside[0] = (_Atomic uint32_t *)(room + 1020);
 	beside[1] = (_Atomic uint32_t *)(room + 1024 + bytes);
 	atomic_store(&ended, false);
 	CHECK(pthread_create(&thread, NULL, write_beside, &ok) == 0);
-	for (i = 0; i < 200 && is; i++) {
+	for (i = 0; i < 200 && can_map; i++) {
 		OK(cuMemHostRegister_v2(room + 1024, bytes, MAP));
 		OK(cuMemHostGetDevicePointer_v2(&at, room + 1024, 0));
 		OK(cuMemsetD8_v2(at, (uint8_t)i, bytes));
