@@ -403,7 +403,7 @@ void policy_host_finish_change(struct vgpu_core *core)
 		struct vf *vf = core_vf(core, i);
 
 		if (vf->admitted)
-			core->lags[i] = old->export_lag(old_memory, i);
+			core->lags[i] = vgpu_lag(old, old_memory, i);
 		vf->owed_turn = vf->awake;
 		core->n_owed_turns += vf->owed_turn;
 	}

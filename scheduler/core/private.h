@@ -21,6 +21,7 @@
 #include <assert.h>
 
 #include "vgpu/core.h"
+#include "vgpu/lag.h"
 #include "vgpu/reset.h"
 
 /* Limits against abuse. The numbers are AMD's (libgv amdgv_guard.h), except for hangs and faults,

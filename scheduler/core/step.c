@@ -505,7 +505,7 @@ void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t index, struct vgpu
 		memcpy(out->next_params, core->next_vf_params + row, sizeof(out->next_params));
 	core->policy->share(core->memory, index, &out->share_numerator, &out->share_denominator);
 	core->policy->bound(core->memory, index, &out->bound);
-	out->lag_ns = core->policy->export_lag(core->memory, index);
+	out->lag_ns = vgpu_lag(core->policy, core->memory, index);
 }
 
 void vgpu_core_rebind(struct vgpu_core *core, const struct vgpu_policy_ops *policy,

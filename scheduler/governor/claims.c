@@ -76,7 +76,7 @@ int claims_set_policy(struct vgpu_governor *g, const struct vgpu_governor_event 
 	if (r < 0)
 		return r;
 	for (i = 0; i < g->config.max_vfs && carried; i++)
-		lags[i] = g->policy->export_lag(g->memory, i);
+		lags[i] = vgpu_lag(g->policy, g->memory, i);
 	retire(g);
 	g->policy = event->policy;
 	g->memory = event->memory;

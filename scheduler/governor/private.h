@@ -18,6 +18,7 @@
 #include <assert.h>
 
 #include "vgpu/governor.h"
+#include "vgpu/lag.h"
 
 /* The largest number of turns that a policy divides one epoch into. A slice is at least this small
  * a part of the epoch, which bounds the cost of a step. */

@@ -108,7 +108,7 @@ static bool turn(struct vgpu_governor *g, vgpu_nsec *left)
 /* Returns the policy's debt to a VF, less the VF's uncharged service. */
 static int64_t owes(const struct vgpu_governor *g, uint32_t index)
 {
-	return g->policy->export_lag(g->memory, index) - g->vfs[index].ledger.carry;
+	return vgpu_lag(g->policy, g->memory, index) - g->vfs[index].ledger.carry;
 }
 
 /* Sums of the VFs that compete with work, and of the others that used some time. */
@@ -147,7 +147,7 @@ static vgpu_nsec give_aside(struct vgpu_governor *g, uint32_t index, vgpu_nsec f
 	vgpu_nsec ideal, missed;
 
 	if (vf->awake)
-		lag = g->policy->export_lag(g->memory, index);
+		lag = vgpu_lag(g->policy, g->memory, index);
 	sync_awake(g, index, false);
 	ideal = (vgpu_nsec)((unsigned __int128)free * parts[index] / (all + !all));
 	vf->given = min_ns(vf->served + (debt > 0 ? (vgpu_nsec)debt : 0), ideal);

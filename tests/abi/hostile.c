@@ -14,6 +14,8 @@
 #define LATE_START 5
 #define HUGE_SLICE 6 /* no fault: the host clamps the slice and counts it */
 #define SLOW 7
+#define EXTREMES 8 /* no fault: its lags, shares and bounds are the largest, least and no numbers  \
+		    */
 #define WRONG_MAJOR 20
 #define SHORT_TABLE 21
 #define LONG_TABLE 22	    /* sets an operation that this host does not know */
@@ -66,6 +68,41 @@ static void hostile_pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 #define NAME "hostile"
 #endif
 
+#if HOW == EXTREMES
+static unsigned asked;
+static const uint64_t extremes[] = {0,		1,
+				    INT64_MAX,	(uint64_t)INT64_MIN,
+				    UINT64_MAX, UINT64_MAX - 1};
+
+static uint64_t extreme(void)
+{
+	return extremes[asked++ % (sizeof(extremes) / sizeof(extremes[0]))];
+}
+
+static int64_t extreme_lag(void *state, uint32_t vf)
+{
+	(void)state;
+	(void)vf;
+	return (int64_t)extreme();
+}
+
+static void extreme_share(void *state, uint32_t vf, uint64_t *numerator, uint64_t *denominator)
+{
+	(void)state;
+	(void)vf;
+	*numerator = extreme();
+	*denominator = asked % 5 ? extreme() : 0;
+}
+
+static void extreme_bound(void *state, uint32_t vf, struct vgpu_bound *out)
+{
+	(void)state;
+	(void)vf;
+	out->max_lag = extreme();
+	out->max_wait = extreme();
+}
+#endif
+
 static const struct vgpu_param bad_params[] = {
 	{"slice_us", "us", "length of one turn", VGPU_PARAM_INT, 500, 500000, 4, NULL},
 	{.name = NULL},
@@ -109,10 +146,16 @@ __attribute__((visibility("default"))) const struct vgpu_policy_ops vgpu_policy_
 	.pick = HOW == NO_PICK ? NULL : pick,
 #endif
 			.account = account,
-			.export_lag = export_lag,
+#if HOW == EXTREMES
+			.export_lag = extreme_lag,
+			.share = extreme_share,
+			.bound = extreme_bound,
+#else
+	.export_lag = export_lag,
+	.share = share,
+	.bound = bound,
+#endif
 			.import_lag = import_lag,
-			.share = share,
-			.bound = bound,
 #if HOW == LONG_TABLE
 		},
 	.future = (void *)1

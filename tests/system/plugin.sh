@@ -90,6 +90,16 @@ build -I"$here/docs/example" $cflags -Wno-unused -DHOW=HUGE_SLICE -Dhostile_name
 ctl policy set huge >/dev/null || fail "huge was not loaded"
 clamped() { [ "$(json stats | jq .clamped_slices)" -ge 1 ]; }
 await 60 clamped
+# Nor are lags, shares and bounds that cannot be: the policy that follows gives all VFs turns.
+build -I"$here/docs/example" $cflags -Wno-unused -DHOW=EXTREMES -Dhostile_name="\"extremes\"" -o "$plugins/extremes.so" "$here/tests/abi/hostile.c"
+had_turns() { at_least 0 dispatches $(($1 + 5)) && at_least 1 dispatches $(($2 + 5)); }
+for policy in fair strict wdrr equal; do
+	ctl policy set extremes >/dev/null || fail "extremes was not loaded"
+	for command in "vf list" "policy show" "gpu show"; do json $command | jq . >/dev/null || fail "extremes: no answer to $command"; done
+	ctl policy set $policy >/dev/null || fail "vgpuctl policy set $policy failed"
+	[ "$(json policy show | jq -r .policy)" = $policy ] || fail "$policy is not in force"
+	await 60 had_turns "$(vf 0 dispatches)" "$(vf 1 dispatches)"
+done
 ctl policy set fair >/dev/null || fail "vgpuctl policy set fair failed"
 
 denied() { # NAME SENTENCE
