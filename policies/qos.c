@@ -42,6 +42,8 @@ struct qos {
 	vgpu_nsec started;     /* when the current VF began to run; 0: not yet */
 	vgpu_nsec settled;     /* the part of its service that its guarantee is charged already,
 				* ns */
+	vgpu_nsec counted;     /* the instant up to which its tokens were counted when its grant was
+				* prolonged last; 0: it was not */
 	struct heap throttled; /* VFs with work but without tokens, by when they will have some */
 	struct heap held;      /* throttled VFs whose guarantee is held back, too */
 	struct vf *own;
@@ -418,6 +420,7 @@ static void run(void *state, uint32_t index, vgpu_nsec now)
 	(void)index;
 	q->started = now;
 	q->settled = 0;
+	q->counted = 0;
 	servers_turn_runs(&q->s, now);
 	if (!q->served)
 		eevdf_run(&q->e, now);
@@ -480,21 +483,21 @@ static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 	/* END may be ahead of the clock, and the VF may yet stop before it. */
 	fill(&vf, end);
 	more = within_limit(&vf, end - q->started, more ? end_by(q, more, end, next) : 0);
+	q->counted = more ? end : 0;
 	servers_turn_begins(&q->s, more, end);
 	servers_turn_runs(&q->s, end);
 	return more;
 }
 
-/* Notes by how much the charge is more than the VF's tokens. A grant that was prolonged ahead of
- * its end counts tokens of the time up to there, which a VF that stops before does not get. */
-static void note_debt(struct qos *q, const struct vgpu_usage *usage)
+/* Notes what was charged beyond a grant that counted tokens of the time up to its end, if the VF
+ * has stopped before. */
+static void note_early(struct qos *q, const struct vgpu_usage *usage)
 {
-	const struct vf *vf = &q->own[usage->vf];
-	int64_t tokens = vf->tokens + (int64_t)vf->paid;
-	int64_t beyond = (int64_t)usage->charge - (tokens > 0 ? tokens : 0) -
-			 2 * (int64_t)q->s.cbs[usage->vf].budget;
+	vgpu_nsec ahead = q->counted > usage->end ? q->counted - usage->end : 0;
+	int64_t beyond = (int64_t)usage->charge - (int64_t)usage->granted +
+			 (int64_t)(ahead * q->own[usage->vf].max_ppm / MILLION) + 1;
 
-	if (is_limited(vf) && beyond > q->vfs[usage->vf].worst)
+	if (ahead && is_limited(&q->own[usage->vf]) && beyond > q->vfs[usage->vf].worst)
 		q->vfs[usage->vf].worst = beyond;
 }
 
@@ -507,7 +510,7 @@ static void account(void *state, const struct vgpu_usage *usage)
 	q->now = usage->end;
 	q->current = VGPU_NO_VF;
 	fill(vf, usage->end);
-	note_debt(q, usage);
+	note_early(q, usage);
 	vf->tokens -= (int64_t)usage->charge - (int64_t)vf->paid;
 	vf->paid = 0;
 	if (q->served) {
