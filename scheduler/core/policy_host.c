@@ -89,7 +89,6 @@ void policy_host_sync(struct vgpu_core *core, uint32_t index)
 /* The VF has no work. The policy learns of it only outside of a dispatch. */
 void policy_host_drained(struct vgpu_core *core, uint32_t index)
 {
-	core->vfs[index].slept = core->now;
 	if (core->d.open && core->d.vf == index && !core->d.orphan && core->policy->drained)
 		core->policy->drained(core->memory, index, core->now);
 }

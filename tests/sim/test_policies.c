@@ -927,6 +927,45 @@ TEST(not_prolonged, "grants that are not prolonged")
 	free(state);
 }
 
+/* prio: a VF that ran alone, and stops 2 ms after a VF of another class has woken, was 2 ms late.
+ * The stated wait of the other has that twice: for a turn, and for one that may just have begun. */
+TEST(late_beside_a_class, "late beside another class")
+{
+	struct vgpu_usage usage = {.reason = VGPU_END_WAKE_PREEMPT,
+				   .granted = 504 * VGPU_MSEC,
+				   .used = 8 * VGPU_MSEC,
+				   .charge = 8 * VGPU_MSEC,
+				   .end = 8 * VGPU_MSEC};
+	struct vgpu_bound before, after;
+
+	take("prio", 2);
+	set_vf(1, "class", 2);
+	CU_ASSERT(change(1, 0));
+	policy->wake(state, 0, 0);
+	begins(0, 0);
+	CU_ASSERT_EQUAL(policy->extend(state, 0, 4 * VGPU_MSEC), 500 * VGPU_MSEC);
+	CU_ASSERT(policy->wake(state, 1, 6 * VGPU_MSEC));
+	policy->bound(state, 1, &before);
+	policy->account(state, &usage);
+	policy->bound(state, 1, &after);
+	CU_ASSERT_EQUAL(after.max_wait - before.max_wait, 4 * VGPU_MSEC);
+	free(state);
+}
+
+/* prio: a request is at least the shortest slice, so that turns are of one length. */
+TEST(shortest_request, "a request below the shortest slice")
+{
+	struct vgpu_pick pick = {.vf = VGPU_NO_VF};
+
+	take("prio", 1);
+	facts.min_slice_ns = 6 * VGPU_MSEC;
+	policy->set_params(state, params, 0);
+	policy->wake(state, 0, 0);
+	policy->pick(state, &pick, 0);
+	CU_ASSERT_EQUAL(pick.slice, 6 * VGPU_MSEC);
+	free(state);
+}
+
 /* Lags are carried over a change of policy, and of weight: a VF that was owed more than another is
  * still owed more, by as much; but there is a bound on what is carried. */
 TEST(lags, "lags are carried over")
