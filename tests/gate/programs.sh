@@ -6,15 +6,10 @@
 . "$(dirname "$0")/../system/lib.sh"
 [ "$(uname -m)" = x86_64 ] || { echo "skipped: the programs are for x86_64"; exit 77; }
 here=$(cd "$(dirname "$0")" && pwd)
-mkdir -p "${1:?usage: programs.sh DIR [NAME...]}"
+"$here/programs" "${1:?usage: programs.sh DIR [NAME...]}" || exit
 dir=$(realpath "$1")
 shift
 . "$here/lavapipe.sh"
-packages=(base-files bash coreutils dash grep sed mesa-vulkan-drivers libgl1-mesa-dri libegl1 libgl1 libegl-mesa0 libglx-mesa0 mesa-opencl-icd
-	ocl-icd-libopencl1 xvfb xkb-data x11-xkb-utils vulkan-tools vkmark ffmpeg glmark2-x11 piglit clinfo clpeak llama.cpp-tools llama.cpp-tests
-	libggml0-backend-vulkan whisper.cpp-tools)
-[ "$(cat "$dir/done" 2>/dev/null)" = "${packages[*]}" ] ||
-	{ rm -rf --one-file-system "$dir/root" && "$here/../fetch" "$dir" --of sid "${packages[@]}" && ldconfig -r "$dir/root" && echo "${packages[*]}" >"$dir/done"; } || exit
 root=$dir/root
 
 # The table: NAME | what lines that are compared have in them: one of these regular expressions | COMMAND | why it fails without vgpud, too.
@@ -36,6 +31,7 @@ ffmpeg-transpose | ^[0-9]          | $(filter transpose_vulkan)
 ggml             | passed          | /usr/libexec/x86_64-linux-gnu/ggml/test-backend-ops -b Vulkan0 -o ADD1,CLAMP,SUM_ROWS,ARGMAX
 llama.cpp        | .               | llama-completion -m $run/llama.gguf -dev Vulkan0 -ngl 99 -t 1 -p hello -n 8 --temp 0 -no-cnv --no-warmup
 whisper.cpp      | .               | whisper-cli -m $run/whisper.bin -f $run/sound.wav -nf -bs 1 -bo 1 -t 1 -ac 64
+libplacebo       |                 | /opt/libplacebo/build/src/tests/test.vulkan.c >/dev/null
 vkmark           | Device Name     | vkmark --winsys headless -b vertex:duration=1 -b texture:duration=1
 vkcube           |                 | vkcube --c 30 --width 200 --height 150
 glmark2-zink     | RENDERER,Valid  | $zink glmark2 --validate -b build -b texture -b shading
