@@ -63,7 +63,7 @@ await 60 is 0 state available
 await 60 is 1 state available
 grep -q 'cuMemAdvise is not supported' "$run/a.log" || fail "the log does not name a call that is not supported: $(cat "$run/a.log")"
 grep -q "NVIDIA's runtime library (cudart)" "$run/a.log" || fail "the log does not say why programs with cudart do not run: $(cat "$run/a.log")"
-[ "$(grep -c 'no more than 1023 bytes here: xxx' "$run/a.log")" = 2 ] || fail "the log does not say that names are too long: $(cat "$run/a.log")"
+[ "$(grep -c 'can have at most 1023 bytes: xxx' "$run/a.log")" = 2 ] || fail "the log does not say that names are too long: $(cat "$run/a.log")"
 
 # GPU kernels reach memory of the program, so that the checks about it have checked something.
 LD_LIBRARY_PATH=$VGPU_BUILD/tools/cuda/library:$VGPU_BUILD/tools/cuda/nvml VGPU_CUDA_VF=$run/gpu/vf0.sock "$VGPU_BUILD/tools/cuda/library/vgpu-cuda-check" \
