@@ -9,8 +9,8 @@
  *                   of a shorter period, so this counts where some period up to t is longer; what
  *                   runs in the background is resumed in the background's time
  *   A = late + carry   what a server may have had beyond its budgets, once: an overrun that it has
- *                   not paid back yet, and a rest of the period before. The one whose deadline is
- *                   looked at has not overrun yet
+ *                   not paid back yet, and a rest of the period before. The server whose deadline
+ *                   is checked has no unpaid overrun
  *   B = stretch + W what can hold the engine although its own deadline is later, or although it
  *                   has none: the switch to it, the least time a VF runs before it can be
  *                   preempted, how late it may then stop, and a hang or a window if budgets are to
@@ -20,12 +20,12 @@
  *   sum over T_j <= t of (C_j + R_j) / T_j + (sum over T_j <= t of A - late + B) / t <= 1
  * and at each deadline t up to the longest period, and beyond up to where it always holds:
  *   sum over T_j <= t of (floor(t / T_j) * C_j + A) + W * N - late + B <= t
- * and in both what budgets and their switches take in the long run is at most the cap,
- * where N, the number of resumed jobs, is limited by how long a server runs before others may
- * interrupt it: for all the time that is spare at each t before the end of its own period. The
- * first test (Baker 1991) also holds for servers that sleep in the middle of a period and are
- * given, for that time, what their bandwidth comes to. The second (Baruah, Mok and Rosier 1990)
- * admits more sets, but does not allow that. docs/policies.md has the proof.
+ * In both tests, budgets and their switches take at most the cap in the long run. N is the number
+ * of resumed jobs. It is limited by how long a server runs before others may interrupt it, which is
+ * all the time that is spare at each t before the end of its own period. The first test (Baker
+ * 1991) also holds for servers that sleep in the middle of a period and are given their bandwidth
+ * for that time. The second (Baruah, Mok and Rosier 1990) admits more sets, but does not allow
+ * that. docs/policies.md has the proof.
  *
  * No published GPU scheduler counts W; ignoring it admits sets that miss in 13 to 44 % of cases.
  */
@@ -180,8 +180,8 @@ static inline void admission_cut(const struct admission *a, struct server *serve
 /*
  * Returns the largest number of resumed jobs. Each job interrupts at most one job of a longer
  * period, and each is interrupted at most `resumes` times. Jobs of short periods are assigned their
- * interruptions first, for the fewest jobs can interrupt them. SERVERS are sorted by period, with
- * their jobs in `count`.
+ * interruptions first, because the fewest jobs can interrupt them. SERVERS are sorted by period,
+ * with their jobs in `count`.
  */
 static inline uint64_t admission_resumed(const struct server *servers, uint32_t n)
 {

@@ -227,7 +227,7 @@ static void pay_off(const struct deadline *d, struct vf *vf)
 }
 
 /* Counts what a VF had BEYOND its turn while it was alone, ns, as rounds: it took nothing from
- * others, and VFs that sleep pay off debts as if they had had turns. */
+ * others, and sleeping VFs pay off debts as if they had had turns. */
 static void had_alone(struct deadline *d, int64_t beyond)
 {
 	d->rounds += beyond > 0 ? (uint64_t)beyond / d->slice : 0;

@@ -207,9 +207,9 @@ static inline void eevdf_advance(const struct eevdf *e, struct eevdf_vf *vf, uin
 	vf->deadline += ((uint64_t)missing + request - 1) / request * request;
 }
 
-/* Moves a VF's requests back after the host has written off some of the run, so that V and v have
- * gone back, or after the VF has stopped before the end at which its grant was prolonged. Otherwise
- * its next slice would be longer by that. */
+/* Moves a VF's requests back, in two cases: the host has written off a part of the run, so that V
+ * and v have gone back; or the VF has stopped before the end of its prolonged grant. Otherwise its
+ * next slice would be longer by the difference. */
 static inline void eevdf_retreat(const struct eevdf *e, struct eevdf_vf *vf)
 {
 	uint64_t request = vtime_distance((int64_t)e->slice, vf->t.weight);
@@ -332,7 +332,8 @@ static inline void eevdf_hold(struct eevdf_vf *vf)
 
 /*
  * Notes that the dispatched VF has no work. If it has some again in this turn, it keeps what it is
- * owed, as if it had not paused: else whoever cuts its turns short would gain what it forfeits.
+ * owed, as if it had not paused: otherwise a VF that cuts its turns short would gain what this VF
+ * forfeits.
  */
 static inline void eevdf_drained(struct eevdf *e, uint32_t index, vgpu_nsec now)
 {
@@ -343,8 +344,8 @@ static inline void eevdf_drained(struct eevdf *e, uint32_t index, vgpu_nsec now)
 	vf->claim = eevdf_lag(e, index);
 }
 
-/* Makes a VF forfeit what it was owed when it ran out of work: the fluid server would have met that
- * claim while the VF had work. It owes what it has used since. */
+/* Makes a VF forfeit what it was owed when it ran out of work: the fluid server would have served
+ * that claim while the VF had work. The VF owes what it has used since then. */
 static inline void eevdf_forfeit(struct eevdf *e, struct eevdf_vf *vf)
 {
 	uint64_t claim, others = e->t.weights - vf->t.weight;

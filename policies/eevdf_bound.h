@@ -18,10 +18,10 @@
  *
  *   S = debt_i * weights / weight_i + request * others' weights / weight_i + sum of ahead_j
  *
- * meanwhile, whichever VFs join or leave (V never falls by that). A VF that brought more debt than
- * ahead_j from another policy cannot be served less than nothing: its debt beyond ahead_j comes on
- * top. A dispatch counts as at least a shortest slice, so S costs at most S / shortest slice + n
- * switches.
+ * meanwhile. VFs that join or leave do not change this, because V never falls then. If a VF brought
+ * more debt than ahead_j from another policy, the part beyond ahead_j is added to S: its service
+ * cannot be negative. A dispatch counts as at least a shortest slice, so S costs at most S /
+ * shortest slice + n switches.
  *
  * The same sum says that V is never further from v_i than ahead_i one way and
  *
@@ -38,7 +38,8 @@
  *
  * A VF that runs out of work, and gets some before its turn ends, keeps what it was owed: held is
  * the most that it has kept so far. The fluid server had met that claim when the VF ran out of
- * work, so for lag each VF may be ahead by held, too. Waits are as before, since V is.
+ * work, so for lag each VF may be ahead by held, too. The bound of the wait does not change,
+ * because `held` does not change V.
  */
 #pragma once
 

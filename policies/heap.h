@@ -41,8 +41,8 @@ static inline void *heap_init(struct heap *h, void *memory, uint32_t max_vfs)
 	return (uint64_t *)(h->entries + max_vfs) + max_vfs;
 }
 
-/* Returns whether A is before B. Of equal keys, the one of the smaller VF is first: the comparison
- * of the VFs subtracts one from the distance. */
+/* Returns whether A is before B. If keys are equal, the VF with the smaller number is first: the
+ * comparison of the numbers subtracts one from the distance. */
 static inline bool heap_before(const struct heap_entry *a, const struct heap_entry *b)
 {
 	return (int64_t)(a->key - b->key - (a->vf < b->vf)) < 0;

@@ -254,8 +254,8 @@ static void import_lag(void *state, uint32_t index, int64_t lag)
 	eevdf_import_lag(class_of(p, index), index, lag);
 }
 
-/* Sets the VF's share of the time that is left to its class. A running VF whose class changes is
- * shown with its later class, because the core asks only after an operator's change. */
+/* Sets the VF's share of the time that is left to its class. For a running VF whose class changes,
+ * uses the new class, because the core asks only after an operator's change. */
 static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *denominator)
 {
 	struct prio *p = state;

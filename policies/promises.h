@@ -9,7 +9,8 @@
 #include "servers.h"
 #include "text.h"
 
-/* The unit in which a budget is requested, and which a refusal uses. */
+/* The unit in which a budget is requested. A refusal states the possible budget in the same
+ * unit. */
 enum promises_unit {
 	PROMISES_BUDGET, /* budget_us in period_us */
 	PROMISES_SHARE,	 /* min, in percent, of period_ms */
@@ -216,7 +217,8 @@ static inline vgpu_nsec promises_changed(struct promises *p, struct servers *s,
 
 	kept.switch_ns = promises_longest_switch(p, a, n);
 	s->accrue = a->mode != ADMISSION_FULL || admission_by_rates(&kept, p->sets, n);
-	/* Allow for a switch longer by 1/16, so that this is not repeated for each ns. */
+	/* Allow for a switch that is longer by 1/16, so that this is not repeated each time the
+	 * switch becomes longer by 1 ns. */
 	room = kept;
 	room.switch_ns += room.switch_ns / 16;
 	if (!admission_by_demand(&room, p->sets, n))

@@ -546,7 +546,7 @@ static int64_t export_lag(void *state, uint32_t index)
 }
 
 /*
- * A debt is taken from the VF's guarantee first, up to a budget, and from its excess then. A change
+ * The VF pays a debt from its guarantee first, up to a budget, and then from its excess. A change
  * from this policy to itself brings neither a new budget nor a fuller bucket.
  */
 static void import_lag(void *state, uint32_t index, int64_t lag)
@@ -590,12 +590,12 @@ static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *de
 
 /*
  * Lag, of VFs without guarantee and limit: as eevdf_bound, with what guarantees put in between.
- * Each comes in lumps of a budget Q at any place in its period, and moves the excess of this VF by
- * its share f:  |lag| <= eevdf + worst + f * sum (2 Q + worst), f beside the lightest of the
- * others, for the heavier ones may have no work.
+ * Each guarantee is served in one piece of up to a budget Q, at any instant of its period, and
+ * shifts the excess of this VF by its share f: |lag| <= eevdf + worst + f * sum (2 Q + worst), f is
+ * the share beside the lightest other VF alone, because all heavier VFs may be without work.
  *
- * Limit: a bucket that is one budget in debt still lets the guarantee run, for a budget and what
- * the VF overruns.
+ * Limit: while the bucket owes no more than one budget, the VF still runs for its guarantee: for a
+ * budget, and its overrun.
  */
 static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 {
@@ -621,8 +621,8 @@ static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 	if (c->budget || is_limited(vf))
 		out->max_lag = VGPU_NEVER;
 	servers_bound(&q->s, index, most, out);
-	/* A VF's budget says what it is promised; how long a VF that owes many budgets waits is not
-	 * stated. */
+	/* The budget states what a VF is promised. No wait is stated, because a VF that owes many
+	 * budgets waits for as many periods. */
 	out->max_wait = VGPU_NEVER;
 	if (is_limited(vf)) {
 		out->limit_ppm = vf->max_ppm;

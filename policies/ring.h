@@ -97,8 +97,8 @@ static int64_t ring_others_part(const struct ring *r, const struct ring_vf *vf, 
 }
 
 /* Returns what a VF is owed because of its place in the round, in ns. WAITED: the part of the
- * others' turns that have passed since the VF's own, in 1024ths, less 512: after its turn a VF is
- * as far ahead as it is behind before its next one. */
+ * others' turns that have passed since the VF's own, in 1024ths, less 512: right after its turn a
+ * VF is half a turn ahead, and right before its next turn half a turn behind. */
 static int64_t ring_place_lag(const struct ring *r, const struct ring_vf *vf, int64_t waited)
 {
 	return ring_others_part(r, vf, ring_turn(r, vf)) * waited / 1024;
@@ -152,7 +152,7 @@ static void ring_open(struct ring *r, vgpu_nsec start)
 		paid = ring_instalment(r, vf);
 		if (turn - paid >= least)
 			break;
-		if (vf->debt < turn) { /* settle so much that the shortest slice remains */
+		if (vf->debt < turn) { /* settle only so much that the shortest slice remains */
 			paid = turn > least ? turn - least : 0;
 			break;
 		}
@@ -282,7 +282,7 @@ static void ring_open_next(struct ring *r, vgpu_nsec now)
 {
 	vgpu_nsec start = r->slot_end, most = r->members.n * r->facts->window_ns;
 
-	/* slot_end includes delays by debts; a delay by a slow switch is made up for. */
+	/* slot_end includes delays by debts. A delay of up to one switch does not move the grid. */
 	if (r->idle == RING_COMPRESS || now > start + ring_switch(r)) {
 		r->behind += r->owner == VGPU_NO_VF ? 0 : now - start;
 		r->behind = r->behind < most ? r->behind : most;

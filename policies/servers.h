@@ -3,8 +3,8 @@
  * Hard constant-bandwidth servers under EDF (Abeni and Buttazzo, RTSS '98; Linux: sched-deadline):
  * the engine behind `deadline` and behind the guarantees of `qos`. A server owns a budget in each
  * of its periods. While it has budget and work it competes by its deadline; without budget it waits
- * for the end of its period, so that a server that wants more than its budget cannot hurt others.
- * What it overruns is taken out of its next budget.
+ * for the end of its period, so that a server that wants more than its budget cannot delay others.
+ * Its overrun is taken out of its next budget.
  *
  * World switches: admission counts one for each period of each server, and one for each preemption
  * of a server by another. All other switches a server causes itself, because it slept and woke
@@ -30,7 +30,7 @@ struct cbs {
 			 * debt off */
 	vgpu_nsec budget, period; /* budget 0: no server */
 	vgpu_nsec piece; /* how long it runs before another server may interrupt it, ns; 0: the
-			  * least run */
+			    least run */
 	int64_t left;
 	int64_t cost; /* what its next switch takes out of its budget, ns */
 	vgpu_nsec released, deadline;
@@ -199,8 +199,7 @@ static inline void servers_advance(struct servers *s, vgpu_nsec now)
 		servers_replenish_due(s, now);
 }
 
-/* Returns how much more of its budget the server has used than its bandwidth comes to by NOW,
- * ns. */
+/* Returns how far the server is ahead of its bandwidth at NOW, ns. */
 static inline int64_t servers_ahead(const struct cbs *c, vgpu_nsec now)
 {
 	vgpu_nsec since = now > c->released ? now - c->released : 0;
@@ -250,7 +249,7 @@ static inline void servers_wake(struct servers *s, uint32_t index, vgpu_nsec now
 		c->released = now;
 		c->deadline = now + c->period;
 	}
-	/* What it overran before it slept is missing from the budget that it begins with. */
+	/* An overrun from before it slept is subtracted from the budget that it begins with. */
 	if (!lent && !c->ran && c->left < (int64_t)c->budget) {
 		lost = (vgpu_nsec)((int64_t)c->budget - c->left);
 		c->lost = lost > c->lost ? lost : c->lost;
@@ -419,8 +418,8 @@ static inline void servers_turn_ends(struct servers *s)
 	s->turn = (struct servers_turn){.end = 0};
 }
 
-/* Returns what a turn takes out of a budget: its run time, ns. Instalments for windows and resets
- * are not counted: they come on top of all budgets, and would break those of the VF itself. */
+/* Returns how much of a budget a turn uses: its run time, ns. Instalments for windows and resets do
+ * not count: if they did, the VF would not get its own budgets. */
 static inline vgpu_nsec servers_service(const struct vgpu_usage *usage)
 {
 	return servers_least(usage->used, usage->charge - usage->switched);
@@ -461,8 +460,9 @@ static inline void servers_charge(struct servers *s, const struct vgpu_usage *us
 
 /*
  * Charges INDEX for having run in the background from START to END, perhaps into a new period of
- * its own. What it ran since the start of that period is taken out of its budget; else it could use
- * the whole budget late, when the others no longer expect it. Returns how much was taken, in ns.
+ * its own. What it ran since the start of that period is taken out of its budget; otherwise the
+ * server could still use its whole budget at the end of the period, which admission has not counted
+ * for the other servers. Returns how much was taken, in ns.
  */
 static inline vgpu_nsec servers_had(struct servers *s, uint32_t index, vgpu_nsec start,
 				    vgpu_nsec end)
@@ -502,7 +502,8 @@ static inline void servers_set(struct servers *s, uint32_t index, vgpu_nsec budg
 	if (c->budget == budget && c->period == period)
 		return;
 	servers_dequeue(s, index);
-	if (c->budget == 0) { /* it has had no bandwidth: what it will have pays off what it owes */
+	if (c->budget ==
+	    0) { /* it has had no bandwidth until now: its new bandwidth pays off what it owes */
 		c->budget = budget;
 		c->period = period;
 		c->left += (int64_t)budget;

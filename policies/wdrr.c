@@ -315,8 +315,8 @@ static void account(void *state, const struct vgpu_usage *usage)
 
 /*
  * Returns what the VF is owed for its wait, in ns, beside its deficit: a part of its next quantum,
- * which grows from nothing to all of it while the others have theirs. A VF that has had a turn
- * begins that wait half a quantum ahead, and ends it half a quantum behind.
+ * which grows from none to all of it during the others' turns. A VF that has had a turn is half a
+ * quantum ahead at the beginning of that wait, and half a quantum behind at its end.
  */
 static int64_t waited(const struct wdrr *w, const struct vf *vf)
 {
@@ -339,7 +339,8 @@ static int64_t export_lag(void *state, uint32_t index)
 	return vf->deficit - had + waited(w, vf);
 }
 
-/* Imports a lag, ns. A place in the circle is worth up to half a quantum either way. */
+/* Imports a lag, ns. The VF's place in the circle accounts for a lag of up to half a quantum, ahead
+ * or behind. */
 static void import_lag(void *state, uint32_t index, int64_t lag)
 {
 	struct wdrr *w = state;
@@ -409,8 +410,8 @@ static uint64_t lag_bound(const struct wdrr *w, uint32_t index)
 	return lag + most / 2;
 }
 
-/* Writes the bounds. Between two of a VF's quanta every other VF has one turn; the VF waits for as
- * many quanta as make up for its debt, and for the shortest slice. */
+/* Writes the bounds. Between two of a VF's quanta every other VF has one turn. The VF waits until
+ * its quanta have paid its debt and are enough for the shortest slice. */
 static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 {
 	struct wdrr *w = state;
