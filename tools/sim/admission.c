@@ -182,7 +182,7 @@ static void scale_server(const struct admission_options *o, struct server_drawn 
 	most = v->budget > 2 ? v->budget - 1 : 1;
 	if (v->spares && most > 2 * after)
 		most -= after;
-	/* A tenant adds a nanosecond to what it draws. */
+	/* A tenant adds one nanosecond to the value that it draws. */
 	vf->burst = (struct vhost_range){v->long_job ? most - most / 10 : most / 4, most};
 	vf->period = (struct vhost_range){v->period, v->period};
 	vf->think = vf->work == VHOST_BURSTS
@@ -255,16 +255,16 @@ static bool run_set(const struct scenario *s, const struct vgpu_policy_ops *poli
 
 #define HARDER 9u
 
-/* How many harder uses are tried for a scaled set. */
+/* How many of these uses are tried for a scaled set. */
 #define AT_BOUNDARY 3u
 
 /*
  * Makes the VFs use the same budgets as hard as possible: they always work, or, after the first
- * three tries, have jobs of their whole budget in each period, at other instants in each try. In
- * one try of three all stop as late as allowed; in one none is late; in one they are late for some
- * periods and then in time for as many, because a VF that is always late has paid for that already.
- * Where switches vary, in every second try all of them take the longest time: drawn ones hardly
- * ever follow each other for a whole period.
+ * three tries, have jobs of their whole budget in each period, at other instants in each try. Of
+ * each three tries, in the first all stop as late as allowed; in the second none is late; in the
+ * third they are late for some periods and then in time for as many, because a VF that is always
+ * late has already paid for that. Where switches vary, in every second try all of them take the
+ * longest time: drawn ones hardly ever follow each other for a whole period.
  */
 static void make_harder(struct scenario *s, const struct drawn *d,
 			const struct admission_options *o, uint32_t k)
@@ -436,7 +436,7 @@ static double most_of(const struct admission_options *o, const struct drawn *d, 
 static int try_boundary(const struct admission_options *o, struct drawn *d, bool compare,
 			struct admission_study *out)
 {
-	/* Who always works leaves nothing to reclaim: jobs with pauses, too. */
+	/* VFs that always work leave nothing to reclaim, so jobs with pauses are tried, too. */
 	const uint32_t uses = o->reclaim ? 2 * AT_BOUNDARY : AT_BOUNDARY;
 	struct monitor_result result;
 	double least, most = most_of(o, d, &least), at, kept;

@@ -231,8 +231,8 @@ static void turn_was_off(struct audit *a, uint32_t vf, double by)
 	}
 }
 
-/* Stops judging the present waits: windows, resets and changes of policy come on top of what is
- * promised. */
+/* Stops judging the present waits: the policy's promise does not include windows, resets and
+ * changes of policy. */
 static void forget_waits(struct audit *a)
 {
 	uint32_t i;
@@ -318,11 +318,12 @@ static void stopped(struct audit *a, const struct vgpu_record *r)
 	double within = (double)(r->a - r->b), beyond = charge - within;
 
 	if (a->began == 0) {
-		/* It ran when the recording, or this vgpud, began: it is not charged for that. */
+		/* The VF ran when the recording, or this vgpud, began: it is not charged for that
+		 * time. */
 		note_ledger(w);
 		return;
 	}
-	/* Others cut it short: it is owed the rest. */
+	/* Other VFs cut the turn short, so the VF is owed the rest. */
 	if (r->code != VGPU_END_YIELD && within < (double)a->granted)
 		beyond = fmax(beyond, (double)a->granted - within);
 	turn_was_off(a, r->vf, beyond);

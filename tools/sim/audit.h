@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Compares what vgpud has done with a real GPU with its policy's bounds: replays recordings, and
- * judges each turn, each wait and each pair of VFs that always have work. A machine that stands
- * still ends turns late; the records show by how much, and that much is allowed beyond the bound.
- * So vgpud is judged, not the machine.
+ * judges each turn, each wait and each pair of VFs that always have work. A machine that stalls
+ * ends turns late. The records show by how much, and that much is allowed beyond the bound, so that
+ * the audit judges vgpud and not the machine.
  *
  * The bound is that of a second instance of the policy with the same parameters, which has never
  * seen a VF stop late.

@@ -87,8 +87,8 @@ static void checked_account(void *state, const struct vgpu_usage *usage)
 }
 
 /* Extends the grant. END may be in the future: what the VF would have had by then is not stored,
- * because a VF that wakes meanwhile would be compared with it. Beside limits, the policy may also
- * settle what is paid. */
+ * because a VF that wakes meanwhile would be compared with it. With limits, the policy may also
+ * settle what VFs have paid. */
 static vgpu_nsec checked_extend(void *state, uint32_t vf, vgpu_nsec end)
 {
 	const struct vgpu_policy_ops *p = checked.inner;

@@ -167,7 +167,8 @@ void climb_step(struct rng *r, const struct vgpu_policy_ops *policy, struct scen
 	}
 }
 
-/* Makes VFs as different as possible: then what one VF does counts most beside the others. */
+/* Makes VFs as different as possible, so that what one VF does has the largest effect on the
+ * others. */
 
 static void waits(struct rng *, const struct vgpu_policy_ops *, struct scenario_vf *vf)
 {
@@ -247,7 +248,8 @@ void climb_begin(struct rng *r, const struct vgpu_policy_ops *policy, struct sce
 	scenario_init(s, (uint32_t)random_between(r, 2, 4));
 	snprintf(s->policy, sizeof(s->policy), "%s", policy->name);
 	s->work_from = 100 * VGPU_MSEC;
-	/* A bound is broken within a few turns, and a climb has more steps if they are short. */
+	/* A bound breaks within a few turns, and a climb has more steps if its scenarios are
+	 * short. */
 	s->until = s->work_from + random_magnitude(r, 100 * VGPU_MSEC, 2 * VGPU_SEC);
 	s->window = (struct vhost_range){VGPU_MSEC, VGPU_MSEC};
 	random_settings(r, policy->params, &s->params);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What an ideal fluid server would give to tenants that pause: it shares its speed by weight, at
- * each instant, among those that have work, and a tenant pauses when its own work is done. Unlike
- * the server of judges/fluid.h, which is given the work as the real engine made it arise, this one
- * knows nothing of a run but its mean speed.
+ * each instant, among those that have work, and a tenant pauses when its own work is done. The
+ * server of judges/fluid.h gets the work as it arose in the real run. This one knows only the mean
+ * speed of the run.
  */
 #pragma once
 

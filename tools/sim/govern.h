@@ -19,7 +19,7 @@ struct govern_line {
 struct govern_result {
 	/* The worst error of the share of a VF that always has work, over windows of 1 and 10 s, as
 	 * a part of 1; below 0: no such window. The first 10 s are not in these: the governor
-	 * learns, and pays what it owes for that. In WITH_START they are. */
+	 * learns, and pays what it owes for that. WITH_START includes them. */
 	double worst_1s, worst_10s, with_start;
 	double writes_per_s, plans_per_s; /* settings written; programs; after the first second */
 	double lag;			  /* the largest |lag| / stated bound */

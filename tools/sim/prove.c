@@ -253,7 +253,7 @@ static bool climb(const struct vgpu_policy_ops *policy, struct rng *rng, enum ob
 	unsigned misses = 0;
 
 	begin_climb(policy, rng, objective, &best, &height, out);
-	/* There is no slope where nothing is judged. */
+	/* Where nothing is judged, nearness() stays 0, and no change leads higher. */
 	while (height > 0 && height < 2 && misses < CLIMB_MISSES && out->decisions < most) {
 		scenario_copy(&next, &best);
 		if (objective == TO_STRATEGY)

@@ -325,7 +325,8 @@ static void plain(struct scenario *to, const struct scenario *s,
 	uint32_t i;
 
 	scenario_copy(to, s);
-	/* No share of reclaimed time is promised: the first of equal VFs may get all of it. */
+	/* The policy promises no share of reclaimed time: the first of equal VFs may get all of
+	 * it. */
 	if (has(policy->params, "reclaim"))
 		settings_set(&to->params, "reclaim", "off");
 	to->until = to->work_from + 10 * VGPU_SEC;

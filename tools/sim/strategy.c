@@ -22,7 +22,8 @@
 /* Below the grace time of 50 ms: a VF that stops later hangs. */
 #define LATEST (45 * VGPU_MSEC)
 
-/* The shortest scenario that is judged: in less time one turn more or less is too large a part. */
+/* The shortest scenario that is judged: in a shorter one, a single turn would be too large a part
+ * of a VF's service. */
 #define LEAST (5 * VGPU_SEC)
 
 /* How an honest VF stops, in turn. */
@@ -35,16 +36,17 @@ struct outcome {
 	double *had;	 /* for each VF, the sum of its charges and of the policy's debt to it */
 	double *shares;	 /* of each VF, beside all others */
 	double all;	 /* service of all VFs */
-	double sleepers; /* to those that do not always work, and the switches of their turns */
+	double sleepers; /* of VFs that do not always work, and their switches */
 };
 
-/* Of a figure: its sum, and that of its squares. */
+/* The sum of a figure, and of its squares. */
 struct sample {
 	double sum, squares;
 };
 
-/* What one VF gains or loses: beside an honest run; the same, but of what it loses, what went to
- * sleepers is taken off; and beside what an ideal fluid server would give it in the honest run. */
+/* What one VF gains or loses. `all`: relative to the honest run. `beside`: the same, but a loss
+ * does not count the time that VFs that sleep have gained. `ideal`: relative to what an ideal fluid
+ * server would give the VF in the honest run. */
 struct paid {
 	struct sample all, beside, ideal;
 };
@@ -113,9 +115,8 @@ static double at_least(const struct sample *s, double n)
 }
 
 /* Adds what a pair of runs shows for VF I, which an ideal fluid server would give IDEAL. A gain is
- * a larger part of the service of all, so that it does not count if switches become fewer. A loss
- * does not count if the time goes to VFs that sleep now and then and come at better times for them.
- */
+ * a larger part of the service of all VFs, so that fewer switches alone are no gain. A loss does
+ * not count if the time goes to VFs that sleep, and now wake at better times for them. */
 static void compare(const struct outcome *before, const struct outcome *after, uint32_t i,
 		    double ideal, bool gains, struct paid *p)
 {
@@ -130,7 +131,7 @@ static void compare(const struct outcome *before, const struct outcome *after, u
 }
 
 /* Writes to IDEAL what an ideal fluid server would give each VF in the honest run S, which had this
- * outcome: what it had, if the policy does not share by weight among all VFs. */
+ * outcome. If the policy does not share by weight among all VFs, writes what each VF had. */
 static void find_ideal(const struct scenario *s, const struct outcome *o, double *ideal)
 {
 	double sum = 0;
@@ -242,7 +243,7 @@ double strategy_pays(const struct scenario *s, const struct vgpu_policy_ops *pol
 	return fmin(mean / ALLOWED, 1);
 }
 
-/* What is changed in a step: of the VF that has a strategy, */
+/* Changes to the VF that has a strategy. */
 
 static void stops_late(struct rng *r, struct scenario_vf *vf)
 {
@@ -288,7 +289,7 @@ static void keeps_time(struct rng *r, struct scenario_vf *vf)
 	vf->burst.min = vf->burst.max;
 }
 
-/* and of another VF. */
+/* Changes to another VF. */
 
 static void is_a_game(struct rng *r, struct scenario_vf *vf)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "waits.h"
 
-/* Books the time since the last step to the state that the VF was in. */
+/* Adds the time since the last step to the state that the VF was in. */
 static void pass(struct waits *w, struct waiting *v, vgpu_nsec now, vgpu_nsec taken)
 {
 	vgpu_nsec start = w->last > w->from ? w->last : w->from, wait;

@@ -135,7 +135,7 @@ static uint64_t memory_of_host(const struct fleet *f, uint32_t provider)
 }
 
 /* Returns whether the weigher prefers the host of provider A to that of B: by free memory, as
- * Nova's RAM weigher. Of equal hosts the first stays first. */
+ * Nova's RAM weigher. Of equal hosts, the first one is preferred. */
 static bool is_better(const struct fleet *f, uint32_t a, uint32_t b)
 {
 	uint64_t x = memory_of_host(f, a), y = memory_of_host(f, b);

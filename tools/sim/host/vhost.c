@@ -470,7 +470,7 @@ static void arm(struct vhost *h)
 	}
 	if (h->timer_at != VGPU_NEVER && deadline == h->timer_for)
 		return;
-	/* The thread that has just handled an event sees a deadline that has passed already. */
+	/* The thread that has just handled an event sees that the deadline has already passed. */
 	at = deadline < h->now ? h->now : deadline + draw(h, h->timer_late);
 	h->armed = h->now;
 	if (h->timer_at != VGPU_NEVER && deadline < h->timer_for)

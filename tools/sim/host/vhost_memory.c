@@ -476,7 +476,7 @@ void memory_begin(struct vhost *h)
 		return;
 	if (!m)
 		m = h->gpu_memory = make(h);
-	/* All that is known is what the GPU has. */
+	/* A restarted vgpud knows only what the GPU's own table says. */
 	memset(m->state, 0, vgpu_memory_state_size());
 	memset(m->scrubs, 0, sizeof(m->scrubs));
 	m->head = m->tail = 0;
@@ -492,7 +492,8 @@ void memory_begin(struct vhost *h)
 		(struct vgpu_extent){PF_CELLS * GRANULE - h->n_vfs * m->slot, h->n_vfs * m->slot};
 	memcpy(config.partition.vfs, m->table, sizeof(m->table));
 	vgpu_memory_open(m->state, &config);
-	/* A piece that the vgpud before has begun ends now; if there is none, say so. */
+	/* A piece that the previous vgpud has begun ends now. Without such a piece, an empty one
+	 * ends. */
 	if (!m->piece.at_work) {
 		m->piece.at_work = true;
 		m->piece.where = (struct vgpu_extent){0, 0};

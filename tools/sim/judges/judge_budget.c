@@ -5,10 +5,10 @@
  *
  * A job is judged if the one before it was such a job, was done in time, and arrived a period
  * before; or if its VF is rested. Counting begins when a rested VF wakes, or when a policy states a
- * new budget. Of the new budget, or of the one before it if that was larger, the VF may have used
- * all already, plus what it owes by the policy's own account: a change must not bring another
- * budget. A VF is rested if it has been without work for a period, and has used at most its budgets
- * in its periods until then; what it used beyond them is taken out of the next.
+ * new budget. The VF may already have used all of the larger of the old and the new budget, plus
+ * what it owes by the policy's own account, because a change must not bring another budget. A VF is
+ * rested if it has been without work for a period, and has used at most its budgets in its periods
+ * until then; what it used beyond them is taken out of the next.
  */
 #include <math.h>
 

@@ -14,9 +14,9 @@
 #include "monitor_private.h"
 
 /*
- * Returns whether the VF's lag is judged: not with a guarantee or a limit, because those change
- * shares by how much others use, which share() does not say: it is for all VFs having work. Such a
- * VF has its budget and its limit judged.
+ * Returns whether the VF's lag is judged: not with a guarantee or a limit. Then the VF's share
+ * depends on what other VFs use, but share() holds only while all VFs have work. Its budget and its
+ * limit are judged instead.
  */
 static bool is_proportional(const struct monitor *m, const struct watched *w)
 {

@@ -2,8 +2,9 @@
 /*
  * How far two VFs that always have work may be apart, in service over weight, is the sum of their
  * bounds over their weights, whatever all others do (the measure of Golestani, INFOCOM '94). Where
- * it applies it is sharper than the comparison with a fluid server. Bounds count from equality;
- * after a change they count from where each VF was, and what it was allowed before is still owed.
+ * it applies it is sharper than the comparison with a fluid server. Bounds count from equal
+ * services. After a change they count from where each VF was, and what the VF was allowed before
+ * the change is added.
  */
 #include <math.h>
 
@@ -34,9 +35,10 @@ static void set_origin(struct monitor *m)
 }
 
 /*
- * Finds the pair that needs the largest part of its allowance, without looking at all pairs: one
- * needs more than PART if the two are further apart than that part of both (Dinkelbach, Management
- * Science 13(7), 1967). Returns whether one needs more than *PART, and sets *PART to that.
+ * Finds the pair that needs the largest part of its allowance, without comparing all pairs: a pair
+ * needs more than PART if the two VFs are further apart than PART of both allowances (Dinkelbach,
+ * Management Science 13(7), 1967). Returns whether one needs more than *PART, and sets *PART to
+ * that.
  */
 static bool needs_more(const struct monitor *m, double *part)
 {

@@ -3,11 +3,12 @@
  * Waits: from the instant at which a VF has work and could run (it wakes, or was stopped) to the
  * instant at which it runs. Allowed is the larger of what the policy stated at the beginning and at
  * the end of the wait. If an operator has changed something meanwhile, the largest wait that was
- * stated before the change is added, once. A second change need not wait for the VF longer than a
- * second: if it did, what the VF has waited until then is added instead. Also added are the time of
- * hangs, exclusive windows and resets, and for each window and reset one world switch to it and one
- * away from it. After a restart of vgpud, the time is added until the VF that it found running has
- * stopped: vgpud asks it to stop at once, but does not know yet how late that may be.
+ * stated before the change is added, once. The daemon delays a second change until each waiting VF
+ * has had a turn, for at most 1 s (docs/policies.md, Changes). If that second has passed, the time
+ * that the VF has waited so far is added instead. Also added are the time of hangs, exclusive
+ * windows and resets, and for each window and reset one world switch to it and one away from it.
+ * After a restart of vgpud, the time is added until the VF that it found running has stopped: vgpud
+ * asks it to stop at once, but does not know yet how late that may be.
  */
 #include <math.h>
 
@@ -39,10 +40,10 @@ static void count_from_now(struct monitor *m, struct wait_watch *w)
 }
 
 /*
- * Returns how long a VF may wait in addition because it came to the policy with more than it was
- * due: until its share of the time has paid that off, however long ago the change was, unless no VF
- * had work at some instant since. The same holds for a VF that is charged for its own window or
- * reset.
+ * Returns how long a VF may wait in addition, because it came to the policy with more than it was
+ * due: until its share of the time has paid for that. The time of the change does not matter,
+ * unless no VF had work at some instant since. The same holds for a VF that is charged for its own
+ * window or reset.
  */
 static vgpu_nsec paying_off(const struct watched *w)
 {
@@ -102,7 +103,7 @@ static void carry(struct monitor *m, uint32_t vf)
 }
 
 /* Notes that a turn or a pause that was decided before a change is carried out after it. Of several
- * changes, the one counts before which the longest wait was stated. */
+ * changes, the one before which the longest wait was stated counts. */
 static void decided_before(struct monitor *m, uint32_t vf)
 {
 	const struct watched *w = &m->vfs[vf];

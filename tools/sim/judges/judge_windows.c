@@ -9,9 +9,9 @@
  * - A wait contains one window, and one more for each second that the engine was not in one.
  * - A VF that owes so little gets its window after at most one window of each other VF. Between two
  *   of those windows each VF that waits may have a turn: a second for each at most.
- * - Beside VFs that take windows, a VF that always has work gets its share of the time, but for
- *   what the policy lets it be behind, the time that no VF had, and what each other VF may take
- *   ahead: half a second, a window, and the time to load it.
+ * - Beside VFs that take windows, a VF that always has work gets its share of the time, except the
+ * lag that the policy allows, the time that no VF had, and what each other VF may take in advance:
+ * half a second, a window, and the time to load it.
  */
 #include <math.h>
 

@@ -152,8 +152,8 @@ static inline double monitor_owed(const struct monitor *m)
 	return sum / 2;
 }
 
-/* Returns what VFs under a limit owe to their buckets, ns: this is owed to no other VF, and they
- * keep it when an operator changes something, so that the others are ahead by it. */
+/* Returns what VFs under a limit owe to their buckets, ns. They owe it to no other VF, and keep it
+ * over an operator's change, so that the other VFs are ahead by that much. */
 static inline double monitor_buckets(const struct monitor *m)
 {
 	double sum = 0;
@@ -167,9 +167,9 @@ static inline double monitor_buckets(const struct monitor *m)
 
 /*
  * Returns what VF may be off by after an operator's change in this step, beside the new bound, ns.
- * What VF was allowed to be off by before is still owed to it: the bound that was in force, and at
- * most as much again of what was carried until then. The largest of these stays, so that a hundred
- * changes allow no more than two. A policy that promised nothing hands over OWED.
+ * That is what VF was allowed to be off by before the change: the bound that was in force, and at
+ * most as much again of what was carried until then. The largest such value is kept, so that a
+ * hundred changes allow no more than two. A policy that promised nothing hands over OWED.
  */
 static inline double monitor_carried(const struct monitor *m, uint32_t vf, double owed,
 				     double carried)

@@ -3,11 +3,11 @@
  * bvt: Borrowed Virtual Time (Duda and Cheriton, SOSP '99). A VF's actual virtual time A advances
  * by its run time over its weight. The VF with the smallest effective virtual time, A less its
  * warp, is next, and runs until it is ahead of the second by the context switch allowance C
- * (slice_us). A warp is borrowed: A advances all the same. A VF warps for at most L (warp_limit_us)
- * of its own time in a row, and then not for U (unwarp_us); 0 means no limit. A VF that wakes is
- * not behind those that worked meanwhile: its A is at least the smallest A of those with work
- * (scheduler virtual time). It preempts if its effective time is smaller than that of the running
- * VF.
+ * (slice_us). A warp is borrowed: A advances with and without it. A VF warps for at most L
+ * (warp_limit_us) of its own time in a row, and then not for U (unwarp_us); 0 means no limit. A VF
+ * that wakes is not behind those that worked meanwhile: its A is at least the smallest A of those
+ * with work (scheduler virtual time). It preempts if its effective time is smaller than that of the
+ * running VF.
  */
 #include "peer.h"
 

@@ -383,7 +383,7 @@ static void random_visits(bool faults, struct scenario *s)
 	vgpu_nsec from = faults ? 0 : s->work_from, t;
 	uint32_t n, vf, i;
 
-	/* Not where prove_scenario() needs that nothing is done from outside. */
+	/* Not in scenarios that prove_scenario() needs without changes from outside. */
 	if (s->seed % 2 == 0 || random_one_in(&r, 2))
 		return;
 	n = (uint32_t)random_between(&r, 1, 20);
