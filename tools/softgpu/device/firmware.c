@@ -110,8 +110,8 @@ void firmware_forgot(struct softgpu *gpu, int vf)
 {
 	struct firmware *fw = &gpu->firmware;
 	struct firmware_vf *f = &fw->vfs[vf];
-	/* A guest that was up has to begin anew, also after a reset by the host that it was not
-	 * told of. */
+	/* A guest whose driver was up has to begin anew, also after a reset by the host of which it
+	 * got no message. */
 	bool tell = f->told || f->up;
 
 	if (!fw->scheduler)
@@ -128,7 +128,7 @@ void firmware_forgot(struct softgpu *gpu, int vf)
 	firmware_wake(gpu);
 }
 
-/* The engine is taken from the VF all the same, so that others go on. */
+/* The engine is taken from the VF anyway, so that other VFs can run. */
 void firmware_reset_failed(struct softgpu *gpu, int vf)
 {
 	struct firmware *fw = &gpu->firmware;
@@ -466,7 +466,7 @@ vgpu_nsec firmware_deadline(const struct softgpu *gpu)
 		return sooner(t, fw->give_up);
 	if (fw->phase == FIRMWARE_ON && fw->window)
 		return sooner(t, fw->give_up);
-	/* With nobody else, a turn may be over, and go on. */
+	/* If no other VF wants the engine, the VF continues after the end of its turn. */
 	if (fw->phase == FIRMWARE_EMPTY || (fw->phase == FIRMWARE_ON && fw->turns.ends > now))
 		return sooner(t, fw->turns.ends);
 	return t;

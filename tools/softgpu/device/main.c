@@ -364,7 +364,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "softgpu: %s\n", err.text);
 		return 2;
 	}
-	/* What whoever started this program has open is nothing for its processes. */
+	/* The descriptors that this program inherited must not reach its processes. */
 	close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC);
 	signal(SIGHUP, SIG_IGN); /* there is nothing to reload, and tenants would lose their work */
 	/* Processes of VFs must not look into this one where they are the same user; and no core

@@ -573,8 +573,8 @@ static void forget_coming(struct softgpu *gpu, uint64_t offset, uint64_t size)
 }
 
 /* Frees the pages of the PF's file at the partition of a VF, which hides them: what was copied
- * there, for the PF to compare or on its way back, is nobody's any more. Returns false if there are
- * none. */
+ * there, for the PF to compare or on its way back, belongs to no VF any more. Returns false if
+ * there are none. */
 static bool drop(struct softgpu *gpu)
 {
 	uint64_t at, length;

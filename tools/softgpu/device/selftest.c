@@ -633,7 +633,8 @@ int workers_test(const struct softgpu_config *config, struct workers_tested *out
 	int r;
 
 	for (i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
-		/* It is weaker than to kill: only who runs softgpu may choose it. */
+		/* It protects other VFs less than killing does: only the operator of softgpu may
+		 * choose it. */
 		if (methods[i].method == WORKER_STOP_SOFT && config->soft_stop == 0)
 			continue;
 		r = try(config, methods[i].method, out, &why, err);

@@ -17,7 +17,7 @@ struct sockets {
 	uid_t uid; /* owner of the VFs' sockets; (uid_t)-1: this process's user */
 	gid_t gid;
 	mode_t mode;
-	bool found; /* UID and GID are what this host has, not what somebody has configured */
+	bool found; /* UID and GID were found on this host, not configured */
 };
 
 /*

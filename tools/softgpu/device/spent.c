@@ -22,8 +22,8 @@
 #define BESIDE_PERCENT 35
 /* What can be saved up of that, and is there at first: a start takes some. */
 #define SAVED ((int64_t)(300 * VGPU_MSEC))
-/* Whose threads are looked at one by one, because it has used more than this of what it had saved.
- */
+/* The threads of a worker that has used more than this of what it had saved are checked one by
+ * one. */
 #define SUSPECT (SAVED / 2)
 /* Most threads to look at: one that has more is no worker of ours. */
 #define MOST_THREADS 64u
@@ -72,7 +72,8 @@ void spent_turn(struct softgpu *gpu, int vf)
 		gpu->spent[vf].has_since = vgpu_now();
 }
 
-/* Counts one that lives. What it says of fences, it may say wrongly, but it takes none back. */
+/* Counts a living process. It may report wrong numbers of fences, but the number never
+ * decreases. */
 static void count(struct spent *s, int kind, pid_t pid, uint64_t fences)
 {
 	vgpu_nsec cpu = pid > 0 ? spent_cpu(pid) : 0;
@@ -171,8 +172,8 @@ static vgpu_nsec compiled(struct spent_of *of, pid_t pid, vgpu_nsec passed)
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	threads = opendir(path);
-	/* This host lets nobody look; or softgpu has been made so nice itself that compilers do not
-	 * differ from others. */
+	/* This host does not let softgpu read these times, or softgpu's own niceness is so high
+	 * that compilers do not differ from other threads. */
 	if (!threads || getpriority(PRIO_PROCESS, 0) >= CONFINE_NICE) {
 		if (threads)
 			closedir(threads);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What each VF has spent of the host's CPUs, and what it has done: the CPU time of its processes
- * and its workers, and the fences that its packets have reached.
+ * The host's CPU time that each VF's processes and workers have used, and the fences that its
+ * packets have reached.
  *
  * A VF's process serves its client within a limit that it keeps itself, and else computes only
  * while the VF has the engine. One that takes clearly more has been taken over: it is killed, its
@@ -24,7 +24,7 @@ struct softgpu;
 
 /* How often processes are looked at. */
 #define SPENT_LOOK (250 * VGPU_MSEC)
-/* How long a VF has no process after one that took too much. */
+/* How long a VF has no process after one that used too much. */
 #define SPENT_REST (10 * VGPU_SEC)
 
 enum { SPENT_PROCESS = 0, SPENT_WORKER, SPENT_KINDS };

@@ -56,7 +56,7 @@ void status_publish(struct softgpu *gpu)
 		return;
 	words[0] = gpu->shown[0] + 2;
 	atomic_store_explicit(&to[0], words[0] - 1, memory_order_relaxed);
-	/* Whoever sees one of these sees the odd number, too. */
+	/* A reader that sees one of these words also sees the odd number. */
 	for (i = 1; i < SOFTGPU_STATUS_WORDS; i++)
 		atomic_store_explicit(&to[i], words[i], memory_order_release);
 	atomic_store_explicit(&to[0], words[0], memory_order_release);

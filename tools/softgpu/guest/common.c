@@ -9,9 +9,9 @@
  * A process that is killed at any instant leaves nothing that others cannot read: the number of
  * pieces is written before their words and cleared after them, so a number that is 0 has no pieces;
  * and the bit of a process is cleared when the host has closed its slot, and uses nothing of it any
- * more. Who makes, opens or collects has lock 0, so while there is no bit and no mark, none can
- * come. A mark outlives the VF's driver: then its number is not used while it lasts, so no
- * descriptor ever shows other memory than the one it was made for.
+ * more. A process that makes, opens or collects common memory has lock 0, so while there is no bit
+ * and no mark, none can come. A mark outlives the VF's driver: then its number is not used while it
+ * lasts, so no descriptor ever shows other memory than the one it was made for.
  *
  * What is read may be anything that a process of the VF has written.
  */
@@ -195,7 +195,7 @@ static bool is_left(struct guest *g, uint32_t number)
 	return atomic_load(&c->pieces) > 0 && holders(c) == 0 && !vfio_is_marked(g->device, number);
 }
 
-/* Frees the pieces of NUMBER. What is in them stays, until somebody takes them. */
+/* Frees the pieces of NUMBER. Their contents stay until a process takes them. */
 static void free_pieces(struct guest *g, uint32_t number)
 {
 	_Atomic uint32_t *owners = share_owners(g);

@@ -32,7 +32,7 @@
 /* When a request without an answer is repeated: a restarted vgpud does not know requests that an
  * earlier one received. Drivers of hardware VFs do the same. */
 #define REPEAT_AFTER (2 * VGPU_SEC)
-/* A vgpud that runs reads a message sooner. */
+/* How long to wait until a message is read; a running vgpud reads it sooner. */
 #define READ_WITHIN VGPU_SEC
 /* How long a VF may read as ones before it is gone: where the process that served it was killed,
  * another one starts within 10 s, after a rest of 10 s if that took too much, on a machine that may
@@ -260,9 +260,8 @@ static int request_engine(struct guest *g, uint32_t request, vgpu_nsec timeout,
 	uint32_t word, control;
 	int r;
 
-	/* Nobody has looked since the last request. An old message must not be taken for the
-	 * answer.
-	 */
+	/* This guest has not read the mailbox since its last request. An old message must not be
+	 * taken for the answer. */
 	g->away_since = 0;
 	r = read_control(g, &control);
 	if (r == 0 && has_message(control))

@@ -259,8 +259,8 @@ static vgpu_nsec late_at(const struct compute *c, vgpu_nsec stopped)
 }
 
 /* Serves the worker until its run is over. Returns the error. Where the host's CPUs are busy, this
- * thread may be late itself: the worker is only late if its end is not among the messages that it
- * had sent when this thread looked at the clock. */
+ * thread may be late itself: the worker is only late if the end of its run is not among the
+ * messages that it had sent when this thread read the clock. */
 static uint64_t serve_run(struct compute *c)
 {
 	const struct worker_message stop = {.type = WORKER_STOP, .serial = c->serial};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the process says to the device, and asks of the client. */
+/* Messages of a VF's process: notices to softgpu's device, requests to the client. */
 #include <errno.h>
 #include <sys/socket.h>
 

@@ -37,7 +37,7 @@ int confine_user(uid_t uid, gid_t gid, const char *file, struct vgpu_error *err)
 
 	yield_memory();
 	if (geteuid() != 0 || uid == 0) {
-		vgpu_hide_memory(); /* others may be this user, too */
+		vgpu_hide_memory(); /* other processes may run as this user, too */
 		return 0;
 	}
 	if (file && stat(file, &st) == 0 && (st.st_mode & S_IRWXO) != (st.st_mode >> 3 & S_IRWXO)) {

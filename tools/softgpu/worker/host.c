@@ -281,7 +281,7 @@ static int host_stop(struct device *d, uint32_t method)
 	if (r == 0)
 		r = take_engine(&until);
 	if (r < 0)
-		unfreeze(); /* nobody calls host_resume() after a stop that has failed */
+		unfreeze(); /* no caller calls host_resume() after a stop that has failed */
 	return r;
 }
 

@@ -17,7 +17,8 @@ struct loan {
 	vgpu_nsec since, had; /* when that began, and its CPU time then */
 };
 
-/* The process PID has none yet. */
+/* Prepares LOAN for the first thread of process PID, to which no priority is lent yet. loan_close()
+ * must follow. */
 void loan_open(struct loan *loan, pid_t pid);
 /* Frees what loan_open() has taken. A zeroed LOAN, which was never opened, may be closed. */
 void loan_close(struct loan *loan);

@@ -39,8 +39,8 @@
  * be swapped; and how long it is stopped again for, before the process ends. */
 #define DRAIN_MOST (50 * VGPU_MSEC)
 #define STOP_AGAIN_MOST VGPU_SEC
-/* It has 1 % of the GPU by this at most: a tenant could see to it that it is asked again and again.
- */
+/* Such work has at most 1 % of the GPU in this way, because a tenant could cause this request again
+ * and again. */
 #define DRAIN_PART 100
 
 /* How long a run looks for the next packet before it ends. A program that has waited for its last

@@ -44,7 +44,7 @@ void module_close(struct module_table *t, uint32_t source);
 void module_forget_output(struct module_table *t, uint32_t source);
 /* A run begins: there may be work that does not wait for the compiler. */
 void module_go_on(struct module_table *t);
-/* Tells softgpu that, until WAKE, there is no work but what may wait for the compiler. */
+/* Tells softgpu that, until WAKE, all work may wait for the compiler. */
 bool module_wait(struct module_table *t);
 /* Remembers that a launch of FUNCTION took TOOK, as the expected time of the next one. */
 void module_learn(struct module_table *t, const void *function, vgpu_nsec took);

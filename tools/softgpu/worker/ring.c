@@ -604,7 +604,7 @@ static enum step feed_from(struct ring *r, struct source *s)
 			return STEP_WAIT;
 		r->prepared = false;
 		answer(r, s);
-		r->turn = (r->turn + 1) % r->n_sources; /* it may ask again and again */
+		r->turn = (r->turn + 1) % r->n_sources; /* one ring could ask again and again */
 		return STEP_MORE;
 	}
 	if (!s->open)
@@ -657,7 +657,7 @@ static bool source_has_news(struct ring *r, const struct source *s)
 	return asked_of(s) != s->asked || (s->open && !s->job.active && wptr_of(r, s) != s->rptr);
 }
 
-/* Returns whether one of the rings IS so. */
+/* Returns whether IS returns true for one of the rings. */
 static bool any_source(struct ring *r, bool (*is)(struct ring *r, const struct source *s))
 {
 	const struct source *s;
@@ -827,7 +827,8 @@ void ring_execute(struct ring *r)
 	show_awake(r, true);
 	end = pump(r);
 	show_awake(r, false);
-	/* Either we see what a guest has put, or it sees that it must ring. */
+	/* Either this thread sees the packets that a guest has written, or the guest sees that it
+	 * must ring. */
 	atomic_thread_fence(memory_order_seq_cst);
 	pthread_mutex_lock(&r->lock);
 	r->running = false;

@@ -47,10 +47,10 @@ bool ring_compiles(const struct ring *r);
 vgpu_nsec ring_stop(struct ring *r);
 /* Returns whether the run is over; if so, *M is its ENDED message. */
 bool ring_end(struct ring *r, struct worker_message *m);
-/* The device was stopped hard, or softly, as LEVEL says; what is said here of a hard stop holds for
- * a soft one, but that pieces in flight may go on. True: the run was in progress; it continues with
- * the next RUN, and *M is an ENDED message that says it was stopped. Returns false if the run had
- * ended before, and *M is its ENDED message. */
+/* The device was stopped hard, or softly, as LEVEL says. What this header states for a hard stop
+ * holds for a soft one, except that pieces in flight may continue. True: the run was in progress;
+ * it continues with the next RUN, and *M is an ENDED message that says it was stopped. Returns
+ * false if the run had ended before, and *M is its ENDED message. */
 bool ring_freeze(struct ring *r, enum softgpu_preempt level, struct worker_message *m);
 /* Lets the pieces in flight of a run that was stopped hard end, and nothing after them: the device
  * must run again. ring_is_still() tells when they have; if they do not, stop the device and call

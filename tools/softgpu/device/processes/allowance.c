@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "allowance.h"
 
-/* Parts of a CPU are counted in these; and any bucket is full after that time. */
+/* The unit of parts of a CPU. An empty bucket is full again after this time. */
 #define WHOLE UINT64_C(100000)
 #define FILLED (60 * VGPU_SEC)
 
@@ -9,9 +9,9 @@ const struct allowance_limits allowance_causes = {.vf = 5,
 						  .all = 20,
 						  .saved = 40 * VGPU_MSEC,
 						  .owed = 10 * VGPU_MSEC};
-/* What is lent is used at once, so in any second it is what comes in that time and what was saved
- * up: less than 5 % of one VF, and than 20 % of 31. A process that stops when it is told needs some
- * 20 us. */
+/* A process uses its loan at once. So in any second it uses at most what came in that second and
+ * what was saved up: less than 5 % of a CPU for one VF, and less than 20 % for 31. A process that
+ * stops when it is told needs some 20 us. */
 const struct allowance_limits allowance_loans = {.vf = 2,
 						 .all = 8,
 						 .saved = 3 * VGPU_MSEC,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a VF may cause in threads of the real-time class, here and in the PF's driver: a token
- * bucket for each VF. Who causes more has to wait with its messages, resets, wakes and new
- * processes; what vgpud waits for, which is a stop, does not wait for it.
+ * bucket for each VF. A VF that has used up its bucket must wait before its next message, reset,
+ * wake or new process. Its stops never wait, because vgpud waits for them.
  *
  * The time of softgpu's own thread of the VF is measured. What an interrupt costs the threads that
- * answer the PF, and the PF's driver, is not seen here, and has a price.
+ * answer the PF, and the PF's driver, cannot be measured here, so it has a fixed price.
  *
- * What a VF's process has of a priority that it is lent is measured, and paid from this bucket,
- * too. Whether it is lent any is asked of a smaller one, from which nothing else is paid: a process
- * that sends many messages still stops in time.
+ * The CPU time that a VF's process uses at a lent priority is measured and charged to this bucket,
+ * too. A second, smaller bucket decides whether the priority is lent. Nothing else is charged to
+ * that one, so a process that sends many messages still stops in time.
  */
 #pragma once
 

@@ -126,8 +126,8 @@ static const char *const reasons[] = {
 		     "VF's memory stays where it is for now",
 };
 
-/* Returns what a worker may refuse for a time; any other result is the end of it, and so is any
- * when its VF has left: its memory is another VF's already. */
+/* Returns the error with which a worker may refuse a request for a time. Any other error ends the
+ * worker, and so does any error when its VF has left, because another VF already has its memory. */
 static enum why refusal(const struct carry *c)
 {
 	if (c->what == WORKER_MEMORY_LEAVE)

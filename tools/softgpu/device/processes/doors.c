@@ -28,7 +28,7 @@
 /* How often the thread looks whether processes that close connections have ended. */
 #define REAP_MS 200
 
-/* How long a process is not heard after each piece of what it says. */
+/* How long nothing of a process's output is read after each piece of it. */
 #define HEAR_REST (50 * VGPU_MSEC)
 
 /* Most descriptors that wait until the thread closes them: of all VFs' workers, several times. */
@@ -38,7 +38,7 @@
 #define WAKE SOFTGPU_MAX_VFS
 #define PIPES (SAYS_KINDS * SOFTGPU_MAX_VFS)
 
-/* A connection to close, or the pipe of a VF's worker, which may have something in it. */
+/* A connection to close, or the pipe of a VF's worker, which may still have output in it. */
 struct later {
 	int fd, worker_of; /* -1: a connection */
 };
@@ -266,8 +266,8 @@ static void leave_to_thread(struct doors *d, int *fd, int worker_of)
 	if (!full)
 		d->later[d->n_later++] = (struct later){*fd, worker_of};
 	pthread_mutex_unlock(&d->lock);
-	/* Without room a connection stays open, since nobody must wait for its end. The end of a
-	 * pipe that is read never takes long. */
+	/* Without room a connection stays open, because no caller may wait for its close. Closing
+	 * the reading end of a pipe never takes long. */
 	if (full && worker_of >= 0)
 		vgpu_close(fd);
 	*fd = -1;

@@ -18,8 +18,8 @@ int doors_create(struct doors **out, struct softgpu *gpu, struct vgpu_error *err
 /* Ends the thread. Called without the device's lock. D may be NULL. */
 void doors_destroy(struct doors *d);
 
-/* Lets one client of the VF be accepted at LISTENER, which stays the caller's; then link_accept()
- * decides what becomes of it. Any thread, with any lock. */
+/* Lets one client of the VF be accepted at LISTENER, which stays the caller's; link_accept() then
+ * accepts or refuses it. Any thread, with any lock. */
 void doors_open(struct doors *d, int vf, int listener);
 /* Logs what comes from a pipe of the VF's process or worker, which stays the caller's (link_says(),
  * workers_says()), a piece at a time. Any thread, with any lock. */

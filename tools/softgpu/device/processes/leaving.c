@@ -32,7 +32,8 @@
 #endif
 #define CLEARS_WITHIN VGPU_SEC
 #define LOOK (100 * VGPU_MSEC)
-/* After so long a worker takes long: none needs it on the CPU. */
+/* A worker that has been ending for this long counts as slow: ending takes no worker so much CPU
+ * time. */
 #define LINGERS_AFTER (300 * VGPU_MSEC)
 
 struct leaver {
@@ -88,8 +89,8 @@ static bool computes(const struct leaver *e)
 	return e->worker && !e->killed && spent_cpu(e->worker) > e->most;
 }
 
-/* Kills processes that have exceeded their deadline, and reports those that do not end then; what
- * depends on them waits on. Returns the next deadline. */
+/* Kills processes that have exceeded their deadline, and reports those that do not end even so;
+ * what depends on them continues to wait. Returns the next deadline. */
 static vgpu_nsec kill_overdue(struct leaving *l, vgpu_nsec now)
 {
 	vgpu_nsec next = VGPU_NEVER;

@@ -22,13 +22,13 @@
 #define KILL_AFTER_ORDINARY (50 * VGPU_MSEC)
 /* How long a thread of the device watches a VF that stops: twice as long as a tile takes. */
 #define WATCH (25 * VGPU_USEC)
-/* For how long a process that must stop is lent a priority; then it has to stop at an ordinary one.
- * Less than the first is not worth a loan. One that computes uses all of it; a worker mostly waits.
- */
+/* For how long a process that must stop is lent a priority; after that it has to stop at an
+ * ordinary one. A loan shorter than the first value is not worth it. A process that computes uses
+ * all of the time; a worker mostly waits. */
 #define LEND_LEAST VGPU_MSEC
 #define LEND_MOST (20 * VGPU_MSEC)
-/* For how long after a loan the sequencer looks each LINKS_LEND_LOOK, so that the next one need not
- * wake it. */
+/* For how long after a loan the sequencer continues to check every LINKS_LEND_LOOK, so that the
+ * next loan need not wake it. */
 #define LEND_LOOKS (30 * LINKS_LEND_LOOK)
 
 struct vf_page *link_page(const struct link *l)
@@ -105,9 +105,9 @@ void link_take_back(struct link *l, int policy)
 
 /*
  * Lends a real-time priority to the process's first thread, which executes, and to its worker,
- * until they have stopped or have had what the VF may have of that. A VF that has had it stops at
- * an ordinary priority. RLIMIT_RTTIME is of no use here: it adds up what a thread had of many
- * loans, if the thread does not sleep in them, and would end an innocent process.
+ * until they have stopped or the VF's allowance is used up. After that the VF stops at an ordinary
+ * priority. RLIMIT_RTTIME is of no use here: it adds up what a thread had of many loans, if the
+ * thread does not sleep in them, and would end an innocent process.
  */
 static void lend(struct link *l)
 {

@@ -70,10 +70,11 @@ void link_overdue(struct link *l);
  * asks the others to answer. Finds
  * workers that have died while their VFs had no work: a VF with a context has lost it. */
 #define LINKS_ASK (5 * VGPU_SEC)
-/* How often, while stops are late, the sequencer looks whether a loan has been long enough. */
+/* Interval at which the sequencer checks, while a stop is late, whether a lent priority must be
+ * taken back. */
 #define LINKS_LEND_LOOK (3 * VGPU_MSEC)
 void links_ask(struct softgpu *gpu);
-/* Kills VF processes that have taken too much CPU time, or whose workers have: see spent.h. */
+/* Kills VF processes that have used too much CPU time, or whose workers have: see spent.h. */
 void links_look_at_spent(struct softgpu *gpu);
 /* Returns the serial of the VF's present process, from 1; 0 if there is none. L may be NULL. */
 uint64_t link_serial(const struct link *l);

@@ -30,7 +30,7 @@ struct link {
 	bool leaves;  /* the client had gone when the process was asked last */
 	bool ready;   /* PAGE is the process's */
 	bool kill;
-	bool greedy;	    /* the process is killed because it took too much CPU time */
+	bool greedy;	    /* the process is killed because it used too much CPU time */
 	vgpu_nsec again_at; /* no process is started before that */
 
 	uint32_t run, context, to_vf, asked; /* serials */

@@ -194,7 +194,7 @@ void links_look_at_spent(struct softgpu *gpu)
 	for (i = 0; i < gpu->enabled; i++) {
 		struct link *l = gpu->vfs[i].link;
 
-		/* What one that is killed has taken is looked at when it has ended. */
+		/* The CPU time of a killed process is checked when the process has ended. */
 		what = l->kill ? NULL : spent_too_much(gpu, (int)i);
 		if (!what)
 			continue;

@@ -101,8 +101,8 @@ int link_accept(struct link *l)
 {
 	int fd;
 
-	/* A client that has gone leaves its place to the next one, who waits for the next process.
-	 */
+	/* The VF has one client. After it has disconnected, the next client is accepted once the
+	 * VF's next process is ready. */
 	if (!l->ready || l->kill || link_client_has_gone(l))
 		return -EBUSY;
 	fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -123,8 +123,8 @@ bool link_client(struct link *l, int fd)
 	return true;
 }
 
-/* Whoever has a client's connection may have passed it on, so it ends with the process. Those who
- * wait would be clients of the next one. */
+/* A client may have passed its connection to other programs, so the connection ends with the
+ * process. Programs that wait to connect would otherwise be clients of the next process. */
 static void end_clients(struct link *l)
 {
 	int fd, n;
@@ -304,10 +304,10 @@ static void limit_rate(struct link *l)
 }
 
 /*
- * While this thread starts a process, seals its page, and reaps it, it has ordinary priority, since
- * nothing waits for that, and clients cause as much of it as they like. Above all, the kernel does
- * not return from reaping before nobody uses the process's entries in /proc: a thread of the
- * real-time class would spin there, and keep the CPU from the program that is reading them.
+ * While this thread starts a process, seals its page, and reaps it, it has ordinary priority,
+ * because nothing waits for that and clients cause as much of it as they like. Above all, reaping
+ * waits in the kernel until no program uses the process's entries in /proc: a real-time thread
+ * would spin there, and keep the CPU from the program that is reading them.
  */
 static void set_real_time(const struct link *l, bool on)
 {
@@ -361,8 +361,9 @@ static void serve(struct link *l)
 		mute(l, late > 0 && !l->stopping);
 		unread = l->ready && atomic_load(&l->page->notices) != l->notices;
 		softgpu_unlock(l->gpu);
-		/* What is left unread, since the VF owes time, is read when it owes none: at once,
-		 * if that was paid while another thread had charged it. */
+		/* What is left unread because the VF owes time is read when the VF owes none. That
+		 * is at once if the debt is already paid, since another thread may have charged it
+		 * earlier. */
 		n = epoll_wait(l->epoll, events, 3,
 			       late	? (int)(late / VGPU_MSEC) + 1
 			       : unread ? 0
@@ -430,7 +431,7 @@ static void finish(struct link *l)
 	l->mapped = NULL;
 	l->said = vgpu_take(&l->says);
 	l->deadline = l->answer_by = l->lent_until = VGPU_NEVER;
-	/* Whoever else has the connection by now has nothing. */
+	/* The connection is useless to any other process that has it. */
 	if (l->client >= 0)
 		shutdown(l->client, SHUT_RDWR);
 	vgpu_close(&l->control);
@@ -510,8 +511,8 @@ static void wait_again(struct link *l, vgpu_nsec ns)
 		pthread_cond_timedwait(&l->cond, &l->gpu->lock, &t);
 }
 
-/* Nobody connects to the VF any more. Called with the lock, which it releases meanwhile: others may
- * have put what they like into connections that wait there. */
+/* Closes the VF's listener and the connections that wait there. Called with the lock, which it
+ * releases meanwhile, because clients may have put what they like into those connections. */
 static void close_listener(struct link *l)
 {
 	int fd = vgpu_take(&l->listener);

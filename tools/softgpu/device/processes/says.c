@@ -9,8 +9,8 @@
 
 #include "vgpu/descriptor.h"
 
-/* Logs one line, which may begin with a priority and softgpu's name: worse than a warning is
- * nothing that a process says. */
+/* Logs one line, which may begin with a priority and softgpu's name. Its priority is at most that
+ * of a warning, whatever the process has written. */
 static void log_line(int vf, enum says who, char *line)
 {
 	static const char *const names[] = {[SAYS_PROCESS] = "process", [SAYS_WORKER] = "worker"};

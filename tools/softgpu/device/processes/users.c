@@ -24,7 +24,7 @@ uid_t users_next(struct softgpu *gpu, int vf, enum users_of of, gid_t *group)
 	*group = c->worker_gid;
 	if (c->n_users == 0)
 		return uid;
-	/* There are more of them than processes. */
+	/* There are more users than processes, so this ends. */
 	do
 		uid = c->worker_uid + gpu->next_user++ % c->n_users;
 	while (is_taken(gpu, uid));
