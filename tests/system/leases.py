@@ -330,7 +330,7 @@ def hostile(root, alice, bob):
         fail(f"a container: {why}")
     # Another's process, another's lease, another's reason.
     want(bob.ask("tenant.start", container={"id": "stolen", "pid": pid}), "EPERM", "not in a user namespace of user 7778")
-    want(bob.ask("tenant.set", lease=mine["lease"], params={"weight": "1"}), "ENOENT", "no such lease")
+    want(bob.ask("tenant.set", lease=mine["lease"], params={"weight": "1"}), "ENOENT", "you have no running lease of this name")
     want(bob.ask("tenant.explain", id="one-and-the-same"), "ENOENT", "nothing of")
     if bob.ask("tenant.list")[0]["tenants"]:
         fail("bob sees leases of alice's")
