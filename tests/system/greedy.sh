@@ -95,7 +95,7 @@ kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"
 (ulimit -n 80 && exec "$vgpud" --config "$run/vgpud.conf" 2>>"$run/vgpud.log") &
 vgpud_pid=$!
 await 30 ctl gpu list
-grep -q "raise LimitNOFILE to 1024" "$run/vgpud.log" || fail "vgpud did not say that it may open too few descriptors"
+grep -q "set LimitNOFILE=1024" "$run/vgpud.log" || fail "vgpud did not say that it may open too few descriptors"
 attack idle 100 $port 65534
 attack idle 48 "$run/control.sock" $readers
 in_time
