@@ -14,8 +14,9 @@
 #define LATE_START 5
 #define HUGE_SLICE 6 /* no fault: the host clamps the slice and counts it */
 #define SLOW 7
-#define EXTREMES 8 /* no fault: its lags, shares and bounds are the largest, least and no numbers  \
-		    */
+#define EXTREMES                                                                                   \
+	8 /* no fault: lags, shares and bounds that cannot be                                      \
+	   */
 #define WRONG_MAJOR 20
 #define SHORT_TABLE 21
 #define LONG_TABLE 22	    /* sets an operation that this host does not know */
@@ -82,8 +83,7 @@ static uint64_t extreme(void)
 static int64_t extreme_lag(void *state, uint32_t vf)
 {
 	(void)state;
-	(void)vf;
-	return (int64_t)extreme();
+	return vf == 0 ? INT64_MIN : INT64_MAX;
 }
 
 static void extreme_share(void *state, uint32_t vf, uint64_t *numerator, uint64_t *denominator)
