@@ -582,7 +582,7 @@ static int in_confinement(const char *device)
 }
 
 /* What a VF's process without a worker needs no more: files, where the kernel can deny them,
- * sockets of others, and threads. */
+ * sockets of others, threads, and memory that no limit counts. */
 static int in_narrow_confinement(void)
 {
 	bool denies = syscall(SYS_landlock_create_ruleset, NULL, 0, 1) > 0;
@@ -601,13 +601,16 @@ static int in_narrow_confinement(void)
 #ifndef __SANITIZE_ADDRESS__
 	wrong += pthread_create(&thread, NULL, nothing, NULL) == 0;
 #endif
-	/* memory needs no file */
-	fd = memfd_create("own", MFD_CLOEXEC);
-	wrong += fd < 0 || ftruncate(fd, 4096) < 0;
+	/* memory that RLIMIT_DATA does not count */
+	wrong += memfd_create("own", MFD_CLOEXEC) >= 0 || errno != EPERM;
+	wrong += mmap(NULL, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0) != MAP_FAILED ||
+		 errno != EPERM;
+	/* and memory that it counts */
+	wrong += mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED;
 	return wrong;
 }
 
-TEST(narrow_confinement, "a VF's process gives up files and threads, too")
+TEST(narrow_confinement, "a VF's process gives up files, threads and shared memory, too")
 {
 	int status = -1;
 	pid_t pid = fork();
