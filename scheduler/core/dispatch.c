@@ -212,6 +212,8 @@ void dispatch_close(struct vgpu_core *core, enum vgpu_end reason)
 		usage.switched = nsec_min(usage.switched, usage.charge);
 		policy_host_account(core, &usage);
 	}
+	if (reason == VGPU_END_YIELD) /* also if it has work again by now */
+		vf->slept = core->now;
 	vf->waiting_since = vf_is_runnable(vf) ? core->now : VGPU_NEVER;
 	policy_host_sync(core, usage.vf);
 	if (vf->held)

@@ -86,7 +86,7 @@ void policy_host_sync(struct vgpu_core *core, uint32_t index)
 	woken(core, index, core->policy->wake(core->memory, index, core->now));
 }
 
-/* The VF has no work. The policy learns of it only outside of a dispatch. */
+/* The VF has no work: it goes to sleep only when its dispatch has ended, if it has none by then. */
 void policy_host_drained(struct vgpu_core *core, uint32_t index)
 {
 	if (core->d.open && core->d.vf == index && !core->d.orphan && core->policy->drained)

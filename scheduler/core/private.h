@@ -105,7 +105,7 @@ struct vf {
 	enum vgpu_blame reset_blame; /* the cause of that reset */
 	bool quarantined;	     /* until an operator resets the VF */
 	vgpu_nsec backoff_until;     /* 0: no back-off */
-	vgpu_nsec slept;	     /* when it last had no work */
+	vgpu_nsec slept; /* when it went to sleep, or its turn ended for lack of work, last */
 	vgpu_nsec waiting_since; /* since when it waits for the engine, with work; VGPU_NEVER: it
 				    does not wait */
 
