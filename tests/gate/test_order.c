@@ -498,7 +498,6 @@ TEST(test_failures, "failures")
 	CU_ASSERT_EQUAL(atomic_load(&pages.worker->work), 0);
 }
 
-/* A device is destroyed while the gate is shut: what is held is dropped, nobody waits. */
 /* vgpud takes the VF from the process: what is held is dropped, and who waits is told; what
  * computes counts until it has ended. A device that is made now is lost too. */
 TEST(test_taken, "taken")
@@ -535,6 +534,41 @@ TEST(test_taken, "taken")
 	atomic_store(&pages.seat->lost, 0);
 }
 
+/* What computes when the VF is taken gets its normal result, and the device is lost only then: a
+ * program may free what a lost device used. */
+TEST(test_taken_later, "taken while it computes")
+{
+	VkFence f[2];
+
+	open_all(true);
+	strict_takes(0, true);
+	f[0] = fence();
+	f[1] = fence();
+	CU_ASSERT_EQUAL(submit(0, 1, NULL, NULL, f[0]), VK_SUCCESS);
+	CU_ASSERT_EQUAL(strict_under_way(), 1);
+	pages_gate(&pages, false);
+	CU_ASSERT_EQUAL(submit(1, 2, NULL, NULL, f[1]), VK_SUCCESS);
+	atomic_store(&pages.seat->lost, atomic_load(&pages.worker->generation) + 1);
+	pages_gate(&pages, true);
+	CU_ASSERT_EQUAL(CALL(WaitForFences)(s.device, 1, &f[1], VK_TRUE, 500 * VGPU_MSEC),
+			VK_TIMEOUT);
+	CU_ASSERT_EQUAL(CALL(GetFenceStatus)(s.device, f[0]), VK_NOT_READY);
+	CU_ASSERT_EQUAL(strict_under_way(), 1);
+	CU_ASSERT_EQUAL(atomic_load(&pages.worker->in_flight), 1);
+	strict_takes(0, false);
+	CU_ASSERT_EQUAL(CALL(WaitForFences)(s.device, 1, &f[0], VK_TRUE, UINT64_MAX), VK_SUCCESS);
+	CU_ASSERT_EQUAL(CALL(WaitForFences)(s.device, 1, &f[1], VK_TRUE, UINT64_MAX),
+			VK_ERROR_DEVICE_LOST);
+	CU_ASSERT_EQUAL(CALL(DeviceWaitIdle)(s.device), VK_ERROR_DEVICE_LOST);
+	CALL(DestroyFence)(s.device, f[0], NULL);
+	CALL(DestroyFence)(s.device, f[1], NULL);
+	strict_close(&s);
+	CU_ASSERT_EQUAL(atomic_load(&pages.worker->in_flight), 0);
+	CU_ASSERT_EQUAL(atomic_load(&pages.worker->work), 0);
+	atomic_store(&pages.seat->lost, 0);
+}
+
+/* A device is destroyed while the gate is shut: what is held is dropped, nobody waits. */
 TEST(test_destroy, "destroy")
 {
 	open_all(false);

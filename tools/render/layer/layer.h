@@ -230,7 +230,8 @@ struct queue *queue_of(struct device *device, VkQueue handle);
 VkResult queue_append(struct queue *q, struct op *op);
 /* Passes on to the driver all held operations of the device that may go. */
 void queues_pump(struct device *device);
-/* The device is lost: wakes all who wait for it. What the driver has runs to its end. */
+/* Loses the device of a process whose VF is taken, and wakes all who wait for it, unless the driver
+ * still computes: a program may free what a lost device used. Called again until then. */
 void queues_lose(struct device *device);
 /* Waits until the driver has all operations up to SEQ (ALL: all that were appended). Returns
  * VK_SUCCESS, or VK_ERROR_DEVICE_LOST if it never will; in both cases with the queue's lock held.

@@ -130,7 +130,8 @@ static bool pump(struct queue *q, const struct op *own, VkResult *r)
 	struct op *op;
 	VkResult result;
 
-	while ((op = q->held) && !atomic_load(&q->device->lost) && is_ready(q, op)) {
+	while ((op = q->held) && !atomic_load(&q->device->lost) && !page_is_taken() &&
+	       is_ready(q, op)) {
 		if (op->works && !has_room(q))
 			break;
 		if (op->works && !page_enter()) {
@@ -182,11 +183,25 @@ void queues_pump(struct device *device)
 	}
 }
 
+/* Of a process whose VF is taken nothing is passed on any more, so what flies only gets less. */
+static bool any_flies(struct device *device)
+{
+	bool any = false;
+	struct queue *q;
+
+	for (q = device->queues; q && !any; q = q->next) {
+		pthread_mutex_lock(&q->lock);
+		any = q->flying;
+		pthread_mutex_unlock(&q->lock);
+	}
+	return any;
+}
+
 void queues_lose(struct device *device)
 {
 	struct queue *q;
 
-	if (atomic_exchange(&device->lost, true))
+	if (any_flies(device) || atomic_exchange(&device->lost, true))
 		return;
 	for (q = device->queues; q; q = q->next) {
 		pthread_mutex_lock(&q->lock);
@@ -339,9 +354,8 @@ static VkResult wait_done(struct queue *q, uint64_t value, vgpu_nsec length)
 	return q->device->WaitSemaphores(q->device->handle, &w, length);
 }
 
-/* Waits, without the lock, for the oldest operation in flight. Returns false if it never ends: the
- * device is lost. */
-static bool await_one(struct queue *q)
+/* Waits, without the lock, for the oldest operation in flight. */
+static void await_one(struct queue *q)
 {
 	uint64_t value = q->flying->done;
 	vgpu_nsec length = q->held ? LOOK : SLICE;
@@ -354,7 +368,6 @@ static bool await_one(struct queue *q)
 		retire(q, value);
 	else if (r != VK_TIMEOUT)
 		atomic_store(&q->device->lost, true);
-	return r == VK_SUCCESS || r == VK_TIMEOUT;
 }
 
 static void *keep(void *arg)
@@ -366,8 +379,6 @@ static void *keep(void *arg)
 	pthread_mutex_lock(&q->lock);
 	while (!q->ends) {
 		if (atomic_load(&q->device->lost)) {
-			while (page_is_taken() && q->flying && await_one(q))
-				; /* it still computes */
 			drop(q);
 			pthread_cond_wait(&q->wake, &q->lock);
 		} else if (q->flying) {
