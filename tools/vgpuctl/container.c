@@ -163,14 +163,17 @@ static int find_lease(const struct options *o, const char *name, struct found *o
 	return EXIT_NOT_FOUND;
 }
 
-/* Waits until the processes outside of the container have lost their VF, which vgpud bounds. */
-static void await_end(const struct options *o, const struct found *l)
+/* Waits until the processes outside of the container have lost their VF, which vgpud bounds.
+ * Returns an exit code; if it is not known whether they have, with the reason on stderr. */
+static int await_end(const struct options *o, const struct found *l)
 {
 	struct timespec breath = {0, 20000000};
 	struct found now;
+	int code;
 
-	while (find_lease(o, l->lease, &now, false) == EXIT_OK)
+	while ((code = find_lease(o, l->lease, &now, false)) == EXIT_OK)
 		nanosleep(&breath, NULL);
+	return code == EXIT_NOT_FOUND ? EXIT_OK : code;
 }
 
 /* Ends the lease, whether or not it could be unmounted: its VF is free then. Returns an exit code.
@@ -182,8 +185,9 @@ static int detach(const struct options *o, const struct found *l)
 	int r = stop(o, l->lease);
 
 	if (r == EXIT_OK && l->worker) {
-		await_end(o, l);
-		render_end(l->worker);
+		r = await_end(o, l);
+		if (r == EXIT_OK)
+			render_end(l->worker);
 	}
 	return code != EXIT_OK ? code : r;
 }

@@ -157,9 +157,10 @@ bool caller_is_root(int fd, uid_t uid)
 static uid_t user_of(uint32_t pid)
 {
 	struct stat st;
-	char path[24];
+	char path[32];
 
-	snprintf(path, sizeof(path), "/proc/%" PRIu32, pid);
+	/* The process's directory always has its user, its files not. */
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", pid);
 	return stat(path, &st) < 0 ? (uid_t)-1 : st.st_uid;
 }
 

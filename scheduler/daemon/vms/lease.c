@@ -122,6 +122,8 @@ static struct json_object *to_json(struct control *control)
 			json_object_object_add(o, "resumes_by_ns",
 					       json_object_new_int64(l->resumes_by));
 			json_object_object_add(o, "owed_ns", json_object_new_int64(l->owed));
+			json_object_object_add(o, "loses_by_ns",
+					       json_object_new_int64((int64_t)l->loses_by));
 			put_text(o, "on_hang", claim_on_hang_names[l->on_hang]);
 			json_object_object_add(o, "hung", json_object_new_boolean(l->hung));
 			json_object_object_add(o, "attached", json_object_new_boolean(l->attached));
@@ -252,6 +254,7 @@ static bool load_one(struct control *control, struct json_object *o)
 	snprintf(l->domain, sizeof(l->domain), "%s", text_of(o, "domain"));
 	snprintf(l->vf_name, sizeof(l->vf_name), "%s", text_of(o, "vf_name"));
 	l->expires = number_of(o, "expires_ns");
+	l->loses_by = number_of(o, "loses_by_ns") > 0 ? (vgpu_nsec)number_of(o, "loses_by_ns") : 0;
 	l->since = number_of(o, "since_ns") > 0 ? (vgpu_nsec)number_of(o, "since_ns") : 0;
 	if (json_object_object_get_ex(o, "claimed", &claimed) &&
 	    json_object_is_type(claimed, json_type_object))

@@ -5,13 +5,16 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "control/caller.h"
 #include "control/client.h"
 #include "tenants/limits.h"
+#include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
 #include "vms.h"
 
@@ -269,6 +272,73 @@ TEST(held_over_a_restart, "held over a restart")
 	l[0].expires = 0;
 	CU_ASSERT_EQUAL(listed(), 0);
 	end();
+}
+
+/* A lease that is being taken back ends in time under the next vgpud, too. */
+TEST(taken_back_over_a_restart, "taken back over a restart")
+{
+	vgpu_nsec by;
+	struct lease *l;
+	char text[160];
+	pid_t pid;
+
+	begin("fair");
+	l = control.gpus[0].leases;
+	pid = a_process();
+	ask("abcdef0123456789", pid, "");
+	CU_ASSERT_EQUAL(given(), 0);
+	l->worker = (uint32_t)pid; /* as of a gated GPU */
+	snprintf(text, sizeof(text), "{\"method\":\"tenant.stop\",\"args\":{\"lease\":\"%s\"}}\n",
+		 l->uuid);
+	say(&door, text);
+	CU_ASSERT(done(&door));
+	by = l->loses_by;
+	CU_ASSERT(by > 0);
+	lease_clear(l);
+	leases_load(&control);
+	CU_ASSERT_EQUAL(l->loses_by, by);
+	CU_ASSERT_EQUAL(listed(), 1);
+	l->loses_by = 1;
+	CU_ASSERT_EQUAL(listed(), 0);
+	end_process(pid);
+	end();
+}
+
+/* Asks for a process of a user as that user, or, if not DUMPABLE, one that has had more rights. */
+static int open_worker(bool dumpable, struct vgpu_error *err)
+{
+	const uid_t user = geteuid() == 0 ? 65534 : geteuid();
+	const struct caller caller = {.uid = user, .owner = user, .is_here = true};
+	struct caller out = {.pidfd = -1};
+	int ready[2], r;
+	char byte;
+	pid_t pid;
+
+	CU_ASSERT_EQUAL_FATAL(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (setresuid(user, user, user) < 0 || prctl(PR_SET_DUMPABLE, dumpable) < 0 ||
+		    write(ready[1], "", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	CU_ASSERT_EQUAL(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	r = caller_open_any(&caller, (uint32_t)pid, &out, err);
+	vgpu_close(&out.pidfd);
+	end_process(pid);
+	return r;
+}
+
+/* A process that is not dumpable has or had more rights than its user: it is not the user's. */
+TEST(anothers_worker, "another's worker")
+{
+	struct vgpu_error err = {""};
+
+	CU_ASSERT_EQUAL(open_worker(true, &err), 0);
+	CU_ASSERT_EQUAL(open_worker(false, &err), -EPERM);
 }
 
 /* What is held stays held while its container starts again. */
