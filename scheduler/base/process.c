@@ -22,14 +22,14 @@ int vgpu_process_read(uint32_t pid, struct vgpu_process *out)
 	if (n <= 0)
 		return -ESRCH;
 	text[n] = '\0';
-	/* The name, in brackets, may contain any character. State, parent, and the 22nd field
-	 * follow. */
+	/* The name, in brackets, may contain any character. State, parent, and the 20th and
+	 * 22nd fields follow. */
 	at = strrchr(text, ')');
 	if (!at ||
 	    sscanf(at + 1,
 		   " %c %" SCNu32 " %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-		   "%*d %*d %" SCNu64,
-		   &state, &out->parent, &out->started) != 3)
+		   "%" SCNu32 " %*d %" SCNu64,
+		   &state, &out->parent, &out->threads, &out->started) != 4)
 		return -ESRCH;
 	out->has_ended = state == 'Z' || state == 'X';
 	return 0;

@@ -76,7 +76,7 @@ static void look_at_stop(struct vgpu_driver *d, vgpu_nsec now)
 	d->look_at = now + LOOK;
 	if (gated_in_flight(d, vf) > 0)
 		return;
-	gated_seal(d, vf, now);
+	gated_seal(d, vf);
 	d->stopping = VGPU_NO_VF;
 	emit(d, VGPU_EV_DONE, vf, VGPU_CMD_IDLE, now);
 }
@@ -170,8 +170,8 @@ static void begin_reset(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now)
 
 	if (d->stopping == vf)
 		d->stopping = VGPU_NO_VF;
-	gated_gate(d, vf, false, now);
-	gated_seal(d, vf, now);
+	gated_gate(d, vf, false);
+	gated_seal(d, vf);
 	atomic_fetch_add(&page->generation, 1);
 	atomic_store(&page->up, 0);
 	d->up[vf] = GATED_DOWN;
@@ -209,9 +209,9 @@ static int gated_commands(struct vgpu_driver *d, const struct vgpu_order *orders
 		const struct vgpu_order *o = &orders[i];
 
 		if (o->command == VGPU_CMD_RUN)
-			gated_gate(d, o->vf, true, now);
+			gated_gate(d, o->vf, true);
 		if (o->command == VGPU_CMD_IDLE) {
-			gated_gate(d, o->vf, false, now);
+			gated_gate(d, o->vf, false);
 			d->stopping = o->vf;
 			look_at_stop(d, now);
 		} else {

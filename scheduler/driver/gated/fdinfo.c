@@ -55,8 +55,10 @@
  * refilled by REFILL_PERCENT of the time that passes. */
 #define BUDGET (50 * VGPU_MSEC)
 #define REFILL_PERCENT 2u
-/* How long a process that is ending may show no descriptors before that is a violation. */
-#define UNSEEN (2 * VGPU_SEC)
+/* In how many searches in a row, which are at least 2 s apart from the first to the last, a process
+ * that is ending may show no descriptors before that is a violation. Searches rather than time:
+ * this thread may have had no CPU. */
+#define UNSEEN 10u
 /* The least time between two reports of violations of a VF. */
 #define TELL (10 * VGPU_SEC)
 /* How long gated_watch_close() waits for a look that is under way. */
@@ -82,9 +84,9 @@ struct watched {
 	uint32_t entry;
 	uint32_t fds[OF_GPU], n;
 	vgpu_nsec search_at;
-	vgpu_nsec open; /* how long the gate had been open at the last search */
-	vgpu_nsec seen; /* when its descriptors were last found */
-	bool known;	/* it was looked at before: what new clients show has come since then */
+	vgpu_nsec open;	 /* how long the gate had been open at the last search */
+	uint32_t unseen; /* searches in a row that have not found its descriptors */
+	bool known;	 /* it was looked at before: what new clients show has come since then */
 };
 
 struct vf_account {
@@ -404,10 +406,10 @@ static bool look_at_process(struct gated_accounts *all, struct vf_account *a, st
 		return false;
 	/* After its first thread has ended, its other threads may still have descriptors, which
 	 * /proc/PID/fd does not show. */
-	if (r < 0 || has_ended)
-		return since(now, w->seen) < UNSEEN;
 	if (searched)
-		w->seen = now;
+		w->unseen = r < 0 || has_ended ? w->unseen + 1 : 0;
+	if (w->unseen > 0)
+		return w->unseen <= UNSEEN;
 	for (i = 0; i < w->n; i++)
 		if (!look_at_client(all, a, w, pid, w->fds[i], open))
 			return false;
@@ -506,10 +508,11 @@ static bool look_at_vf(struct gated_accounts *all, struct vf_account *a, const s
 	for (i = 0; i < s->n; i++) {
 		struct watched *w = &all->places[s->of[i].place];
 
-		if (vgpu_process_read(s->of[i].pid, &p) < 0 || p.started != s->of[i].started)
+		if (vgpu_process_read(s->of[i].pid, &p) < 0 || p.started != s->of[i].started ||
+		    (p.has_ended && p.threads <= 1))
 			continue;
 		if (w->entry != s->of[i].entry)
-			*w = (struct watched){.entry = s->of[i].entry, .seen = now};
+			*w = (struct watched){.entry = s->of[i].entry};
 		ok &= look_at_process(all, a, w, s->of[i].pid, p.has_ended, s->open, now);
 	}
 	return ok;

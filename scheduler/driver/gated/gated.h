@@ -178,6 +178,6 @@ bool gated_has_workers(const struct vgpu_driver *d, uint32_t vf);
 void gated_kill(struct vgpu_driver *d, uint32_t vf);
 /* Notes that nothing of the VF is in flight. From now on its wall holds all submissions until the
  * gate opens. */
-void gated_seal(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now);
+void gated_seal(struct vgpu_driver *d, uint32_t vf);
 /* Opens or shuts the gate of a VF. Does nothing if it is so already. */
-void gated_gate(struct vgpu_driver *d, uint32_t vf, bool open, vgpu_nsec now);
+void gated_gate(struct vgpu_driver *d, uint32_t vf, bool open);

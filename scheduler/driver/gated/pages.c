@@ -246,7 +246,7 @@ static void adopt(struct vgpu_driver *d, uint32_t vf, struct vgpu_driver_found *
 		found->contexts[vf] = VGPU_CTX_RUNNING;
 		found->driver_up[vf] = false;
 	} else {
-		gated_seal(d, vf, vgpu_now());
+		gated_seal(d, vf);
 	}
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "gated.h"
+#include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 
 /* How the epoll set names descriptors: a place's bell, a place's pidfd, and news. */
@@ -189,35 +190,37 @@ void gated_kill(struct vgpu_driver *d, uint32_t vf)
 			syscall(SYS_pidfd_send_signal, d->workers[i].pidfd, SIGKILL, NULL, 0);
 }
 
-/* Ends the present turn at NOW, if there is one, and begins one at BEGAN unless that is 0. fdinfo.c
- * compares turns with what the kernel's driver counts. */
-static void turn(struct gated_turns *t, vgpu_nsec began, vgpu_nsec now)
+/* Ends the present turn, if there is one, and begins one if OPEN. fdinfo.c compares turns with what
+ * the kernel's driver counts. So they are as long as the gate was really open, also if the engine
+ * thread has had no CPU since it read the time of what it does: called before the gate opens, and
+ * after it has shut. */
+static void turn(struct gated_turns *t, bool open)
 {
-	vgpu_nsec since = atomic_load(&t->since);
+	vgpu_nsec since = atomic_load(&t->since), now = vgpu_now();
 
 	atomic_fetch_add(&t->change, 1);
 	if (since)
 		atomic_fetch_add(&t->open, now - since);
-	atomic_store(&t->since, began);
+	atomic_store(&t->since, open ? now : 0);
 	atomic_fetch_add(&t->change, 1);
 }
 
-void gated_seal(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now)
+void gated_seal(struct vgpu_driver *d, uint32_t vf)
 {
 	struct gate_seat *page = d->seats[vf].page;
 
 	atomic_store(&page->shut, atomic_load(&page->gate));
-	turn(&d->turns[vf], 0, now);
+	turn(&d->turns[vf], false);
 }
 
-void gated_gate(struct vgpu_driver *d, uint32_t vf, bool open, vgpu_nsec now)
+void gated_gate(struct vgpu_driver *d, uint32_t vf, bool open)
 {
 	_Atomic uint32_t *gate = &d->seats[vf].page->gate;
 
 	if (gate_is_open(atomic_load(gate)) == open)
 		return;
 	if (open)
-		turn(&d->turns[vf], now, now);
+		turn(&d->turns[vf], true);
 	atomic_fetch_add(gate, 1);
 	if (open)
 		/* Each worker waits for the gate in one thread, which wakes the worker's other

@@ -7,6 +7,7 @@
 
 struct vgpu_process {
 	uint32_t parent;
+	uint32_t threads; /* that have not ended; the first one also counts when it has */
 	uint64_t started; /* clock ticks after boot; tells apart processes that reuse a number */
 	bool has_ended;	  /* its first thread: others may go on */
 };
