@@ -605,10 +605,53 @@ static int in_narrow_confinement(void)
 	wrong += memfd_create("own", MFD_CLOEXEC) >= 0 || errno != EPERM;
 	wrong += mmap(NULL, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0) != MAP_FAILED ||
 		 errno != EPERM;
+	wrong += mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0) !=
+			 MAP_FAILED ||
+		 errno != EPERM;
 	/* and memory that it counts */
 	wrong += mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED;
 	return wrong;
 }
+
+#ifndef __SANITIZE_ADDRESS__ /* a sanitizer takes memory as it likes */
+/* The memory of a process is what its device and the host allow, the lesser of both, and its stack
+ * is none. */
+static int in_limited_memory(void)
+{
+	const struct rlimit host = {1u << 30, 2u << 30};
+	struct rlimit data, stack, more;
+	struct vgpu_error err;
+	int wrong = 0;
+
+	wrong += setrlimit(RLIMIT_DATA, &host) < 0;
+	wrong += confine_memory(UINT64_MAX, &err) < 0;
+	wrong += getrlimit(RLIMIT_DATA, &data) < 0 || data.rlim_cur != host.rlim_cur;
+	wrong += confine_memory(64u << 20, &err) < 0;
+	wrong += getrlimit(RLIMIT_DATA, &data) < 0 || data.rlim_cur >= host.rlim_cur ||
+		 data.rlim_cur <= 64u << 20 || data.rlim_max != data.rlim_cur;
+	wrong += getrlimit(RLIMIT_STACK, &stack) < 0 || stack.rlim_cur > 8u << 20;
+	more = stack;
+	more.rlim_cur++;
+	wrong += setrlimit(RLIMIT_STACK, &more) == 0;
+	more = data;
+	more.rlim_cur++;
+	wrong += setrlimit(RLIMIT_DATA, &more) == 0;
+	return wrong;
+}
+
+TEST(limited_memory, "the memory of a process is limited, also beside the host's limits")
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(in_limited_memory());
+	CU_ASSERT_FATAL(pid > 0);
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT(WIFEXITED(status));
+	CU_ASSERT_EQUAL(WEXITSTATUS(status), 0);
+}
+#endif
 
 TEST(narrow_confinement, "a VF's process gives up files, threads and shared memory, too")
 {

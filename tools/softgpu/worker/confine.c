@@ -18,6 +18,9 @@
 #include "vgpu/descriptor.h"
 #include "vgpu/untrusted.h"
 
+/* How large the stack of a process's first thread may become: Linux's usual limit. */
+#define STACK (8u << 20)
+
 /* A process that has become another user cannot write this file. */
 static void yield_memory(void)
 {
@@ -222,12 +225,16 @@ static int add_rules(scmp_filter_ctx filter)
 static int deny_more(scmp_filter_ctx filter)
 {
 	const scmp_datum_t shared = MAP_SHARED | MAP_ANONYMOUS;
+	const scmp_datum_t stack = MAP_GROWSDOWN;
 	const uint32_t no = SCMP_ACT_ERRNO(EPERM);
 	int r = seccomp_rule_add(filter, no, SCMP_SYS(memfd_create), 0);
 
 	if (r == 0)
 		r = seccomp_rule_add(filter, no, SCMP_SYS(mmap), 1,
 				     SCMP_A3(SCMP_CMP_MASKED_EQ, shared, shared));
+	if (r == 0)
+		r = seccomp_rule_add(filter, no, SCMP_SYS(mmap), 1,
+				     SCMP_A3(SCMP_CMP_MASKED_EQ, stack, stack));
 #ifndef __SANITIZE_ADDRESS__ /* LeakSanitizer makes a thread of its own */
 	if (r == 0)
 		r = seccomp_rule_add(filter, no, SCMP_SYS(clone), 0);
@@ -249,6 +256,19 @@ static int limit_resources(void)
 	return 0;
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/* Lowers a limit to BYTES, unless it is lower already; for ever. Returns 0, or -errno. */
+static int lower(__rlimit_resource_t what, rlim_t bytes)
+{
+	struct rlimit limit;
+
+	if (getrlimit(what, &limit) < 0)
+		return -errno;
+	limit.rlim_max = limit.rlim_cur = bytes < limit.rlim_cur ? bytes : limit.rlim_cur;
+	return setrlimit(what, &limit) < 0 ? -errno : 0;
+}
+#endif
+
 int confine_memory(uint64_t bytes, struct vgpu_error *err)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -258,17 +278,19 @@ int confine_memory(uint64_t bytes, struct vgpu_error *err)
 #else
 	FILE *f = fopen("/proc/self/statm", "re");
 	unsigned long long pages = 0;
-	struct rlimit limit;
 	int r = -ENODATA;
+	rlim_t has;
 
 	/* proc_pid_statm(5): the sixth number is what the kernel limits, and stacks */
 	if (f && fscanf(f, "%*u %*u %*u %*u %*u %llu", &pages) == 1)
 		r = 0;
 	if (f)
 		fclose(f);
-	limit.rlim_cur = limit.rlim_max = pages * (rlim_t)sysconf(_SC_PAGESIZE) + bytes;
-	if (r == 0 && setrlimit(RLIMIT_DATA, &limit) < 0)
-		r = -errno;
+	has = pages * (rlim_t)sysconf(_SC_PAGESIZE);
+	if (r == 0)
+		r = lower(RLIMIT_DATA, bytes < RLIM_INFINITY - has ? has + bytes : RLIM_INFINITY);
+	if (r == 0) /* a stack may grow without being counted */
+		r = lower(RLIMIT_STACK, STACK);
 	return r < 0 ? vgpu_error_set(err, r, "the memory of the process cannot be limited: %s",
 				      strerror(-r))
 		     : 0;
