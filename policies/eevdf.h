@@ -44,8 +44,7 @@ struct eevdf_vf {
 	int64_t early;	   /* the longest part of a prolonged grant that turned out not to be due to
 			    * the VF, because another VF woke, ns */
 	int64_t kept;	   /* the longest rest of a request that was added to its next one, ns */
-	int64_t claim;	   /* what it was owed when it last ran out of work in this turn, ns */
-	int64_t held;	   /* the most of that which it kept, because it got work in time, ns */
+	int64_t held;	   /* the largest claim that it kept, because it got work in time, ns */
 	int64_t deferred;  /* the part of its charge that its requests do not count yet, ns */
 	uint64_t uncounted; /* the same, in virtual time */
 };
@@ -69,12 +68,17 @@ struct eevdf {
 	vgpu_nsec prolonged; /* the end of the grant that was prolonged last; 0: none */
 	vgpu_nsec longest;   /* the longest slice so far: with slice = auto it changes */
 	uint64_t unpaid;     /* the largest used / charge so far, in 1024ths */
+	uint32_t claimant; /* the VF that has run out of work in its turn, until it is clear whether
+			    * that ends the turn; or VGPU_NO_VF */
+	int64_t claim;	   /* what the claimant was owed then, ns */
+	vgpu_nsec ended;   /* when a turn ended last */
 	struct heap ready, waiting, leaving;
+	struct heap late; /* VFs that have joined since then */
 };
 
 static inline size_t eevdf_memory(uint32_t max_vfs)
 {
-	return 3 * heap_memory(max_vfs);
+	return 4 * heap_memory(max_vfs);
 }
 
 /* Makes an engine without members. MEMORY: eevdf_memory() bytes, owned by the caller, which outlive
@@ -85,11 +89,13 @@ static inline void *eevdf_init(struct eevdf *e, const struct vgpu_facts *facts,
 	e->facts = facts;
 	e->vfs = vfs;
 	e->current = VGPU_NO_VF;
+	e->claimant = VGPU_NO_VF;
 	e->unpaid = 1024;
 	vtime_init(&e->t);
 	memory = heap_init(&e->ready, memory, facts->max_vfs);
 	memory = heap_init(&e->waiting, memory, facts->max_vfs);
-	return heap_init(&e->leaving, memory, facts->max_vfs);
+	memory = heap_init(&e->leaving, memory, facts->max_vfs);
+	return heap_init(&e->late, memory, facts->max_vfs);
 }
 
 /* Returns when the VF's request is due, in virtual time. */
@@ -301,12 +307,96 @@ static inline void eevdf_wake(struct eevdf *e, uint32_t index, vgpu_nsec now)
 		eevdf_favour(e, vf, true);
 	}
 	heap_remove(&e->leaving, index);
-	if (!vf->t.member)
+	if (!vf->t.member) {
 		vtime_join(&e->t, &vf->t, vtime_now(&e->t));
+		if (e->claimant != VGPU_NO_VF && !heap_has(&e->late, index))
+			heap_insert(&e->late, index, 0);
+	}
 	eevdf_clear_paid(e, vf);
 	eevdf_renew(e, vf);
 	eevdf_begins_to_wait(e, index);
 	eevdf_queue(e, index);
+}
+
+/* Forgets who has run out of work in its turn. */
+static inline void eevdf_close_claim(struct eevdf *e)
+{
+	e->claimant = VGPU_NO_VF;
+	while (e->late.n)
+		heap_remove(&e->late, heap_first(&e->late));
+}
+
+/* The claimant has had work in time, and keeps its claim. */
+static inline void eevdf_hold(struct eevdf *e)
+{
+	if (e->claimant == VGPU_NO_VF)
+		return;
+	if (e->claim > e->vfs[e->claimant].held)
+		e->vfs[e->claimant].held = e->claim;
+	eevdf_close_claim(e);
+}
+
+/*
+ * Notes that the dispatched VF has no work. If it has some again in this turn, it keeps what it is
+ * owed, as if it had not paused: otherwise a VF that cuts its turns short would gain what this VF
+ * forfeits.
+ */
+static inline void eevdf_drained(struct eevdf *e, uint32_t index, vgpu_nsec now)
+{
+	eevdf_update(e, now);
+	eevdf_hold(e);
+	e->claimant = index;
+	e->claim = eevdf_lag(e, index);
+}
+
+/* Moves a member, and its request, on in virtual time. */
+static inline void eevdf_move(struct eevdf *e, uint32_t index, uint64_t by)
+{
+	struct eevdf_vf *vf = &e->vfs[index];
+	bool queued = heap_has(&e->ready, index) || heap_has(&e->waiting, index);
+
+	vf->t.v += by;
+	e->t.sum += (__int128)by * vf->t.weight;
+	vf->deadline += by;
+	if (queued) {
+		eevdf_dequeue(e, index);
+		eevdf_queue(e, index);
+	} else if (heap_has(&e->leaving, index)) {
+		heap_remove(&e->leaving, index);
+		heap_insert(&e->leaving, index, vf->t.v);
+	}
+}
+
+/*
+ * If the VF is the claimant, it forfeits its claim, but at most MOST, in ns: the fluid server would
+ * have served that while the VF had work. The claim goes to those that had work then: VFs that have
+ * joined since move on with V, which rises. The VF owes what it has used since then.
+ */
+static inline void eevdf_forfeit(struct eevdf *e, uint32_t index, int64_t most)
+{
+	struct eevdf_vf *vf = &e->vfs[index];
+	uint64_t claim, rise, others = e->t.weights - vf->t.weight;
+	uint32_t i, late;
+
+	if (e->claimant != index)
+		return;
+	for (i = 0; i < e->late.n; i++) {
+		late = e->late.entries[i].vf;
+		others -= e->vfs[late].t.member ? e->vfs[late].t.weight : 0;
+	}
+	most = e->claim < most ? e->claim : most;
+	if (most > 0 && vf->t.member && others > 0) {
+		claim = vtime_distance(most, vf->t.weight);
+		rise = vtime_divide((__int128)claim * vf->t.weight, others);
+		for (i = 0; i < e->late.n; i++) {
+			late = e->late.entries[i].vf;
+			if (e->vfs[late].t.member)
+				eevdf_move(e, late, rise);
+		}
+		eevdf_move(e, index, claim + rise);
+		eevdf_renew(e, vf);
+	}
+	eevdf_close_claim(e);
 }
 
 /* Makes a VF that has no work, or may not run, stop competing. It keeps its debt. */
@@ -317,6 +407,8 @@ static inline void eevdf_sleep(struct eevdf *e, uint32_t index, vgpu_nsec now)
 	eevdf_update(e, now);
 	eevdf_dequeue(e, index);
 	vf->competes = false;
+	/* A VF that goes to sleep as its turn ends has had no work since it drained. */
+	eevdf_forfeit(e, index, now == e->ended ? INT64_MAX : eevdf_lag(e, index));
 	if (vtime_reached(&e->t, vf->t.v)) {
 		eevdf_leave(e, vf);
 		return;
@@ -324,50 +416,15 @@ static inline void eevdf_sleep(struct eevdf *e, uint32_t index, vgpu_nsec now)
 	heap_insert(&e->leaving, index, vf->t.v);
 }
 
-static inline void eevdf_hold(struct eevdf_vf *vf)
-{
-	if (vf->claim > vf->held)
-		vf->held = vf->claim;
-}
-
-/*
- * Notes that the dispatched VF has no work. If it has some again in this turn, it keeps what it is
- * owed, as if it had not paused: otherwise a VF that cuts its turns short would gain what this VF
- * forfeits.
- */
-static inline void eevdf_drained(struct eevdf *e, uint32_t index, vgpu_nsec now)
-{
-	struct eevdf_vf *vf = &e->vfs[index];
-
-	eevdf_update(e, now);
-	eevdf_hold(vf);
-	vf->claim = eevdf_lag(e, index);
-}
-
-/* Makes a VF forfeit what it was owed when it ran out of work: the fluid server would have served
- * that claim while the VF had work. The VF owes what it has used since then. */
-static inline void eevdf_forfeit(struct eevdf *e, struct eevdf_vf *vf)
-{
-	uint64_t claim, others = e->t.weights - vf->t.weight;
-
-	if (vf->claim <= 0 || !vf->t.member || others == 0)
-		return;
-	claim = vtime_distance(vf->claim, vf->t.weight);
-	claim = vtime_divide((__int128)claim * (__int128)e->t.weights, others);
-	vtime_leave(&e->t, &vf->t);
-	vtime_join(&e->t, &vf->t, vf->t.v + claim);
-	eevdf_renew(e, vf);
-}
-
 /* Ends a turn of the VF: one that ends for lack of work costs the VF its claim, even if the VF has
  * got some meanwhile. */
-static inline void eevdf_ends(struct eevdf *e, struct eevdf_vf *vf, enum vgpu_end reason)
+static inline void eevdf_ends(struct eevdf *e, const struct vgpu_usage *usage)
 {
-	if (reason == VGPU_END_YIELD)
-		eevdf_forfeit(e, vf);
-	else
-		eevdf_hold(vf);
-	vf->claim = 0;
+	e->ended = usage->end;
+	if (usage->reason == VGPU_END_YIELD)
+		eevdf_forfeit(e, usage->vf, INT64_MAX);
+	else if (usage->reason == VGPU_END_REMOVED && e->claimant == usage->vf)
+		eevdf_close_claim(e);
 }
 
 /* Removes the VF from this engine: what it is owed, or owes, is forgotten. */
@@ -375,6 +432,9 @@ static inline void eevdf_forget(struct eevdf *e, uint32_t index)
 {
 	eevdf_dequeue(e, index);
 	heap_remove(&e->leaving, index);
+	heap_remove(&e->late, index);
+	if (e->claimant == index)
+		eevdf_close_claim(e);
 	e->vfs[index].competes = false;
 	if (e->vfs[index].t.member)
 		eevdf_leave(e, &e->vfs[index]);
@@ -478,6 +538,7 @@ static inline vgpu_nsec eevdf_length(const struct eevdf *e, uint32_t index)
  * puts it back. */
 static inline vgpu_nsec eevdf_take(struct eevdf *e, uint32_t index)
 {
+	eevdf_hold(e);
 	eevdf_dequeue(e, index);
 	e->current = index;
 	return eevdf_length(e, index);
@@ -590,7 +651,7 @@ static inline void eevdf_account(struct eevdf *e, const struct vgpu_usage *usage
 	if (usage->reason == VGPU_END_YIELD && charge < least)
 		vtime_charge(&e->t, &vf->t, least - charge);
 	eevdf_go_on(e, vf, usage);
-	eevdf_ends(e, vf, usage->reason);
+	eevdf_ends(e, usage);
 	eevdf_favour(e, vf, false);
 	eevdf_begins_to_wait(e, e->current);
 	eevdf_queue(e, e->current);

@@ -37,13 +37,21 @@
  *   |lag| <= ahead_i + behind_i + half of the largest ahead_j
  *
  * A VF that runs out of work, and gets some before its turn ends, keeps what it was owed: held is
- * the most that it has kept so far. The fluid server had met that claim when the VF ran out of
- * work, so for lag each VF may be ahead by held, too. The bound of the wait does not change,
- * because `held` does not change V.
+ * the most that it has kept so far, or may yet keep in this turn. The fluid server had met that
+ * claim when the VF ran out of work, so for lag each VF may be ahead by held, too. The bound of the
+ * wait does not change, because `held` does not change V.
  */
 #pragma once
 
 #include "eevdf.h"
+
+/* Returns the largest claim that the VF has kept so far, or may yet keep in this turn, ns. */
+static inline vgpu_nsec eevdf_held(const struct eevdf *e, uint32_t index)
+{
+	int64_t held = e->vfs[index].held;
+
+	return (vgpu_nsec)(e->claimant == index && e->claim > held ? e->claim : held);
+}
 
 /* Writes max_lag and max_wait of VF INDEX to OUT. MORE: how much further ahead each VF may be, by
  * deferred charges and favour, in ns. */
@@ -77,7 +85,7 @@ static inline void eevdf_bound(const struct eevdf *e, uint32_t index, vgpu_nsec 
 			own_ahead = ahead;
 			continue;
 		}
-		ahead += (vgpu_nsec)vf->held;
+		ahead += eevdf_held(e, i);
 		if (ahead > other)
 			other = ahead;
 		behind += vf->t.weight > w
@@ -88,7 +96,7 @@ static inline void eevdf_bound(const struct eevdf *e, uint32_t index, vgpu_nsec 
 			      (unsigned __int128)request * (weights - w)) /
 			     w) +
 		  sum - own_ahead + most + debts;
-	out->max_lag = own_ahead + (vgpu_nsec)own->held + behind + other / 2;
+	out->max_lag = own_ahead + eevdf_held(e, index) + behind + other / 2;
 	least = e->facts->min_slice_ns < e->facts->min_run_ns || !e->facts->min_run_ns
 			? e->facts->min_slice_ns
 			: e->facts->min_run_ns;

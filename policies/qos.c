@@ -515,7 +515,7 @@ static void account(void *state, const struct vgpu_usage *usage)
 	vf->paid = 0;
 	if (q->served) {
 		eevdf_learn(&q->e, &q->vfs[usage->vf], usage);
-		eevdf_ends(&q->e, &q->vfs[usage->vf], usage->reason);
+		eevdf_ends(&q->e, usage);
 		servers_charge(&q->s, usage, servers_service(usage));
 		if (q->vfs[usage->vf].competes)
 			eevdf_queue(&q->e, usage->vf);

@@ -194,6 +194,8 @@ void dispatch_close(struct vgpu_core *core, enum vgpu_end reason)
 
 	if (!d->open)
 		return;
+	if (reason == VGPU_END_YIELD && vf->held) /* it may have work */
+		usage.reason = reason = VGPU_END_REMOVED;
 	if (d->start) {
 		usage.used = core->now - d->start;
 		usage.overrun = nsec_past(core->now, d->end);

@@ -212,6 +212,7 @@ TEST(held, "a VF that is held stays away")
 	DONE(10400, VGPU_CMD_RUN, 1, "");
 	vgpu_core_vf_view(core, 0, &view);
 	CU_ASSERT(view.held && view.context == VGPU_CTX_SAVED && view.has_work);
+	CU_ASSERT_EQUAL(view.ledger.ends[VGPU_END_REMOVED], 1);
 	/* the other has the engine for itself */
 	TIMER(12400, "");
 	/* back again: the other's turn is over, and ends */

@@ -1270,21 +1270,26 @@ static int64_t pauses(enum vgpu_end reason, vgpu_nsec grown[2])
 
 /* A VF that gets work before its turn ends keeps what it was owed: it has no more and no less than
  * one that has worked on, and what is stated allows for it. One whose turn ends for lack of work
- * forfeits that, and owes what it has used since. */
+ * forfeits that, and owes what it has used since. One that is taken off the engine with work does
+ * neither. */
 TEST(pauses_in_a_turn, "a pause within a turn")
 {
-	static const char *const names[] = {"fair", "qos"};
+	static const char *const names[] = {"fair", "qos", "prio"};
 	vgpu_nsec grown[2];
 	int64_t claim, lag;
 	uint32_t i;
 
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < 3; i++) {
 		take(names[i], 2);
 		claim = pauses(VGPU_END_SLICE, grown);
 		lag = policy->export_lag(state, 1);
 		CU_ASSERT(lag >= -2 && lag <= 2);
-		CU_ASSERT(grown[0] + 2 >= (vgpu_nsec)claim && grown[0] <= (vgpu_nsec)claim + 2);
-		CU_ASSERT(grown[1] + 2 >= (vgpu_nsec)claim && grown[1] <= (vgpu_nsec)claim + 2);
+		if (strcmp(names[i], "prio") != 0) { /* it states no lag */
+			CU_ASSERT(grown[0] + 2 >= (vgpu_nsec)claim &&
+				  grown[0] <= (vgpu_nsec)claim + 2);
+			CU_ASSERT(grown[1] + 2 >= (vgpu_nsec)claim &&
+				  grown[1] <= (vgpu_nsec)claim + 2);
+		}
 		free(state);
 
 		take(names[i], 2);
@@ -1294,7 +1299,100 @@ TEST(pauses_in_a_turn, "a pause within a turn")
 		CU_ASSERT_EQUAL(grown[0], 0);
 		CU_ASSERT_EQUAL(grown[1], 0);
 		free(state);
+
+		take(names[i], 2);
+		pauses(VGPU_END_REMOVED, grown);
+		CU_ASSERT_EQUAL(grown[0], 0);
+		free(state);
 	}
+}
+
+static bool about(int64_t value, int64_t us)
+{
+	return value >= us * (int64_t)VGPU_USEC - 1000 && value <= us * (int64_t)VGPU_USEC + 1000;
+}
+
+/* VF 0 has had a turn, VF 1 runs out of work 1 ms after its own has begun, VF 2 wakes 0.5 ms later,
+ * and the turn ends after another 0.5 ms: VF 2 gets its part of these, and no part of the claim
+ * that VF 1 forfeits, whether VF 1 has work again or has gone to sleep. */
+TEST(late_for_a_claim, "a VF that wakes too late for a claim")
+{
+	static const char *const names[] = {"fair", "qos", "prio"};
+	struct vgpu_pick pick;
+	vgpu_nsec at, end;
+	uint32_t i, vf;
+
+	for (i = 0; i < 6; i++) {
+		struct vgpu_usage usage = {.reason = VGPU_END_SLICE};
+
+		take(names[i % 3], 3);
+		for (vf = 0; vf < 2; vf++)
+			policy->wake(state, vf, 0);
+		pick.vf = VGPU_NO_VF;
+		policy->pick(state, &pick, 0);
+		CU_ASSERT_EQUAL_FATAL(pick.vf, 0);
+		policy->run(state, 0, 0);
+		at = usage.granted = usage.used = usage.charge = usage.end = pick.slice;
+		policy->account(state, &usage);
+		begins(1, at);
+		policy->drained(state, 1, at + VGPU_MSEC);
+		policy->wake(state, 2, at + 3 * VGPU_MSEC / 2);
+		end = at + 2 * VGPU_MSEC;
+		usage = (struct vgpu_usage){.vf = 1,
+					    .reason =
+						    i < 3 ? VGPU_END_YIELD : VGPU_END_WAKE_PREEMPT,
+					    .start = at,
+					    .end = end,
+					    .granted = at,
+					    .used = 2 * VGPU_MSEC,
+					    .charge = 2 * VGPU_MSEC};
+		policy->account(state, &usage);
+		if (i >= 3)
+			policy->sleep(state, 1, end);
+		CU_ASSERT(about(policy->export_lag(state, 0), 417));
+		CU_ASSERT(about(policy->export_lag(state, 1), -583));
+		CU_ASSERT(about(policy->export_lag(state, 2), 167));
+		free(state);
+	}
+}
+
+/* qos: a turn by a guarantee that ends for lack of work costs the VF what it was owed of the
+ * excess, too. */
+TEST(guarantee_without_work, "a guarantee without work")
+{
+	struct vgpu_pick pick = {.vf = VGPU_NO_VF};
+	struct vgpu_usage usage = {.reason = VGPU_END_WAKE_PREEMPT,
+				   .granted = 4 * VGPU_MSEC,
+				   .used = 3 * VGPU_MSEC,
+				   .charge = 3 * VGPU_MSEC,
+				   .end = 3 * VGPU_MSEC};
+	int64_t lag[2];
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		take("qos", 2);
+		set_vf(1, "min_ppm", 100000);
+		CU_ASSERT(change(1, 0));
+		policy->wake(state, 0, 0);
+		begins(0, 0);
+		policy->wake(state, 1, VGPU_MSEC);
+		policy->account(state, &usage);
+		policy->pick(state, &pick, usage.end);
+		CU_ASSERT_EQUAL(pick.vf, 1);
+		policy->run(state, 1, usage.end);
+		policy->drained(state, 1, 4 * VGPU_MSEC);
+		policy->account(state, &(struct vgpu_usage){.vf = 1,
+							    .reason = i ? VGPU_END_YIELD
+									: VGPU_END_EXCLUSIVE,
+							    .start = 3 * VGPU_MSEC,
+							    .end = 5 * VGPU_MSEC,
+							    .granted = 2 * VGPU_MSEC,
+							    .used = 2 * VGPU_MSEC,
+							    .charge = 2 * VGPU_MSEC});
+		lag[i] = policy->export_lag(state, 1);
+		free(state);
+	}
+	CU_ASSERT(about(lag[0] - lag[1], 1000));
 }
 
 /* qos: a bucket in debt holds back a guarantee of 6 ms for 28 ms; another guarantee, which is due

@@ -97,7 +97,7 @@ enum vgpu_end {
 	VGPU_END_WAKE_PREEMPT, /* another VF woke up, and the policy preferred it */
 	VGPU_END_EXCLUSIVE,    /* an exclusive window was due */
 	VGPU_END_HANG,	       /* the VF did not stop, or broke its context, and was reset */
-	VGPU_END_REMOVED,      /* the VF was reset, released or removed for another reason */
+	VGPU_END_REMOVED,      /* the VF was reset, held, released or removed for another reason */
 	VGPU_END_COUNT,
 };
 
@@ -120,7 +120,7 @@ struct vgpu_usage {
 /*
  * The policy's promise to one VF, as of now. Durations are wall-clock time; service is charged
  * time. A bound may grow only with measurements: the worst overrun of a VF, the time that a VF
- * takes to stop, the world switch.
+ * takes to stop, the world switch, and what a VF keeps when it pauses in its turn.
  */
 struct vgpu_bound {
 	/* The largest difference, at any instant and either way, between the VF's service and that
