@@ -22,7 +22,6 @@ program() { # NAME CLASS PROGRAM...: sets $started; its standard input is $run/N
 	ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 "$vgpuctl" run --gpu gpu0 "class=$class" -- "$@" \
 		<>"$run/$name.go" >"$run/$name.json" 2>"$run/$name.log" &
 	started=$!
-	pids+=($!)
 }
 ready() { grep -q 'ready on' "$run/$1.log"; }
 ends_right() { # PID NAME

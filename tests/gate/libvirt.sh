@@ -53,7 +53,6 @@ trap 'r=$?; kill $keeper_pid; wait $keeper_pid; (exit $r); finish' EXIT
 await 30 ctl gpu list
 first_libvirtd
 "$agent" 2>>"$run/agent.log" &
-pids+=($!)
 child() { cat "/proc/$keeper_pid/task/$keeper_pid/children" | tr -d ' '; }
 
 claim() { echo "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:vf name='a'>$1</v:vf></v:vgpu>"; }

@@ -62,7 +62,6 @@ CONF
 start_vgpud
 "$vgpuctl" run --gpu gpu0 --weight 100 -- "$load" --seconds 100000 --steps 5000 >"$run/hog.json" 2>"$run/hog.log" &
 hog=$!
-pids+=($!)
 ready() { grep -q 'ready on' "$run/hog.log"; }
 await 60 ready
 hog_vf=$(json vf list | jq '[.vfs[] | select(.state != "available").vf][0]')
@@ -73,7 +72,6 @@ turns() { json vf list | jq --argjson hog "$hog_vf" '[.vfs[] | select(.vf != $ho
 export VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json VK_ICD_FILENAMES=''
 (in_root bash -c "exec Xvfb -displayfd 7 -screen 0 800x600x24 -nolisten tcp 7>$run/display" 2>"$run/xvfb.log") &
 server=$!
-pids+=("$server")
 await 120 test -s "$run/display"
 DISPLAY=:$(cat "$run/display")
 export DISPLAY

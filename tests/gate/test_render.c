@@ -20,6 +20,7 @@
 #include "suite.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
+#include "vgpu/process.h"
 
 #define NOBODY 65534
 #define SCORE 300
@@ -187,16 +188,16 @@ static bool is_there(const char *path)
 	return access(path, F_OK) == 0;
 }
 
-/* Waits until nothing is there any more, for ten seconds at most. */
+/* Waits until nothing is there any more, for a minute at most. */
 static bool is_gone(const char *dir, pid_t pid)
 {
 	char path[80];
 	int i;
 
-	for (i = 0; i < 1000 && (is_there(dir) || (pid && kill(pid, 0) == 0)); i++)
+	for (i = 0; i < 6000 && (is_there(dir) || (pid && kill(pid, 0) == 0)); i++)
 		usleep(10000);
 	snprintf(path, sizeof(path), "%.*s", (int)(strrchr(dir, '/') - dir), dir);
-	return i < 1000 && !is_there(path);
+	return i < 6000 && !is_there(path);
 }
 
 static void begin(struct render *r, pid_t container, int *process)
@@ -255,6 +256,7 @@ TEST(test_ended, "a worker ends with all that it has started when the container 
 	VGPU_AUTO_CLOSE int process = -1, fd = -1;
 	struct vgpu_error err = {""};
 	struct report said = {.user = -1};
+	struct vgpu_process worker;
 	struct render r;
 	char path[80];
 
@@ -265,9 +267,10 @@ TEST(test_ended, "a worker ends with all that it has started when the container 
 	fd = vgpu_socket_connect(path, 0);
 	CU_ASSERT_EQUAL(recv(fd, &said, sizeof(said), MSG_WAITALL), sizeof(said));
 	render_leave(&r, true);
-	render_end((int)container); /* is no worker */
+	CU_ASSERT_EQUAL(vgpu_process_read((uint32_t)r.worker, &worker), 0);
+	render_end((int)container, worker.started - 1); /* another has the number now */
 	CU_ASSERT_TRUE(said.leaver > 1 && kill(said.leaver, 0) == 0);
-	render_end(r.worker);
+	render_end(r.worker, worker.started);
 	CU_ASSERT_TRUE(is_gone(r.dir, said.leaver));
 	CU_ASSERT_EQUAL(waitpid(container, NULL, WNOHANG), 0); /* it lives */
 	end(container);

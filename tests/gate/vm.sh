@@ -34,7 +34,6 @@ boot() {
 		-device virtio-9p-pci,fsdev=share,mount_tag=share "${share[@]}" -display egl-headless,rendernode=/dev/null "${sandbox[@]}" \
 		-device '{"driver":"virtio-gpu-gl-pci","id":"gpu","venus":true,"blob":true,"hostmem":1073741824}' >"$run/$1.log" 2>&1 &
 	booted=$!
-	pids+=($!)
 }
 n=0
 # in_guest NAME SCRIPT: begins it in the guest; sets $began, its number.

@@ -29,7 +29,6 @@ begun() { grep -q begun "$run/attack.txt"; }
 for kind in bombs launches; do
 	: >"$run/attack.txt"
 	"$VGPU_BUILD/tests/system/attack" $kind "$run/gpu/vf2.sock" 600 >"$run/attack.txt" 2>&1 & attacker=$!
-	pids+=($attacker)
 	await 120 begun
 	had=$(total swaps_in)
 	ctl memory set 3 32M >/dev/null || fail "VF 3 cannot be resized while VF 2 attacks: $(ctl memory show)"

@@ -25,9 +25,9 @@
 #include "venus.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
-#include "vgpu/file.h"
 #include "vgpu/gate.h"
 #include "vgpu/local_socket.h"
+#include "vgpu/process.h"
 
 #define SERVER "/usr/bin/virgl_test_server"
 #define NOBODY 65534
@@ -463,17 +463,12 @@ void render_leave(struct render *r, bool is_used)
 	vgpu_close(&r->orders);
 }
 
-void render_end(int worker)
+void render_end(int worker, uint64_t started)
 {
 	VGPU_AUTO_CLOSE int process = (int)syscall(SYS_pidfd_open, worker, 0);
-	char path[32], *name;
-	size_t size;
+	struct vgpu_process p;
 
 	/* A worker that has ended may have left its number to another process. */
-	snprintf(path, sizeof(path), "/proc/%d/comm", worker);
-	if (process < 0 || vgpu_file_read(path, 64, &name, &size) < 0)
-		return;
-	if (strcmp(name, PROCESS "\n") == 0)
+	if (process >= 0 && vgpu_process_read((uint32_t)worker, &p) == 0 && p.started == started)
 		syscall(SYS_pidfd_send_signal, process, SIGTERM, NULL, 0);
-	free(name);
 }

@@ -36,6 +36,6 @@ int render_serve(struct render *r, const char *door, struct vgpu_error *err);
 /* If the worker has a server and IS_USED, leaves the worker running; else ends it. Closes the
  * socket to it, which may be -1. */
 void render_leave(struct render *r, bool is_used);
-/* Ends the worker with this process number, its server, and all that these have started. Does
- * nothing if the process is no worker. */
-void render_end(int worker);
+/* Ends the worker with this process number that was started at STARTED (vgpu/process.h), its
+ * server, and all that these have started. Does nothing if the process is another one. */
+void render_end(int worker, uint64_t started);

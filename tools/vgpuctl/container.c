@@ -125,6 +125,7 @@ static int attach(const struct options *o, const char *name, char **words)
 struct found {
 	char lease[64];
 	int process, worker; /* worker: 0: none */
+	uint64_t worker_started;
 };
 
 /* Finds the lease of the container called NAME, or whose id begins so. Returns an exit code; if
@@ -150,6 +151,7 @@ static int find_lease(const struct options *o, const char *name, struct found *o
 		snprintf(out->lease, sizeof(out->lease), "%s", get_text(one, "lease"));
 		out->process = (int)get_int(one, "process");
 		out->worker = (int)get_int(one, "worker");
+		out->worker_started = (uint64_t)get_int(one, "worker_started");
 		n++;
 	}
 	json_object_put(answer);
@@ -187,7 +189,7 @@ static int detach(const struct options *o, const struct found *l)
 	if (r == EXIT_OK && l->worker) {
 		r = await_end(o, l);
 		if (r == EXIT_OK)
-			render_end(l->worker);
+			render_end(l->worker, l->worker_started);
 	}
 	return code != EXIT_OK ? code : r;
 }

@@ -525,6 +525,7 @@ static void list_one(const struct call *call, uint32_t vf, bool known)
 		put_int(o, "owner", l->owner);
 		put_int(o, "process", l->process);
 		put_int(o, "worker", l->worker);
+		put_int(o, "worker_started", (int64_t)l->worker_started);
 	}
 	put_text(o, "gpu", call->gpu->config->name);
 	put_int(o, "vf", vf);

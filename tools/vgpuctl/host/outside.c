@@ -19,6 +19,16 @@
  */
 #define PATIENCE_MS 10000
 
+/* Unmounts DIR, a worker's, from the container's slot. */
+static int clear(int container, const char *dir, struct vgpu_error *err)
+{
+	if (access(dir, F_OK) == 0)
+		return slot_clear(container, dir, err);
+	if (errno == ENOENT) /* it was killed: there is no socket any more */
+		return 0;
+	return vgpu_error_set(err, -errno, "%s: %s", dir, strerror(errno));
+}
+
 /* Mounts DIR over the container's slot, or unmounts it. A child does that, because nobody leaves a
  * container's mount namespace again. Returns an exit code, with the reason on stderr. */
 static int move(int container, const char *dir, bool away)
@@ -31,7 +41,7 @@ static int move(int container, const char *dir, bool away)
 
 	child = err == MAP_FAILED ? -1 : fork();
 	if (child == 0)
-		_exit((away ? slot_clear(container, dir, err)
+		_exit((away ? clear(container, dir, err)
 			    : slot_fill(container, NULL, dir, false, err)) < 0);
 	end.fd = child < 0 ? -1 : (int)syscall(SYS_pidfd_open, child, 0);
 	if (end.fd < 0) {
@@ -86,8 +96,8 @@ int outside_unmount(int pid, int worker)
 	VGPU_AUTO_CLOSE int container = (int)syscall(SYS_pidfd_open, pid, 0);
 	char dir[32];
 
-	snprintf(dir, sizeof(dir), "/proc/%d/cwd", worker);
-	if (access(dir, F_OK) < 0) /* it was killed: there is no socket any more */
+	if (container < 0) /* it has ended, and its mounts with it */
 		return EXIT_OK;
+	snprintf(dir, sizeof(dir), "/proc/%d/cwd", worker);
 	return move(container, dir, true);
 }

@@ -17,7 +17,7 @@
 static bool has_venus(void)
 {
 	char shell[] = "sh", option[] = "-c";
-	char command[] = "exec \"${VGPUD_QEMU:-/usr/bin/qemu-system-x86_64}\" "
+	char command[] = "exec timeout -s KILL 20 \"${VGPUD_QEMU:-/usr/bin/qemu-system-x86_64}\" "
 			 "-device virtio-gpu-gl-pci,help 2>/dev/null";
 	char *argv[] = {shell, option, command, NULL};
 	size_t size;
