@@ -309,8 +309,18 @@ static void (*const of_strategist[])(struct rng *r, struct scenario_vf *vf) = {
 	hides,	    pauses,	keeps_time,
 };
 
-static void (*const of_others[])(struct rng *r, struct scenario_vf *vf) = {works_always, is_a_game,
-									   is_a_game, pauses};
+/* Pauses, and is so slow to stop that it may have work again, or others may wake, before it has
+ * stopped: not so late that it is fined, because others gain what a VF pays. */
+static void pauses_and_stops_slowly(struct rng *r, struct scenario_vf *vf)
+{
+	pauses(r, vf);
+	vf->late.max = random_between(r, 0, 249 * VGPU_USEC);
+	vf->late.min = random_one_in(r, 2) ? vf->late.max : 0;
+}
+
+static void (*const of_others[])(struct rng *r, struct scenario_vf *vf) = {
+	works_always, is_a_game, is_a_game, pauses, pauses_and_stops_slowly,
+};
 
 #define N_OF_STRATEGIST (sizeof(of_strategist) / sizeof(of_strategist[0]))
 #define N_OF_OTHERS (sizeof(of_others) / sizeof(of_others[0]))
