@@ -27,6 +27,8 @@ struct vf {
 	int64_t tokens; /* ns, at `filled` */
 	vgpu_nsec paid; /* the part of this dispatch that is taken out of its bucket already, or was
 			 * used before it had a limit, ns */
+	int64_t early;	/* the most that it was charged beyond its tokens because its grant counted
+			 * some ahead of time, ns */
 	vgpu_nsec filled;
 	uint64_t rest; /* fraction of a token that is carried: ns * ppm modulo a million */
 };
@@ -44,6 +46,7 @@ struct qos {
 				* ns */
 	vgpu_nsec counted;     /* the instant up to which its tokens were counted when its grant was
 				* prolonged last; 0: it was not */
+	uint32_t counted_ppm;  /* its limit then */
 	struct heap throttled; /* VFs with work but without tokens, by when they will have some */
 	struct heap held;      /* throttled VFs whose guarantee is held back, too */
 	struct vf *own;
@@ -484,6 +487,7 @@ static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 	fill(&vf, end);
 	more = within_limit(&vf, end - q->started, more ? end_by(q, more, end, next) : 0);
 	q->counted = more ? end : 0;
+	q->counted_ppm = vf.max_ppm;
 	servers_turn_begins(&q->s, more, end);
 	servers_turn_runs(&q->s, end);
 	return more;
@@ -495,10 +499,11 @@ static void note_early(struct qos *q, const struct vgpu_usage *usage)
 {
 	vgpu_nsec ahead = q->counted > usage->end ? q->counted - usage->end : 0;
 	int64_t beyond = (int64_t)usage->charge - (int64_t)usage->granted +
-			 (int64_t)(ahead * q->own[usage->vf].max_ppm / MILLION) + 1;
+			 (int64_t)(ahead * q->counted_ppm / MILLION) + 1;
+	struct vf *vf = &q->own[usage->vf];
 
-	if (ahead && is_limited(&q->own[usage->vf]) && beyond > q->vfs[usage->vf].worst)
-		q->vfs[usage->vf].worst = beyond;
+	if (ahead && is_limited(vf) && beyond > vf->early)
+		vf->early = beyond;
 }
 
 static void account(void *state, const struct vgpu_usage *usage)
@@ -626,7 +631,8 @@ static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 	out->max_wait = VGPU_NEVER;
 	if (is_limited(vf)) {
 		out->limit_ppm = vf->max_ppm;
-		out->burst = (vgpu_nsec)vf->depth + 2 * c->budget + (vgpu_nsec)excess->worst;
+		out->burst = (vgpu_nsec)vf->depth + 2 * c->budget +
+			     (vgpu_nsec)(vf->early > excess->worst ? vf->early : excess->worst);
 	}
 }
 

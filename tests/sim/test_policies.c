@@ -1395,6 +1395,39 @@ TEST(guarantee_without_work, "a guarantee without work")
 	CU_ASSERT(about(lag[0] - lag[1], 1000));
 }
 
+/* qos: a VF stops 1 ms before the end of a grant that counted half a token for each ns up to that
+ * end, and pays as much as for the whole grant: that is 0.5 ms beyond its tokens, though it has
+ * another limit by then. The stated lag does not have it. */
+TEST(tokens_ahead, "tokens of time that has not passed")
+{
+	struct vgpu_usage usage = {.reason = VGPU_END_SLICE};
+	struct vgpu_bound before, after, other[2];
+	vgpu_nsec end, more;
+
+	take("qos", 3);
+	set_vf(0, "max_ppm", 500000);
+	set_vf(0, "burst_ms", 100);
+	CU_ASSERT(change(0, 0));
+	policy->wake(state, 0, VGPU_SEC);
+	begins(0, VGPU_SEC);
+	end = VGPU_SEC + 4 * VGPU_MSEC;
+	more = policy->extend(state, 0, end + VGPU_MSEC);
+	CU_ASSERT_FATAL(more > 0);
+	set_vf(0, "max_ppm", 100000);
+	CU_ASSERT(change(0, end));
+	policy->bound(state, 0, &before);
+	policy->bound(state, 1, &other[0]);
+	usage.start = VGPU_SEC;
+	usage.end = end;
+	usage.used = usage.charge = usage.granted = end - VGPU_SEC;
+	policy->account(state, &usage);
+	policy->bound(state, 0, &after);
+	policy->bound(state, 1, &other[1]);
+	CU_ASSERT_EQUAL(after.burst - before.burst, VGPU_MSEC / 2 + 1);
+	CU_ASSERT_EQUAL(other[0].max_lag, other[1].max_lag);
+	free(state);
+}
+
 /* qos: a bucket in debt holds back a guarantee of 6 ms for 28 ms; another guarantee, which is due
  * much later, runs no longer than that. */
 TEST(let_go, "guarantees that are let go")
