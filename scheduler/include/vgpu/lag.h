@@ -4,7 +4,8 @@
 
 #include "vgpu/policy.h"
 
-/* More than VFs fall behind by usual slices, and little enough to be added up and paid off soon. */
+/* More than VFs fall behind by usual slices, and little enough to be added up and paid off soon. A
+ * VF of `wdrr` can owe more: its turns are as long as slice * weight / 100. */
 #define VGPU_LAG_MOST ((int64_t)(5 * VGPU_SEC))
 
 /* Returns the policy's lag of an admitted VF, between -VGPU_LAG_MOST and VGPU_LAG_MOST. */
