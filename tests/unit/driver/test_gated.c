@@ -110,15 +110,22 @@ static bool enter(struct player *p)
 	const int rw = PROT_READ | PROT_WRITE;
 
 	snprintf(a.sun_path, sizeof(a.sun_path), "%s", door);
-	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
-	    vgpu_socket_receive(fd, &p->welcome, sizeof(p->welcome), 0, &got) !=
-		    sizeof(p->welcome)) {
+	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
+		perror(door);
+		close(fd);
+		return false;
+	}
+	if (vgpu_socket_receive(fd, &p->welcome, sizeof(p->welcome), 0, &got) !=
+	    sizeof(p->welcome)) {
+		perror("the door's answer");
 		close(fd);
 		return false;
 	}
 	close(fd);
-	if (got.n_fds != GATE_DESCRIPTORS)
+	if (got.n_fds != GATE_DESCRIPTORS) {
+		fprintf(stderr, "the door: %s, %u descriptors\n", p->welcome.why, got.n_fds);
 		return false;
+	}
 	p->seat_fd = got.fds[0];
 	p->seat = mmap(NULL, GATE_PAGE, PROT_READ, MAP_SHARED, got.fds[0], 0);
 	p->account = mmap(NULL, GATE_PAGE, rw, MAP_SHARED, got.fds[1], 0);
