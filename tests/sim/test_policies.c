@@ -1227,6 +1227,33 @@ TEST(rest_in_bounds, "what is added to a request is stated")
 	}
 }
 
+/* A VF that was prolonged to 100 ms, of which the host writes off 80 ms, has its next turn no
+ * longer than any other: its request goes back with it. */
+TEST(written_off, "what is written off lengthens no turn")
+{
+	struct vgpu_usage usage = {.reason = VGPU_END_WAKE_PREEMPT,
+				   .end = 100 * VGPU_MSEC,
+				   .granted = 100 * VGPU_MSEC,
+				   .used = 100 * VGPU_MSEC,
+				   .charge = 20 * VGPU_MSEC};
+	struct vgpu_pick pick = {.vf = VGPU_NO_VF};
+	vgpu_nsec usual;
+
+	take("fair", 2);
+	policy->wake(state, 0, 0);
+	policy->pick(state, &pick, 0);
+	usual = pick.slice;
+	policy->run(state, 0, 0);
+	CU_ASSERT(policy->extend(state, 0, 100 * VGPU_MSEC) > 0);
+	policy->wake(state, 1, 100 * VGPU_MSEC);
+	policy->account(state, &usage);
+	policy->sleep(state, 1, 100 * VGPU_MSEC);
+	policy->pick(state, &pick, 100 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(pick.vf, 0);
+	CU_ASSERT(pick.slice <= usual + facts.min_slice_ns);
+	free(state);
+}
+
 /* Two VFs have work; VF 0 has had a turn, and VF 1 runs out of work 1 ms after its own has begun.
  * Ends that turn for REASON; returns the claim that VF 1 had when it ran out of work, and in GROWN
  * by how much the lag that is stated of each VF has grown. */
