@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,6 @@
 static const char *const tops[] = {"/sys/fs/cgroup/pids", "/sys/fs/cgroup/devices",
 				   "/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
 #define N_TOPS (sizeof(tops) / sizeof(tops[0]))
-#define OLD "/tmp/vgpud-render.qqqqqq"
 
 struct report {
 	int user, nice, score, descriptors, signals, looks, looks_up, leaver, mask, grouped;
@@ -250,6 +250,44 @@ TEST(test_serves, "the server has the container's place, and is fenced off")
 	end(outside);
 }
 
+/* A process that may not move others to the container's control groups. Returns whether it was
+ * told. */
+static bool is_warned(pid_t container)
+{
+	struct vgpu_error err = {""};
+	int process, status = -1;
+	struct render r;
+	pid_t user = fork();
+
+	if (user == 0) {
+		if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+		    setresuid(NOBODY, NOBODY, NOBODY) < 0)
+			_exit(2);
+		process = (int)syscall(SYS_pidfd_open, container, 0);
+		if (render_begin(&r, process, container, &err) < 0 ||
+		    render_serve(&r, "/nonexistent/door", &err) < 0)
+			_exit(3);
+		render_leave(&r, false);
+		if (!is_gone(r.dir, 0))
+			_exit(4);
+		_exit(strstr(r.warning, "Permission denied") != NULL);
+	}
+	CU_ASSERT_EQUAL(waitpid(user, &status, 0), user);
+	CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) <= 1);
+	return WEXITSTATUS(status) == 1;
+}
+
+TEST(test_warned, "a user who may not move processes to a container's control groups is told so")
+{
+	pid_t container = start_process(0);
+	int grouped = give_groups(container);
+
+	setenv("TMPDIR", "1", 1);
+	CU_ASSERT_EQUAL(is_warned(container), grouped > 0);
+	end(container);
+	remove_groups();
+}
+
 TEST(test_ended, "a worker ends with all that it has started when the container loses its VF")
 {
 	pid_t container = start_process(0);
@@ -302,11 +340,16 @@ TEST(test_swept, "what a killed worker has left goes; what another's uses stays"
 {
 	pid_t container = start_process(0);
 	VGPU_AUTO_CLOSE int process = -1, second = -1;
+	char made[] = "/tmp/vgpud-before.XXXXXX", old[] = "/tmp/vgpud-render.XXXXXX", path[64];
 	struct render a, b;
 
-	CU_ASSERT_TRUE(mkdir(OLD, 0700) == 0 && mkdir(OLD "/gpu", 0755) == 0);
+	/* Whole under its name at once: other tests' workers sweep, too. */
+	CU_ASSERT_PTR_NOT_NULL(mkdtemp(made));
+	snprintf(path, sizeof(path), "%s/gpu", made);
+	memcpy(strrchr(old, '.'), strrchr(made, '.'), strlen(".XXXXXX"));
+	CU_ASSERT_TRUE(mkdir(path, 0755) == 0 && rename(made, old) == 0);
 	begin(&a, container, &process);
-	CU_ASSERT_FALSE(is_there(OLD));
+	CU_ASSERT_FALSE(is_there(old));
 	begin(&b, container, &second);
 	CU_ASSERT_TRUE(is_there(a.dir) && is_there(b.dir));
 	render_leave(&a, false);

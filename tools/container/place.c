@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,47 +108,57 @@ static bool has_line(const char *text, const char *line)
 	return at != NULL;
 }
 
-static void join_groups(pid_t container)
+__attribute__((format(printf, 3, 4))) static void warn(char *why, size_t size, const char *format,
+						       ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, size, format, args);
+	va_end(args);
+	syslog(LOG_WARNING, "%s", why);
+}
+
+static void join_groups(pid_t container, char *why, size_t size)
 {
 	char path[64], *own = NULL, *theirs = NULL, *line, *rest = NULL;
-	size_t size;
+	size_t length;
 	int r;
 
 	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)container);
-	r = vgpu_file_read(path, 1u << 16, &theirs, &size);
+	r = vgpu_file_read(path, 1u << 16, &theirs, &length);
 	if (r == 0)
-		r = vgpu_file_read("/proc/self/cgroup", 1u << 16, &own, &size);
+		r = vgpu_file_read("/proc/self/cgroup", 1u << 16, &own, &length);
 	if (r < 0)
-		syslog(LOG_WARNING,
-		       "%s: %s: the container's limits do not count for its GPU's "
-		       "processes",
-		       path, strerror(-r));
+		warn(why, size,
+		     "%s: %s: the container's limits do not count for its GPU's processes", path,
+		     strerror(-r));
 	for (line = r == 0 ? strtok_r(theirs, "\n", &rest) : NULL; line;
 	     line = strtok_r(NULL, "\n", &rest)) {
 		r = has_line(own, line) ? 0 : move(line, own);
 		if (r < 0)
-			syslog(LOG_WARNING,
-			       "control group %.200s: %s: its limits do not count for the "
-			       "container's GPU processes",
-			       line, r == -ENODEV ? "it denies the GPU" : strerror(-r));
+			warn(why, size,
+			     "control group %.200s: %s: its limits do not count for the "
+			     "container's GPU processes",
+			     line, r == -ENODEV ? "it denies the GPU" : strerror(-r));
 	}
 	free(own);
 	free(theirs);
 }
 
-void place_beside(pid_t container)
+void place_beside(pid_t container, char *why, size_t size)
 {
 	struct rlimit most;
 	char path[64], *text = NULL;
 	cpu_set_t cpus;
-	size_t size;
+	size_t length;
 	int nice;
 
-	join_groups(container);
+	join_groups(container, why, size);
 	/* Container engines give their own processes a score that protects them, so this process
 	 * takes the container's. */
 	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int)container);
-	vgpu_file_read(path, 64, &text, &size);
+	vgpu_file_read(path, 64, &text, &length);
 	write_text("/proc/self/oom_score_adj", text ? text : "0");
 	free(text);
 	errno = 0;

@@ -38,6 +38,8 @@
 #define MOST_NODES 64 /* how many render nodes Linux has at most */
 /* Numbers of the worker's descriptors. */
 enum { ORDERS = 3, CONTAINER, LOCK };
+/* Begins a message that is no reason for an end. */
+#define WARNS '!'
 /* How long the server may take until it listens, ns. */
 #define START_WITHIN (8 * VGPU_SEC)
 
@@ -183,13 +185,16 @@ static void block_end(bool blocks)
 static void become_server(const char *door, int orders, pid_t parent, pid_t container)
 {
 	const char *server = named("VGPUD_VTEST", SERVER);
+	char warning[sizeof(((struct render *)0)->warning)] = {WARNS};
 	struct vgpu_error err = {""};
 	int r;
 
 	signal(SIGCHLD, SIG_DFL);
 	block_end(false);
 	umask(077);
-	place_beside(container);
+	place_beside(container, warning + 1, sizeof(warning) - 1);
+	if (warning[1])
+		send(orders, warning, strlen(warning) + 1, MSG_NOSIGNAL);
 	r = drop_rights(&err);
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (r == 0 && (getppid() != parent || has_ended(CONTAINER)))
@@ -446,9 +451,17 @@ int render_begin(struct render *out, int container, pid_t pid, struct vgpu_error
 int render_serve(struct render *r, const char *door, struct vgpu_error *err)
 {
 	char why[sizeof(err->text)] = "";
+	ssize_t n;
 
-	if (send(r->orders, door, strlen(door) + 1, MSG_NOSIGNAL) < 0 ||
-	    recv(r->orders, why, sizeof(why) - 1, 0) <= 0)
+	r->warning[0] = '\0';
+	n = send(r->orders, door, strlen(door) + 1, MSG_NOSIGNAL);
+	if (n > 0)
+		n = recv(r->orders, why, sizeof(why) - 1, 0);
+	if (n > 0 && why[0] == WARNS) {
+		snprintf(r->warning, sizeof(r->warning), "%s", why + 1);
+		n = recv(r->orders, why, sizeof(why) - 1, 0);
+	}
+	if (n <= 0)
 		return vgpu_error_set(
 			err, -EPIPE,
 			"the container's render worker has ended: start the container again");

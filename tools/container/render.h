@@ -24,6 +24,8 @@ struct render {
 	int orders;   /* socket to the worker */
 	bool listens; /* the worker has a server */
 	char dir[64]; /* directory with the server's socket, which is mounted into the container */
+	char warning[400]; /* why not all of the container's limits count for the server; "": they
+			      do */
 };
 
 /* Starts a worker, which waits for its order, and ends when the process PID of the pidfd CONTAINER

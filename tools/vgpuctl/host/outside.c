@@ -79,8 +79,11 @@ int outside_serve(struct outside *out, const char *door)
 {
 	struct vgpu_error err;
 
-	if (render_serve(&out->render, door, &err) == 0)
+	if (render_serve(&out->render, door, &err) == 0) {
+		if (out->render.warning[0])
+			fprintf(stderr, "vgpuctl: %s\n", out->render.warning);
 		return move(out->container, out->render.dir, false);
+	}
 	fprintf(stderr, "vgpuctl: %s\n", err.text);
 	return EXIT_FAILED;
 }
