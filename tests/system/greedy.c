@@ -16,7 +16,6 @@
  *     refused    of these lines, errors;  said: the last one
  *     calls      root's calls that were answered;  lost: those that were not
  *     wait_ns    the longest of them, from connecting to the answer
- *     cpu_ns     the most CPU time that vgpud's control thread used during one of them
  *     between    the most lines that readers received between a call of root and its answer
  */
 #include <arpa/inet.h>
@@ -69,8 +68,7 @@ static const char *control, *address;
 static struct connection all[MAX_CONNECTIONS], root = {.fd = -1};
 static unsigned n, held, most_held, closed;
 static uint64_t answers, bytes, refused, calls, lost, longest, between;
-static uint64_t called_at, next_call, answers_then, cpu_then, most_cpu;
-static char schedstat[64]; /* of vgpud's control thread */
+static uint64_t called_at, next_call, answers_then;
 static char said[300];
 static gid_t group; /* of the connections */
 
@@ -111,35 +109,6 @@ static int open_as(uid_t uid, const char *where)
 	if (seteuid(0) < 0)
 		exit(1);
 	return fd;
-}
-
-/* Finds vgpud's control thread, which is its first one. */
-static void find_control_thread(void)
-{
-	struct ucred peer = {.pid = 0};
-	int fd = open_as(0, control);
-
-	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &(socklen_t){sizeof(peer)})) {
-		perror(control);
-		exit(1);
-	}
-	close(fd);
-	snprintf(schedstat, sizeof(schedstat), "/proc/%d/task/%d/schedstat", peer.pid, peer.pid);
-}
-
-/* Returns how much CPU time that thread has used. The time in which others had the CPU does not
- * count. */
-static uint64_t cpu(void)
-{
-	char text[64] = "";
-	int fd = open(schedstat, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0) {
-		perror(schedstat);
-		exit(1);
-	}
-	close(fd);
-	return strtoull(text, NULL, 10);
 }
 
 static void hang_up(struct connection *c)
@@ -196,7 +165,6 @@ static void call(short what)
 	static const char ask[] = "{\"method\":\"gpu.show\"}\n";
 	char text[65536];
 	ssize_t got = 0;
-	uint64_t used;
 
 	if (root.fd < 0) {
 		if (!called_at) {
@@ -204,7 +172,6 @@ static void call(short what)
 				return;
 			called_at = now();
 			answers_then = answers;
-			cpu_then = cpu();
 		}
 		root.fd = open_as(0, control);
 		if (root.fd >= 0 && send(root.fd, ask, sizeof(ask) - 1, MSG_NOSIGNAL) < 0)
@@ -219,8 +186,6 @@ static void call(short what)
 		calls++;
 	else
 		lost++;
-	used = cpu() - cpu_then;
-	most_cpu = used > most_cpu ? used : most_cpu;
 	longest = now() - called_at > longest ? now() - called_at : longest;
 	between = answers - answers_then > between ? answers - answers_then : between;
 	called_at = 0;
@@ -279,17 +244,14 @@ int main(int argc, char **argv)
 		all[i] = (struct connection){
 			.fd = -1,
 			.uid = argc > 7 ? (uid_t)atoi(argv[7 + i % (unsigned)(argc - 7)]) : 0};
-	find_control_thread();
 	attack(now() + (uint64_t)atoi(argv[5]) * SECOND);
 	for (i = 0; said[i]; i++)
 		if (said[i] == '"' || said[i] == '\\')
 			said[i] = '\'';
 	printf("{\"held\":%u,\"closed\":%u,\"answers\":%llu,\"bytes\":%llu,\"refused\":%llu,"
-	       "\"said\":\"%s\",\"calls\":%llu,\"lost\":%llu,\"wait_ns\":%llu,\"cpu_ns\":%llu,"
-	       "\"between\":%llu}\n",
+	       "\"said\":\"%s\",\"calls\":%llu,\"lost\":%llu,\"wait_ns\":%llu,\"between\":%llu}\n",
 	       most_held, closed, (unsigned long long)answers, (unsigned long long)bytes,
 	       (unsigned long long)refused, said, (unsigned long long)calls,
-	       (unsigned long long)lost, (unsigned long long)longest, (unsigned long long)most_cpu,
-	       (unsigned long long)between);
+	       (unsigned long long)lost, (unsigned long long)longest, (unsigned long long)between);
 	return 0;
 }

@@ -73,4 +73,25 @@ TEST(waits_for_nothing, "readers do not pay for time in which the thread does no
 	unmake();
 }
 
+static void counts(struct piece *)
+{
+	ran++;
+}
+
+TEST(one_at_a_time, "between two pieces, the event loop takes what others have sent")
+{
+	struct piece pieces[3] = {{.run = counts}, {.run = counts}, {.run = counts}};
+	unsigned i;
+
+	make();
+	for (i = 0; i < 3; i++)
+		share_add(&share, &pieces[i]);
+	for (i = 1; i <= 3; i++) {
+		while (ran < i)
+			event_base_loop(base, EVLOOP_ONCE);
+		CU_ASSERT_EQUAL(ran, i);
+	}
+	unmake();
+}
+
 SUITE_MAIN("share")
