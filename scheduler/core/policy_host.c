@@ -284,6 +284,8 @@ int policy_host_add(struct vgpu_core *core, const struct vgpu_event *event)
 		return -EINVAL;
 	core->vfs[event->vf].admitted = true;
 	memcpy(row(core->vf_params, event->vf), event->params, sizeof(int64_t) * VGPU_MAX_PARAMS);
+	/* A VF that was found on the engine may owe for its reset before any VF comes online. */
+	ledger_share_out(core);
 	return 0;
 }
 

@@ -73,7 +73,7 @@ void window_enqueue(struct vgpu_core *core, uint32_t index, enum vgpu_window win
 	core->window_tail = index;
 	core_set_state(core, index, VGPU_VF_EXCLUSIVE);
 	policy_host_sync(core, index);
-	/* A VF was added, or new parameters have changed a share later than they were set. */
+	/* New parameters may have changed a share later than they were set. */
 	ledger_share_out(core);
 	core->notes.wanted = true;
 	plan(core);
