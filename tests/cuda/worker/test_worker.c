@@ -613,7 +613,8 @@ static int in_narrow_confinement(void)
 	return wrong;
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* a sanitizer takes memory as it likes */
+/* Sanitizers take memory as they like. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 /* The memory of a process is what its device and the host allow, the lesser of both, and its stack
  * is none. */
 static int in_limited_memory(void)

@@ -125,6 +125,12 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, pid_t device, struct vgpu_
 		r = confine_files(err);
 	if (r < 0)
 		return r;
+	/* before the threads: an order that brings no partition takes it, and no call makes another
+	 * afterwards */
+	vf->none = memfd_create("no partition", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (vf->none < 0 || fcntl(vf->none, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return vgpu_error_set(err, -errno, "a file without a partition: %s",
+				      strerror(errno));
 	r = vfio_server_create(&vf->server, "sv-server", 0, err);
 	if (r < 0)
 		return r;
@@ -134,10 +140,6 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, pid_t device, struct vgpu_
 		r = -vfio_thread_create(&bell, "sv-bell", SCHED_OTHER, 0, bell_thread, vf);
 	if (r < 0)
 		return vgpu_error_set(err, r, "a thread cannot be started: %s", strerror(-r));
-	vf->none = memfd_create("no partition", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (vf->none < 0 || fcntl(vf->none, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SEAL) < 0)
-		return vgpu_error_set(err, -errno, "a file without a partition: %s",
-				      strerror(errno));
 	return confine_calls(false, err);
 }
 
