@@ -88,6 +88,7 @@ struct vgpu_governor {
 	bool placed;		     /* a plan of the governor is, or was, in force */
 	bool in_part;		     /* the plan in force may be a part of one that failed */
 	vgpu_nsec placed_at;	     /* when the last plan came into force */
+	vgpu_nsec answered_at;	     /* when the last program had succeeded, or failed */
 	bool stop_waits;	     /* the final plan waits for the one being programmed */
 	bool some_aside;	     /* a VF stands aside in the epoch being divided */
 	uint32_t n_still;	     /* epochs in which no counter moved */
@@ -182,6 +183,9 @@ uint32_t dues_compete(const struct vgpu_governor *g, struct target *t, bool to_h
 void promise_bound(const struct vgpu_governor *g, uint32_t vf, struct vgpu_governed_bound *out);
 /* Returns the longest wait of a VF with work. */
 vgpu_nsec promise_wait(const struct vgpu_governor *g, uint32_t vf);
+/* Returns how far apart plans take effect, at most an epoch, so that no wait contains more of them
+ * than promise_wait() counts. */
+vgpu_nsec promise_apart(const struct vgpu_governor *g);
 /* Writes each VF's part of the sum of all promises, Q32. */
 void promise_parts(const struct vgpu_governor *g, uint64_t *parts);
 /* Returns a VF's time-out: in force, or about to be. */

@@ -81,20 +81,44 @@ static vgpu_nsec lag_bound(const struct vgpu_governor *g, uint32_t vf)
 }
 
 /*
- * The longest wait under any plans. In one rotation, each turn is of one plan or of the next, and
- * the longer of both fit into the longest rotation (search.c). Where more plans can follow each
- * other during a wait, there are as many pairs of them.
+ * The longest wait that contains PAIRS pairs of plans. In one rotation, each turn is of one plan or
+ * of the next, and the longer of both fit into the longest rotation (search.c). Where more plans
+ * can follow each other during a wait, there are as many pairs of them.
  */
+static vgpu_nsec wait_in(const struct vgpu_governor *g, uint32_t vf, vgpu_nsec pairs)
+{
+	return pairs * g->config.rotation - g->config.quantum.min + promise_others(g, vf);
+}
+
+/* Returns how many pairs of plans a wait may contain; 0: nothing bounds it. */
+static vgpu_nsec pairs_in_a_wait(const struct vgpu_governor *g, uint32_t vf)
+{
+	vgpu_nsec pairs;
+
+	for (pairs = 1; pairs <= 8 && g->config.timeout.max > 0; pairs++)
+		if (2 + wait_in(g, vf, pairs) / g->config.epoch <= 2 * pairs)
+			return pairs;
+	return 0;
+}
+
 vgpu_nsec promise_wait(const struct vgpu_governor *g, uint32_t vf)
 {
-	vgpu_nsec others = promise_others(g, vf), wait, pairs;
+	vgpu_nsec pairs = pairs_in_a_wait(g, vf);
 
-	for (pairs = 1; pairs <= 8 && g->config.timeout.max > 0; pairs++) {
-		wait = pairs * g->config.rotation - g->config.quantum.min + others;
-		if (2 + wait / g->config.epoch <= 2 * pairs)
-			return wait;
+	return pairs ? wait_in(g, vf, pairs) : VGPU_NEVER;
+}
+
+vgpu_nsec promise_apart(const struct vgpu_governor *g)
+{
+	vgpu_nsec apart = 0, pairs;
+	uint32_t i;
+
+	for (i = 0; i < g->config.max_vfs; i++) {
+		pairs = pairs_in_a_wait(g, i);
+		if (pairs)
+			apart = max_ns(apart, wait_in(g, i, pairs) / (2 * pairs - 1) + 1);
 	}
-	return VGPU_NEVER;
+	return apart;
 }
 
 void promise_bound(const struct vgpu_governor *g, uint32_t vf, struct vgpu_governed_bound *out)

@@ -117,7 +117,8 @@ static void plan(struct vgpu_governor *g)
 		g->out->says = "the policy broke its contract: the static plan holds until another "
 			       "policy is set";
 	}
-	if (g->programming)
+	/* The last program may have taken long, and this one may not: a wait would contain both. */
+	if (g->programming || g->now - g->answered_at < promise_apart(g))
 		return;
 	if (known)
 		schedule_due(g);
@@ -173,6 +174,7 @@ static int note_programmed(struct vgpu_governor *g, const struct vgpu_governor_e
 	if (!g->programming)
 		return -EBUSY;
 	g->programming = false;
+	g->answered_at = g->now;
 	g->in_part = event->error < 0;
 	for (i = 0; i < g->config.max_vfs; i++)
 		g->vfs[i].longest = max_ns(g->vfs[i].longest, g->asked.vfs[i].quantum);

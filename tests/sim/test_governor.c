@@ -950,6 +950,14 @@ TEST(refused_programs, "refused programs")
 	CU_ASSERT(run_file("programs-refused", false, 0).lag <= 1);
 }
 
+/* A wait contains turns of two plans, however long a program takes and however short the next. */
+TEST(slow_then_refused, "slow, then refused")
+{
+	double wait = run_file("slow-then-refused", false, 0).wait;
+
+	CU_ASSERT(wait > 0.5 && wait <= 1);
+}
+
 /* What a VF pays of what it owes, while the one that is owed it stands aside, is in the bound. */
 TEST(paid_beside_one_in_doubt, "what is paid beside one in doubt")
 {
