@@ -41,11 +41,10 @@ struct eevdf_vf {
 	uint64_t eligible; /* the V at which it is eligible; valid while it is queued */
 	int64_t owed;	   /* its debt when it began to wait, ns, for its wait bound */
 	int64_t worst;	   /* the most that it was served beyond a grant, ns */
-	int64_t early;	   /* the longest part of a prolonged grant that turned out not to be due to
-			    * the VF, because another VF woke, ns */
-	int64_t kept;	   /* the longest rest of a request that was added to its next one, ns */
-	int64_t held;	   /* the largest claim that it kept, because it got work in time, ns */
-	int64_t deferred;  /* the part of its charge that its requests do not count yet, ns */
+	int64_t early;	  /* the most that was left of a prolonged grant when another VF woke, ns */
+	int64_t kept;	  /* the longest rest of a request that was added to its next one, ns */
+	int64_t held;	  /* the largest credit that it kept, because it got work in time, ns */
+	int64_t deferred; /* the part of its charge that its requests do not count yet, ns */
 	uint64_t uncounted; /* the same, in virtual time */
 };
 
@@ -70,7 +69,7 @@ struct eevdf {
 	uint64_t unpaid;     /* the largest used / charge so far, in 1024ths */
 	uint32_t claimant; /* the VF that has run out of work in its turn, until it is clear whether
 			    * that ends the turn; or VGPU_NO_VF */
-	int64_t claim;	   /* what the claimant was owed then, ns */
+	int64_t claim;	   /* the claimant's credit then, ns */
 	vgpu_nsec ended;   /* when a turn ended last */
 	struct heap ready, waiting, leaving;
 	struct heap late; /* VFs that have joined since then */
@@ -326,7 +325,7 @@ static inline void eevdf_close_claim(struct eevdf *e)
 		heap_remove(&e->late, heap_first(&e->late));
 }
 
-/* The claimant has had work in time, and keeps its claim. */
+/* The claimant has had work in time, and keeps its credit. */
 static inline void eevdf_hold(struct eevdf *e)
 {
 	if (e->claimant == VGPU_NO_VF)
@@ -368,9 +367,9 @@ static inline void eevdf_move(struct eevdf *e, uint32_t index, uint64_t by)
 }
 
 /*
- * If the VF is the claimant, it forfeits its claim, but at most MOST, in ns: the fluid server would
- * have served that while the VF had work. The claim goes to those that had work then: VFs that have
- * joined since move on with V, which rises. The VF owes what it has used since then.
+ * If the VF is the claimant, it forfeits its credit, but at most MOST, in ns: the fluid server
+ * would have served that while the VF had work. The credit goes to those that had work then: VFs
+ * that have joined since move on with V, which rises. The VF owes what it has used since then.
  */
 static inline void eevdf_forfeit(struct eevdf *e, uint32_t index, int64_t most)
 {
@@ -416,7 +415,7 @@ static inline void eevdf_sleep(struct eevdf *e, uint32_t index, vgpu_nsec now)
 	heap_insert(&e->leaving, index, vf->t.v);
 }
 
-/* Ends a turn of the VF: one that ends for lack of work costs the VF its claim, even if the VF has
+/* Ends a turn of the VF: one that ends for lack of work costs the VF its credit, even if the VF has
  * got some meanwhile. */
 static inline void eevdf_ends(struct eevdf *e, const struct vgpu_usage *usage)
 {

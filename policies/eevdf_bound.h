@@ -37,15 +37,15 @@
  *   |lag| <= ahead_i + behind_i + half of the largest ahead_j
  *
  * A VF that runs out of work, and gets some before its turn ends, keeps what it was owed: held is
- * the most that it has kept so far, or may yet keep in this turn. The fluid server had met that
- * claim when the VF ran out of work, so for lag each VF may be ahead by held, too. The bound of the
- * wait does not change, because `held` does not change V.
+ * the most that it has kept so far, or may yet keep in this turn. The fluid server had served
+ * this credit when the VF ran out of work, so for lag each VF may be ahead by held, too. The bound
+ * of the wait does not change, because `held` does not change V.
  */
 #pragma once
 
 #include "eevdf.h"
 
-/* Returns the largest claim that the VF has kept so far, or may yet keep in this turn, ns. */
+/* Returns the largest credit that the VF has kept so far, or may yet keep in this turn, ns. */
 static inline vgpu_nsec eevdf_held(const struct eevdf *e, uint32_t index)
 {
 	int64_t held = e->vfs[index].held;

@@ -34,7 +34,8 @@ struct audited {
 	struct vgpu_vf_view v;
 	bool works;	/* has work, has not slept since it arrived, and can run */
 	double nominal; /* the policy's bound for its lag if no VF had ever been late */
-	/* Its longest comparison in this period, for the length of the bound. */
+	/* Of its comparisons with other VFs in this period, the one with the most service relative
+	 * to the allowed deviation, and both, ns: the more service, the more precise its share. */
 	double had, allowed;
 	/* A wait: */
 	bool waits;

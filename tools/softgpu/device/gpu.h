@@ -66,8 +66,9 @@ struct vf {
 	uint64_t copied_out, copied_in, coming;
 	bool leaves;
 	vgpu_nsec waited; /* how long the filler has waited for its worker in this swap */
-	/* The PF's file has what was copied of it, for the PF to compare. DROPS: neither that nor
-	 * what was copied back is needed, and the filler must free the pages. */
+	/* COMPARED: the PF's file holds a copy of the VF's device memory, for the PF to compare.
+	 * DROPS: this copy and the data copied back are obsolete; the filler must free their
+	 * pages. */
 	bool compared, drops;
 	uint32_t told; /* reason why its memory cannot be moved now: see carry.c; 0: none */
 

@@ -572,9 +572,8 @@ static void forget_coming(struct softgpu *gpu, uint64_t offset, uint64_t size)
 	}
 }
 
-/* Frees the pages of the PF's file at the partition of a VF, which hides them: what was copied
- * there, for the PF to compare or on its way back, belongs to no VF any more. Returns false if
- * there are none. */
+/* Frees the pages of the PF's file at the partition of a VF, which hides them: the copy for
+ * the PF to compare, and the data copied back, are obsolete. Returns false if there are none. */
 static bool drop(struct softgpu *gpu)
 {
 	uint64_t at, length;
@@ -595,7 +594,8 @@ static bool drop(struct softgpu *gpu)
 }
 
 /* Lets the worker of a VF that has left give its device memory back. Returns false if no VF has
- * left, or one cannot be asked for now, and is so before the next piece is copied. */
+ * left, or if its worker cannot be asked now; the filler tries again when it wakes next, and before
+ * the next fill or copy that the PF orders. */
 static bool let_leave(struct softgpu *gpu)
 {
 	struct carry carry;

@@ -206,7 +206,8 @@ static bool too_much(struct softgpu *gpu, int vf, int kind)
 		of->left += (int64_t)compiled(of, pid, passed);
 	of->left = of->left < SAVED ? of->left : SAVED;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	of->left = SAVED; /* all that a process does takes it many times as long */
+	/* Do not limit CPU time in sanitizer builds: they run many times slower. */
+	of->left = SAVED;
 #endif
 	if (of->left >= 0)
 		return false;

@@ -123,7 +123,8 @@ void compute_destroy(struct compute *c)
 		return;
 	shutdown(c->setup.socket, SHUT_RDWR);
 	close(c->setup.socket);
-	/* The close does not do it: the worker has the eventfd, too. */
+	/* close() alone does not remove the eventfd from epoll, because the worker also has it
+	 * open. */
 	epoll_ctl(c->vf->worker_events, EPOLL_CTL_DEL, c->setup.wake, NULL);
 	munmap(c->shared, sizeof(*c->shared));
 	vgpu_close(&c->setup.wake);

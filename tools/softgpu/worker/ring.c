@@ -183,8 +183,8 @@ static void report(struct ring *r, uint64_t at, enum softgpu_error error)
 	__atomic_store_n((uint64_t *)(r->setup.window + at), (uint64_t)error, __ATOMIC_RELEASE);
 }
 
-/* The device has failed. It may be asked again for each piece in flight, but has last words only
- * once. */
+/* Notes that the device has failed. Called for each piece in flight; the device's assertion message
+ * is fetched only once. */
 static void lose(struct ring *r, enum device_state state)
 {
 	struct worker_shared *shared = r->setup.shared;
