@@ -187,7 +187,7 @@ void memory_runs(struct softgpu *gpu, struct vf *vf)
 	pthread_cond_signal(&gpu->filler_cond);
 }
 
-/* Device memory that a worker has is given back, and begins to be copied back at its beginning. */
+/* The worker must give its device memory back; copying it back will begin at its first byte. */
 static void give_up(struct softgpu *gpu, struct vf *vf)
 {
 	vf->leaves = vf->file->size < vf->fb_size;
@@ -557,8 +557,8 @@ static void note_carried(struct softgpu *gpu, const struct piece *from, uint64_t
 		vf->coming = offset - from->in_vf;
 }
 
-/* The PF clears a range: if a VF was being copied back to there, it is so no longer, and its worker
- * gives back what it has taken for that. */
+/* The PF clears a range: a VF that was being copied back to it no longer is, and its worker gives
+ * back the device memory that it has taken for that. */
 static void forget_coming(struct softgpu *gpu, uint64_t offset, uint64_t size)
 {
 	uint32_t i;

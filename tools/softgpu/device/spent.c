@@ -144,8 +144,8 @@ static bool read_nice(pid_t pid, const char *tid, vgpu_nsec *cpu)
 	return nice >= CONFINE_NICE;
 }
 
-/* Returns what a thread that has stepped back has used since it was seen last; 0 of more of them
- * than a worker has. */
+/* Returns what a thread that has stepped back has used since it was seen last; 0 if more threads
+ * have stepped back than a worker has. */
 static vgpu_nsec used_since(struct spent_of *of, pid_t tid, vgpu_nsec cpu)
 {
 	struct spent_thread *t = of->nice, *end = of->nice + SPENT_NICE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Executes a VF's packets by its worker: sends it RUN and STOP, raises the interrupts and does the
- * DMA that it asks for. It never waits for the worker but in poll(), and looks at the RUN word
+ * DMA that it asks for. It waits for the worker only in poll(), and looks at the RUN word
  * between any two messages. If the worker does not read, or does not stop in time, the VF has
  * failed, and softgpu kills the worker.
  */
@@ -210,7 +210,8 @@ static uint64_t note_end(struct compute *c, const struct worker_ended *ended)
 	}
 }
 
-/* Messages that a worker's end may be behind: fences, and an access of the client's memory. */
+/* The most messages that may lie unread before that of the run's end: fences, and an access of the
+ * client's memory. */
 #define LATE_MOST 64u
 
 enum received { NOTHING, MESSAGE, END };

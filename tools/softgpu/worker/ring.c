@@ -89,8 +89,8 @@ struct ring {
 	 * the wait of a stop has a bound of its own. */
 	_Atomic bool ungated;
 	_Atomic vgpu_nsec head_at, head_cost;
-	/* How long the device was stopped hard, in total; since when it is, VGPU_NEVER: it is not.
-	 * Written by the control thread. */
+	/* How long the device was stopped hard, in total; since when it is stopped, VGPU_NEVER: it
+	 * is not. Written by the control thread. */
 	_Atomic vgpu_nsec paused, frozen_at;
 
 	/* of the control thread */
@@ -330,8 +330,8 @@ static uint32_t number_of(const struct ring *r, const struct source *s)
 	return (uint32_t)(s - r->sources);
 }
 
-/* Returns what packets of S may access. What is mapped when they are fetched is so until they are
- * done. */
+/* Returns what packets of S may access. What is mapped when they are fetched stays mapped
+ * until they are done. */
 static struct packet_limits limits_of(const struct ring *r, const struct source *s)
 {
 	struct packet_limits l = r->limits;
